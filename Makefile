@@ -1,0 +1,51 @@
+# Every target does its own set-up: Python >= 3.11 with pip is all it needs.
+#
+#   make demo    train the digit classifier of examples/digits.py
+#   make test    tests and doctests
+#   make lint    style, types of core/transforms/compiler, floors
+#   make bench   side by side with JAX (in .venv-bench)
+#   make clean   remove the environments and everything generated
+#
+# PYTHON=/path/to/python picks the interpreter for the environments.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+VENV  := .venv
+BENCH := .venv-bench
+HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
+
+help:
+	@sed -n '/^#   make/s/^# *//p' $(MAKEFILE_LIST)
+
+# An environment is up to date when its stamp carries pyproject.toml's checksum.
+$(VENV)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(VENV) $*
+	@rm -f $(VENV)/.stamp-$*-*
+	@touch $@
+
+$(BENCH)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(BENCH) $*
+	@rm -f $(BENCH)/.stamp-$*-*
+	@touch $@
+
+demo: $(VENV)/.stamp-examples-$(HASH)
+	$(VENV)/bin/python examples/digits.py
+
+# Two workers; NumPy's own BLAS stays on one thread in each.
+test: $(VENV)/.stamp-test-$(HASH)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+lint: $(VENV)/.stamp-lint-$(HASH)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(BENCH)/.stamp-bench-$(HASH)
+	$(BENCH)/bin/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) $(BENCH) build dist site examples/out benchmarks/out
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
