@@ -1,0 +1,223 @@
+"""The exceptions Curta raises, under the names JAX programs catch.
+
+Every class keeps the base classes and the opening words that JAX users know, so
+that ``except jax.errors.X`` and a search for the message both keep working after
+the import is changed. A remedy follows as the last lines of the message.
+
+Tracers are duck-typed here, because this module lies below the one that defines
+them: an error asks a tracer for ``_error_repr()`` (what it is) and ``_origin_msg()``
+(where it came from, starting with a newline or empty).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = [
+    "ConcretizationTypeError",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "MissingRule",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TypePromotionError",
+    "UnexpectedTracerError",
+]
+
+_ERROR_PAGE = "https://docs.jax.dev/en/latest/errors.html"
+
+
+class DescribedTracer(Protocol):
+    """What an error message needs to know of a tracer."""
+
+    def _error_repr(self) -> str: ...
+
+    def _origin_msg(self) -> str: ...
+
+
+class _DocumentedError(Exception):
+    """An error whose message ends with its page in the documentation and a remedy."""
+
+    _remedy = ""
+
+    def __init__(self, message: str) -> None:
+        link = f"See {_ERROR_PAGE}#jax.errors.{type(self).__name__}"
+        super().__init__("\n".join(filter(None, [message, link, self._remedy])))
+
+
+class JAXTypeError(_DocumentedError, TypeError):
+    """A ``TypeError`` about the way values flow through a transformation."""
+
+
+class JAXIndexError(_DocumentedError, IndexError):
+    """An ``IndexError`` about the way values flow through a transformation."""
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A traced value was used where its concrete value is needed.
+
+    While a function is traced, only the shape and dtype of its arguments are known.
+    Anything that needs the number itself (an axis, a shape, a Python ``if``) cannot
+    be answered.
+
+    Example:
+        >>> import curta
+        >>> @curta.jit
+        ... def take(x, axis):
+        ...     return x.min(axis)
+        >>> take(curta.numpy.arange(4), 0)  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        ConcretizationTypeError: Abstract tracer value encountered ...
+
+    ``jit(take, static_argnames="axis")`` makes ``axis`` an ordinary integer.
+    """
+
+    _remedy = (
+        "To fix it: mark the argument as static (static_argnums or static_argnames "
+        "of jit), or compute the value outside the transformed function."
+    )
+
+    def __init__(self, tracer: DescribedTracer, context: str = "") -> None:
+        super().__init__(
+            "Abstract tracer value encountered where concrete value is expected: "
+            f"{tracer._error_repr()}\n{context}{tracer._origin_msg()}\n"
+        )
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value was asked for its truth: ``if``, ``while``, ``and``, ``min`` ...
+
+    Example:
+        >>> import curta
+        >>> @curta.jit
+        ... def absolute(x):
+        ...     return x if x > 0 else -x
+        >>> absolute(1.0)  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        TracerBoolConversionError: Attempted boolean conversion of traced array ...
+
+    ``numpy.where(x > 0, x, -x)`` says the same without a Python branch.
+    """
+
+    _remedy = (
+        "To fix it: choose between values with numpy.where or lax.select, branch with "
+        "lax.cond, loop with lax.while_loop, or mark the argument as static."
+    )
+
+    def __init__(self, tracer: DescribedTracer) -> None:
+        JAXTypeError.__init__(
+            self,
+            f"Attempted boolean conversion of {tracer._error_repr()}."
+            f"{tracer._origin_msg()}",
+        )
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced value was handed to a function of NumPy itself.
+
+    Example:
+        >>> import curta, numpy
+        >>> curta.jit(numpy.sin)(1.0)  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        TracerArrayConversionError: The numpy.ndarray conversion method ...
+    """
+
+    _remedy = (
+        "To fix it: call the function of the same name in curta.numpy; to index a "
+        "NumPy array with a traced value, convert the array with numpy.asarray of "
+        "curta first."
+    )
+
+    def __init__(self, tracer: DescribedTracer) -> None:
+        super().__init__(
+            "The numpy.ndarray conversion method __array__() was called on "
+            f"{tracer._error_repr()}{tracer._origin_msg()}"
+        )
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced value was used as a Python integer: a list index, a length, an axis.
+
+    Example:
+        >>> import curta
+        >>> curta.jit(lambda i: [1, 2, 3][i])(0)  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        TracerIntegerConversionError: The __index__() method was called on ...
+    """
+
+    _remedy = (
+        "To fix it: mark the argument as static (static_argnums of jit), or turn the "
+        "list that is indexed into an array of curta.numpy."
+    )
+
+    def __init__(self, tracer: DescribedTracer) -> None:
+        super().__init__(
+            "The __index__() method was called on "
+            f"{tracer._error_repr()}{tracer._origin_msg()}"
+        )
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """A traced boolean mask was used as an index, so the result has no known shape.
+
+    Example:
+        >>> import curta
+        >>> x = curta.numpy.arange(-2, 3)
+        >>> curta.jit(lambda x: x[x > 0])(x)  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        NonConcreteBooleanIndexError: Array boolean indices must be concrete ...
+    """
+
+    _remedy = (
+        "To fix it: keep the full shape with numpy.where(mask, x, fill), or fix the "
+        "size of the result with numpy.nonzero(mask, size=...)."
+    )
+
+    def __init__(self, tracer: object) -> None:
+        super().__init__(f"Array boolean indices must be concrete; got {tracer}\n")
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A tracer was used after the transformation that made it had ended.
+
+    Example:
+        >>> import curta
+        >>> leaked = []
+        >>> curta.jit(lambda x: leaked.append(x + 1))(1)
+        >>> leaked[0] + 1  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        UnexpectedTracerError: Encountered an unexpected tracer ...
+    """
+
+    _remedy = (
+        "To fix it: return the value from the transformed function instead of storing "
+        "it in a global, an attribute or a list; curta.checking_leaks() finds the "
+        "place where it is stored."
+    )
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice while ``jax_debug_key_reuse`` is on."""
+
+    _remedy = "To fix it: make a fresh key for every use with random.split(key)."
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr breaks its typing rules; raised by the checker, never by user input."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """A compiled computation failed while it ran."""
+
+
+class TypePromotionError(ValueError):
+    """Operand dtypes have no common dtype to which they promote implicitly."""
+
+
+class MissingRule(NotImplementedError):
+    """An op lacks the rule a transformation needs; names class, rule and file."""
