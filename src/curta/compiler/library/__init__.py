@@ -1,0 +1,1 @@
+"""Library calls and hand-made kernels."""

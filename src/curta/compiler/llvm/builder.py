@@ -1,0 +1,321 @@
+"""A builder of LLVM IR text: modules, functions, structured control flow.
+
+Curta writes IR as text with explicit vectors and runs no middle-end passes on it, so
+what is emitted here is what is compiled. Control flow is structured: `loop`, `when`,
+`if_` and `while_loop`, with loop-carried values as phi nodes.
+
+    >>> from curta.compiler.llvm.builder import Module
+    >>> from curta.compiler.llvm.types import F32, I64, PTR
+    >>> module = Module()
+    >>> b = module.function("total", [PTR, I64], F32)
+    >>> array, size = b.arguments
+    >>> with b.loop(0, size, carried=[b.const(F32, 0)]) as loop:
+    ...     item = b.load(F32, b.offset(array, loop.index, F32))
+    ...     loop.next(loop.carried[0] + item)
+    >>> b.ret(loop.results[0])
+    >>> "fadd contract float" in module.text()
+    True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value, literal
+from curta.compiler.llvm.vectors import VectorInstructions
+
+Values = list[Value]
+
+
+class Module:
+    """Functions, constant tables and declarations; `text()` is the whole IR.
+
+    `has_fma` says that the machine has fused multiply-add, `vector_bytes` how wide its
+    registers are; both come from the target.
+    """
+
+    def __init__(self, has_fma: bool = True, vector_bytes: int = 64) -> None:
+        self.has_fma = has_fma
+        self.vector_bytes = vector_bytes
+        self._functions: list[Builder] = []
+        self._declared: dict[str, str] = {}
+        self._tables: dict[tuple[Type, tuple[float, ...]], str] = {}
+        self._names: set[str] = set()
+
+    def function(
+        self,
+        name: str,
+        parameters: Sequence[Type],
+        result: Type | None = None,
+        exported: bool = True,
+        inline: bool = False,
+    ) -> Builder:
+        """Begin a function; its code is added through the builder that comes back."""
+        if name in self._names:
+            raise ValueError(f"function {name!r} is already in the module")
+        self._names.add(name)
+        builder = Builder(self, name, parameters, result, exported, inline)
+        self._functions.append(builder)
+        return builder
+
+    def defines(self, name: str) -> bool:
+        """Whether a function of this name was begun."""
+        return name in self._names
+
+    def declare(self, name: str, result: Type | None, parameters: list[Type]) -> None:
+        """Make an external function or an intrinsic known."""
+        if name not in self._declared and name not in self._names:
+            types = ", ".join(str(p) for p in parameters)
+            self._declared[name] = f"declare {result or 'void'} @{name}({types})"
+
+    def table(self, type_: Type, numbers: Sequence[float]) -> str:
+        """The name of a read-only array in memory; equal arrays are one."""
+        key = (type_, tuple(numbers))
+        return self._tables.setdefault(key, f"table.{len(self._tables)}")
+
+    def text(self) -> str:
+        parts = [_table_text(n, k) for k, n in self._tables.items()]
+        parts += [f.text() for f in self._functions]
+        parts += [d for n, d in self._declared.items() if n not in self._names]
+        return "\n".join(parts) + "\n!0 = !{i32 1}\n"
+
+
+def _table_text(name: str, key: tuple[Type, tuple[float, ...]]) -> str:
+    type_, numbers = key
+    body = ", ".join(f"{type_} {literal(type_, x)}" for x in numbers)
+    array = f"[{len(numbers)} x {type_}] [{body}]"
+    return f"@{name} = internal unnamed_addr constant {array}, align 64"
+
+
+class Loop:
+    """A counted loop in the making: what its body reads and hands on."""
+
+    def __init__(self, index: Value, carried: Values) -> None:
+        self.index = index
+        self.carried = carried
+        self.results: Values = []
+        self._next: Values = carried
+
+    def next(self, *values: Value) -> None:
+        """The carried values of the next turn (unless called, they stay)."""
+        if [v.type for v in values] != [v.type for v in self.carried]:
+            raise TypeError(f"the loop carries {self.carried}, not {list(values)}")
+        self._next = list(values)
+
+
+class Builder(VectorInstructions):
+    """The code of one function; `arguments` are the values that it is called with."""
+
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        parameters: Sequence[Type],
+        result: Type | None,
+        exported: bool,
+        inline: bool,
+    ) -> None:
+        self.module = module
+        self.name = name
+        self.arguments = [Value(f"%a{i}", t, self) for i, t in enumerate(parameters)]
+        self._result = result
+        self._head = "define" if exported else "define internal"
+        self._attributes = " alwaysinline" if inline else ""
+        self._lines: list[str] = []
+        self._entry: list[str] = []
+        self._count = 0
+        self._block = "entry"
+
+    # ------------------------------------------------- what Instructions asks for
+
+    def emit(self, text: str) -> None:
+        self._lines.append(text)
+
+    def _new(self, type_: Type) -> Value:
+        self._count += 1
+        return Value(f"%v{self._count}", type_, self)
+
+    def instruction(self, text: str, type_: Type) -> Value:
+        self._count = count = self._count + 1
+        name = f"%v{count}"
+        self._lines.append(f"  {name} = {text}")
+        return Value(name, type_, self)
+
+    @property
+    def has_fma(self) -> bool:
+        return self.module.has_fma
+
+    def call(
+        self, function: str | Value, result: Type | None, *arguments: Value
+    ) -> Value:
+        """Call a function by name or address.
+
+        The value of a call without a result is of no use.
+        """
+        values = ", ".join(f"{a.type} {a.text}" for a in arguments)
+        if isinstance(function, Value):
+            text = f"call {result or 'void'} {function.text}({values})"
+        else:
+            self.module.declare(function, result, [a.type for a in arguments])
+            text = f"call {result or 'void'} @{function}({values})"
+        if result is not None:
+            return self.instruction(text, result)
+        self._lines.append(f"  {text}")
+        return Value("poison", I1, self)
+
+    def function_address(self, name: str) -> Value:
+        """The address of a function of this module, to hand to native code."""
+        return Value(f"@{name}", PTR, self)
+
+    def table(self, type_: Type, numbers: Sequence[float]) -> Value:
+        """The address of a read-only array of scalars."""
+        return Value(f"@{self.module.table(type_, numbers)}", PTR, self)
+
+    def scratch(self, size: int, align: int = 64) -> Value:
+        """The address of `size` bytes on the stack, for as long as the function runs.
+
+        Keep it small: threads of the pool have small stacks.
+        """
+        pointer = self._new(PTR)
+        array = f"alloca [{size} x i8], align {align}"
+        self._entry.append(f"  {pointer.text} = {array}")
+        return pointer
+
+    def ret(self, value: Value | None = None) -> None:
+        """Return from the function; nothing may follow in this block."""
+        self.emit(f"  ret {value.type} {value.text}" if value else "  ret void")
+
+    def text(self) -> str:
+        parameters = ", ".join(f"{a.type} {a.text}" for a in self.arguments)
+        head = f"{self._head} {self._result or 'void'} @{self.name}({parameters})"
+        lines = [f"{head} nounwind{self._attributes} {{", "entry:"]
+        return "\n".join([*lines, *self._entry, *self._lines, "}"])
+
+    # ------------------------------------------------------------- control flow
+
+    def _label(self) -> str:
+        self._count += 1
+        return f"b{self._count}"
+
+    def _begin(self, label: str) -> None:
+        self._lines.append(f"{label}:")
+        self._block = label
+
+    def _jump(self, label: str) -> None:
+        self._lines.append(f"  br label %{label}")
+
+    def _branch(self, condition: Value, yes: str, no: str) -> None:
+        text = f"  br i1 {condition.text}, label %{yes}, label %{no}"
+        self._lines.append(text)
+
+    def _phi(self, result: Value, *incoming: tuple[Value, str]) -> str:
+        pairs = ", ".join(f"[ {v.text}, %{block} ]" for v, block in incoming)
+        return f"  {result.text} = phi {result.type} {pairs}"
+
+    @contextmanager
+    def loop(
+        self,
+        start: Operand,
+        stop: Operand,
+        step: int = 1,
+        carried: Sequence[Value] = (),
+    ) -> Iterator[Loop]:
+        """Run the `with` body for index = start, start + step, ... while below stop.
+
+        Bounds are i64 values or ints. `loop.carried` are the values from the turn
+        before; the body says what follows by `loop.next(...)`; after it,
+        `loop.results` are the last ones (the given ones when there was no turn).
+        A loop known to run once is no loop at all.
+        """
+        known = isinstance(start, int) and isinstance(stop, int) and start < stop
+        if known and stop <= start + step:
+            once = Loop(self._operand(start, I64), list(carried))
+            yield once
+            once.results = once._next
+            return
+        first, last = self._operand(start, I64), self._operand(stop, I64)
+        body, done, before = self._label(), self._label(), self._block
+        if known:
+            self._jump(body)
+        else:
+            self._branch(self.compare("lt", first, last), body, done)
+        self._begin(body)
+        hole = len(self._lines)
+        loop = Loop(self._new(I64), [self._new(v.type) for v in carried])
+        yield loop
+        after = self._new(I64)
+        self.emit(f"  {after.text} = add nsw i64 {loop.index.text}, {step}")
+        self._branch(self.compare("lt", after, last), body, done)
+        latch = self._block
+        inputs = zip([loop.index, *loop.carried], [first, *carried],
+                     [after, *loop._next], strict=True)  # fmt: skip
+        phis = [self._phi(r, (a, before), (b, latch)) for r, a, b in inputs]
+        self._lines[hole:hole] = phis
+        self._begin(done)
+        loop.results = loop._next
+        if not known:
+            joined = zip(carried, loop._next, strict=True)
+            loop.results = [self._join((a, before), (b, latch)) for a, b in joined]
+
+    def _join(self, *incoming: tuple[Value, str]) -> Value:
+        result = self._new(incoming[0][0].type)
+        self.emit(self._phi(result, *incoming))
+        return result
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Run the `with` body only if the condition, one `i1`, holds."""
+        body, done = self._label(), self._label()
+        self._branch(condition, body, done)
+        self._begin(body)
+        yield
+        self._jump(done)
+        self._begin(done)
+
+    def if_(
+        self,
+        condition: Value,
+        then: Callable[[], Values],
+        otherwise: Callable[[], Values],
+    ) -> Values:
+        """Run one of two bodies; they give values of the same types."""
+        yes, no, done = self._label(), self._label(), self._label()
+        self._branch(condition, yes, no)
+        ends: list[tuple[Values, str]] = []
+        for label, body in ((yes, then), (no, otherwise)):
+            self._begin(label)
+            ends.append((body(), self._block))
+            self._jump(done)
+        self._begin(done)
+        (left, from_left), (right, from_right) = ends
+        pairs = zip(left, right, strict=True)
+        return [self._join((a, from_left), (b, from_right)) for a, b in pairs]
+
+    def while_loop(
+        self,
+        initial: Sequence[Value],
+        condition: Callable[[Values], Value],
+        body: Callable[[Values], Values],
+    ) -> Values:
+        """Repeat the body on the carried values while the condition, one `i1`, holds.
+
+        The condition is tested before the first turn.
+        """
+        test, turn, done = self._label(), self._label(), self._label()
+        before = self._block
+        self._jump(test)
+        self._begin(test)
+        hole = len(self._lines)
+        carried = [self._new(v.type) for v in initial]
+        self._branch(condition(carried), turn, done)
+        self._begin(turn)
+        following = body(carried)
+        self._jump(test)
+        latch = self._block
+        inputs = zip(carried, initial, following, strict=True)
+        self._lines[hole:hole] = [
+            self._phi(r, (a, before), (b, latch)) for r, a, b in inputs
+        ]
+        self._begin(done)
+        return carried

@@ -1,0 +1,310 @@
+"""The instructions of LLVM IR as methods: values in, a value out.
+
+`Instructions` knows nothing of lanes in memory (`vectors.py`), nor of functions and
+blocks (`builder.py`). An operand
+is a `Value` or a Python number, which takes the type of the other operand. Float
+arithmetic carries `flags`, which is `contract` (a product may fuse with a sum) or
+nothing at all; no other fast-math flag is ever used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+
+from curta.compiler.llvm.types import I1, Operand, Type, Value, literal
+
+_FLOAT_PREDICATE = {
+    "eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"
+}  # fmt: skip
+
+
+class Instructions(ABC):
+    """Constants, arithmetic, bits, comparisons, intrinsics and conversions."""
+
+    flags = "contract"
+
+    @abstractmethod
+    def emit(self, text: str) -> None:
+        """Add a line to the current block."""
+
+    @abstractmethod
+    def instruction(self, text: str, type_: Type) -> Value:
+        """Add `%new = text`; the new value has this type."""
+
+    @abstractmethod
+    def call(
+        self, function: str | Value, result: Type | None, *arguments: Value
+    ) -> Value:
+        """Call a function by name or address; a name is declared as needed."""
+
+    @property
+    @abstractmethod
+    def has_fma(self) -> bool:
+        """Whether the machine has fused multiply-add instructions."""
+
+    # ---------------------------------------------------------------- constants
+
+    def const(self, type_: Type, number: float) -> Value:
+        """A constant; with many lanes, the same number in each."""
+        return Value(literal(type_, number), type_, self)
+
+    def vector(self, type_: Type, numbers: Sequence[float]) -> Value:
+        """A constant with a number for each lane."""
+        one = type_.with_lanes(1)
+        body = ", ".join(f"{one} {literal(one, x)}" for x in numbers)
+        return Value(f"<{body}>", type_, self)
+
+    def lane_index(self, type_: Type) -> Value:
+        """The vector 0, 1, 2, ... (a scalar gives 0)."""
+        if type_.lanes == 1:
+            return self.const(type_, 0)
+        return self.vector(type_, range(type_.lanes))
+
+    def _operand(self, x: Operand, type_: Type) -> Value:
+        if isinstance(x, Value):
+            if x.type != type_:
+                raise TypeError(f"operand is {x.type}, expected {type_}")
+            return x
+        return self.const(type_, x)
+
+    def _pair(self, x: Operand, y: Operand) -> tuple[Value, Value]:
+        if isinstance(x, Value):
+            return x, self._operand(y, x.type)
+        if isinstance(y, Value):
+            return self._operand(x, y.type), y
+        raise TypeError("one of the two operands must be a Value")
+
+    # --------------------------------------------------------------- arithmetic
+
+    def _binary(self, opcode: str, x: Operand, y: Operand) -> Value:
+        a, b = self._pair(x, y)
+        return self.instruction(f"{opcode} {a.type} {a.text}, {b.text}", a.type)
+
+    def _arithmetic(self, name: str, x: Operand, y: Operand) -> Value:
+        a, b = self._pair(x, y)
+        opcode = f"f{name} {self.flags}" if a.type.is_float else name
+        return self.instruction(f"{opcode} {a.type} {a.text}, {b.text}", a.type)
+
+    def add(self, x: Operand, y: Operand) -> Value:
+        return self._arithmetic("add", x, y)
+
+    def sub(self, x: Operand, y: Operand) -> Value:
+        return self._arithmetic("sub", x, y)
+
+    def mul(self, x: Operand, y: Operand) -> Value:
+        return self._arithmetic("mul", x, y)
+
+    def div(self, x: Operand, y: Operand) -> Value:
+        """Float quotient, or the signed integer one (undefined for a zero divisor)."""
+        a, b = self._pair(x, y)
+        return self._arithmetic("div" if a.type.is_float else "sdiv", a, b)
+
+    def udiv(self, x: Operand, y: Operand) -> Value:
+        return self._binary("udiv", x, y)
+
+    def srem(self, x: Operand, y: Operand) -> Value:
+        return self._binary("srem", x, y)
+
+    def urem(self, x: Operand, y: Operand) -> Value:
+        return self._binary("urem", x, y)
+
+    def neg(self, x: Value) -> Value:
+        if x.type.is_float:
+            return self.instruction(f"fneg {x.type} {x.text}", x.type)
+        return self.sub(0, x)
+
+    def fma(self, x: Operand, y: Operand, z: Operand) -> Value:
+        """x * y + z rounded once; a product and a sum where the machine has no FMA."""
+        type_ = next(v.type for v in (x, y, z) if isinstance(v, Value))
+        a, b, c = (self._operand(v, type_) for v in (x, y, z))
+        if not self.has_fma:
+            return self.add(self.mul(a, b), c)
+        return self.intrinsic("fma", type_, a, b, c)
+
+    def horner(self, x: Value, coefficients: Sequence[Operand]) -> Value:
+        """A polynomial of x; coefficients from the highest degree to the constant."""
+        first = self._operand(coefficients[0], x.type)
+        return reduce(lambda p, c: self.fma(p, x, c), coefficients[1:], first)
+
+    def estrin(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """The same polynomial by Estrin's scheme: a shorter chain of dependences."""
+        terms = [self.const(x.type, c) for c in reversed(coefficients)]
+        power = x
+        while len(terms) > 1:
+            pairs = zip(terms[::2], terms[1::2], strict=False)
+            odd = terms[-1:] if len(terms) % 2 else []
+            terms = [self.fma(high, power, low) for low, high in pairs] + odd
+            if len(terms) > 1:
+                power = self.mul(power, power)
+        return terms[0]
+
+    # -------------------------------------------------------------------- bits
+
+    def and_(self, x: Operand, y: Operand) -> Value:
+        return self._binary("and", x, y)
+
+    def or_(self, x: Operand, y: Operand) -> Value:
+        return self._binary("or", x, y)
+
+    def xor(self, x: Operand, y: Operand) -> Value:
+        return self._binary("xor", x, y)
+
+    def not_(self, x: Value) -> Value:
+        return self.xor(x, 1 if x.type.kind == "i1" else -1)
+
+    def shl(self, x: Operand, y: Operand) -> Value:
+        return self._binary("shl", x, y)
+
+    def ashr(self, x: Operand, y: Operand) -> Value:
+        return self._binary("ashr", x, y)
+
+    def lshr(self, x: Operand, y: Operand) -> Value:
+        return self._binary("lshr", x, y)
+
+    def rotate_left(self, x: Value, count: Operand) -> Value:
+        return self.intrinsic("fshl", x.type, x, x, self._operand(count, x.type))
+
+    def bitcast(self, x: Value, type_: Type) -> Value:
+        return self.instruction(f"bitcast {x.type} {x.text} to {type_}", type_)
+
+    def bits(self, x: Value) -> Value:
+        """The bits of a float as an integer."""
+        return self.bitcast(x, x.type.as_int)
+
+    # ------------------------------------------------------------- comparisons
+
+    def compare(
+        self, predicate: str, x: Operand, y: Operand, unsigned: bool = False
+    ) -> Value:
+        """eq ne lt le gt ge. With a NaN, `ne` is true and the others are false."""
+        a, b = self._pair(x, y)
+        if a.type.is_float:
+            opcode = f"fcmp {_FLOAT_PREDICATE[predicate]}"
+        elif predicate in ("eq", "ne"):
+            opcode = f"icmp {predicate}"
+        else:
+            opcode = f"icmp {'u' if unsigned else 's'}{predicate}"
+        text = f"{opcode} {a.type} {a.text}, {b.text}"
+        return self.instruction(text, a.type.as_mask)
+
+    def eq(self, x: Operand, y: Operand) -> Value:
+        return self.compare("eq", x, y)
+
+    def ne(self, x: Operand, y: Operand) -> Value:
+        return self.compare("ne", x, y)
+
+    def is_nan(self, x: Value) -> Value:
+        text = f"fcmp uno {x.type} {x.text}, {x.text}"
+        return self.instruction(text, x.type.as_mask)
+
+    def select(self, condition: Value, x: Operand, y: Operand) -> Value:
+        """x where the condition holds, y elsewhere; the condition may be one lane."""
+        a, b = self._pair(x, y)
+        text = f"select {condition.type} {condition.text}, "
+        return self.instruction(f"{text}{a.type} {a.text}, {b.type} {b.text}", a.type)
+
+    # -------------------------------------------------------------- intrinsics
+
+    def intrinsic(self, name: str, result: Type, *arguments: Value) -> Value:
+        """A call of `llvm.<name>.<type of the result>`."""
+        return self.call(f"llvm.{name}.{result.suffix}", result, *arguments)
+
+    def abs(self, x: Value) -> Value:
+        if x.type.is_float:
+            return self.intrinsic("fabs", x.type, x)
+        return self.intrinsic("abs", x.type, x, self.const(I1, 0))
+
+    def sqrt(self, x: Value) -> Value:
+        return self.intrinsic("sqrt", x.type, x)
+
+    def copysign(self, magnitude: Operand, sign: Value) -> Value:
+        x = self._operand(magnitude, sign.type)
+        return self.intrinsic("copysign", sign.type, x, sign)
+
+    def floor(self, x: Value) -> Value:
+        return self.intrinsic("floor", x.type, x)
+
+    def ceil(self, x: Value) -> Value:
+        return self.intrinsic("ceil", x.type, x)
+
+    def trunc(self, x: Value) -> Value:
+        """Towards zero, still a float."""
+        return self.intrinsic("trunc", x.type, x)
+
+    def round_even(self, x: Value) -> Value:
+        return self.intrinsic("roundeven", x.type, x)
+
+    def max(self, x: Operand, y: Operand, unsigned: bool = False) -> Value:
+        """The larger; a NaN wins, and +0 is larger than -0."""
+        return self._extremum("max", x, y, unsigned)
+
+    def min(self, x: Operand, y: Operand, unsigned: bool = False) -> Value:
+        """The smaller; a NaN wins, and -0 is smaller than +0."""
+        return self._extremum("min", x, y, unsigned)
+
+    def _extremum(self, name: str, x: Operand, y: Operand, unsigned: bool) -> Value:
+        a, b = self._pair(x, y)
+        if a.type.is_float:
+            return self.intrinsic(f"{name}imum", a.type, a, b)
+        return self.intrinsic(("u" if unsigned else "s") + name, a.type, a, b)
+
+    def ldexp(self, x: Value, exponent: Value) -> Value:
+        """x * 2**exponent with one rounding; the exponent is i32."""
+        name = f"llvm.ldexp.{x.type.suffix}.{exponent.type.suffix}"
+        return self.call(name, x.type, x, exponent)
+
+    def population_count(self, x: Value) -> Value:
+        return self.intrinsic("ctpop", x.type, x)
+
+    def leading_zeros(self, x: Value) -> Value:
+        return self.intrinsic("ctlz", x.type, x, self.const(I1, 0))
+
+    # ------------------------------------------------------------- conversions
+
+    def convert(self, x: Value, kind: str, unsigned: bool = False) -> Value:
+        """To another element kind, as array libraries mean it.
+
+        Float to integer truncates, saturates, and sends NaN to 0; anything to `i1` is
+        `x != 0`; `unsigned` says how the integer side is read.
+        """
+        to = x.type.with_kind(kind)
+        if x.type == to:
+            return x
+        if kind == "i1":
+            return self.ne(x, 0)
+        if x.type.is_float and to.is_float:
+            return self._cast("fpext" if to.bits > x.type.bits else "fptrunc", x, to)
+        if to.is_float:
+            signed = not unsigned and x.type.kind != "i1"
+            return self._cast("sitofp" if signed else "uitofp", x, to)
+        if x.type.is_float:
+            return self._saturate(x, to, unsigned)
+        if to.bits < x.type.bits:
+            return self._cast("trunc", x, to)
+        extend = "zext" if unsigned or x.type.kind == "i1" else "sext"
+        return self._cast(extend, x, to)
+
+    def _saturate(self, x: Value, to: Type, unsigned: bool) -> Value:
+        # LLVM's own fptosi.sat converts lane by lane on x86.
+        low = 0 if unsigned else -(2 ** (to.bits - 1))
+        high = 2**to.bits if unsigned else -low
+        below, above = x < low, x >= high
+        inside = self.select(self.or_(below, above) | self.is_nan(x), 0, x)
+        result = self._cast("fptoui" if unsigned else "fptosi", inside, to)
+        result = self.select(above, self.const(to, high - 1), result)
+        return self.select(below, self.const(to, low), result)
+
+    def to_int(self, x: Value, kind: str | None = None) -> Value:
+        """Float to signed integer, truncating; poison when it does not fit."""
+        to = x.type.with_kind(kind) if kind else x.type.as_int
+        return self._cast("fptosi", x, to)
+
+    def to_float(self, x: Value, kind: str | None = None) -> Value:
+        """Signed integer to the float of the same width (or of the given kind)."""
+        to = x.type.with_kind(kind or f"f{x.type.bits}")
+        return self._cast("sitofp", x, to)
+
+    def _cast(self, opcode: str, x: Value, to: Type) -> Value:
+        return self.instruction(f"{opcode} {x.type} {x.text} to {to}", to)

@@ -1,0 +1,162 @@
+"""Lanes and memory: shuffles, reductions over lanes, loads and stores of every kind."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+
+from curta.compiler.llvm.instructions import Instructions
+from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Operand, Type, Value
+
+
+class VectorInstructions(Instructions, ABC):
+    """What needs lanes or memory."""
+
+    # ------------------------------------------------------------------- lanes
+
+    def splat(self, x: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+        if lanes == 1:
+            return x
+        to = x.type.with_lanes(lanes)
+        first = f"insertelement {to} poison, {x.type} {x.text}, i64 0"
+        return self.shuffle(self.instruction(first, to), None, [0] * lanes)
+
+    def shuffle(self, x: Value, y: Value | None, indices: Sequence[int]) -> Value:
+        """Lanes of x (0, 1, ...) and of y (counting on after x's), in a new order."""
+        to = x.type.with_lanes(len(indices))
+        if len(indices) == 1:
+            source, lane = (x, indices[0])
+            if lane >= x.lanes and y is not None:
+                source, lane = y, lane - x.lanes
+            return self.extract(source, lane)
+        mask = "<" + ", ".join(f"i32 {i}" for i in indices) + ">"
+        if not any(indices):
+            mask = "zeroinitializer"
+        second = y.text if y is not None else "poison"
+        operands = f"{x.type} {x.text}, {x.type} {second}"
+        text = f"shufflevector {operands}, <{len(indices)} x i32> {mask}"
+        return self.instruction(text, to)
+
+    def extract(self, x: Value, lane: int | Value) -> Value:
+        if x.lanes == 1:
+            return x
+        index = self._operand(lane, I64)
+        text = f"extractelement {x.type} {x.text}, i64 {index.text}"
+        return self.instruction(text, x.type.with_lanes(1))
+
+    def insert(self, x: Value, element: Operand, lane: int | Value) -> Value:
+        value = self._operand(element, x.type.with_lanes(1))
+        if x.lanes == 1:
+            return value
+        index = self._operand(lane, I64)
+        operands = f"{x.type} {x.text}, {value.type} {value.text}, i64 {index.text}"
+        return self.instruction(f"insertelement {operands}", x.type)
+
+    def reduce_lanes(self, x: Value, combine: Callable[[Value, Value], Value]) -> Value:
+        """All lanes combined into one, halving: lane i with lane i + lanes/2."""
+        while x.lanes > 1:
+            half = x.lanes // 2
+            low = self.shuffle(x, None, range(half))
+            high = self.shuffle(x, None, range(half, 2 * half))
+            x = combine(low, high)
+        return x
+
+    def any_lane(self, mask: Value) -> Value:
+        """Whether an `i1` holds in some lane."""
+        if mask.lanes == 1:
+            return mask
+        return self.call(f"llvm.vector.reduce.or.{mask.type.suffix}", I1, mask)
+
+    def first_lanes(self, count: Value, lanes: int) -> Value:
+        """The mask of the first `count` lanes (an i64, zero or more)."""
+        if lanes == 1:
+            return self.compare("gt", count, 0)
+        few = self.convert(self.min(count, lanes), "i32")
+        index = self.lane_index(I32.with_lanes(lanes))
+        return self.compare("lt", index, self.splat(few, lanes))
+
+    # ------------------------------------------------------------------ memory
+
+    def offset(self, pointer: Value, index: Operand, element: Type) -> Value:
+        """The address of element `index`; a vector of indices gives addresses."""
+        i = index if isinstance(index, Value) else self.const(I64, index)
+        text = f"getelementptr {element.with_lanes(1)}, ptr {pointer.text}, "
+        return self.instruction(f"{text}{i.type} {i.text}", PTR.with_lanes(i.lanes))
+
+    def load(self, type_: Type, pointer: Value, align: int | None = None) -> Value:
+        """A scalar or consecutive lanes; unless told, aligned as one element."""
+        text = f"load {type_}, ptr {pointer.text}, align {align or type_.size}"
+        return self.instruction(text, type_)
+
+    def store(
+        self, value: Value, pointer: Value, align: int | None = None,
+        streaming: bool = False,
+    ) -> None:  # fmt: skip
+        """Store consecutive lanes; a streaming store goes past the caches."""
+        text = f"store {value.type} {value.text}, ptr {pointer.text}"
+        hint = ", !nontemporal !0" if streaming else ""
+        self.emit(f"  {text}, align {align or value.type.size}{hint}")
+
+    def masked_load(
+        self, type_: Type, pointer: Value, mask: Value, default: Operand = 0
+    ) -> Value:
+        """Consecutive lanes where the mask holds, the default elsewhere.
+
+        Memory under a false lane is not touched.
+        """
+        name = f"llvm.masked.load.{_many(type_).suffix}.p0"
+        other = self._operand(default, type_)
+        return self.call(name, type_, self._aligned(pointer, type_), mask, other)
+
+    def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
+        """Store the lanes where the mask holds."""
+        name = f"llvm.masked.store.{_many(value.type).suffix}.p0"
+        self.call(name, None, value, self._aligned(pointer, value.type), mask)
+
+    def gather(
+        self, type_: Type, pointers: Value, mask: Value | None = None,
+        default: Operand = 0,
+    ) -> Value:  # fmt: skip
+        """Lanes from an address each; no mask means all of them."""
+        if type_.lanes == 1 and mask is None:
+            return self.load(type_, pointers)
+        name = f"llvm.masked.gather.{_many(type_).suffix}.v{type_.lanes}p0"
+        mask = mask or self.const(type_.as_mask, 1)
+        other = self._operand(default, type_)
+        return self.call(name, type_, self._aligned(pointers, type_), mask, other)
+
+    def scatter(self, value: Value, pointers: Value, mask: Value | None = None) -> None:
+        """Store lanes at an address each, in the order of the lanes."""
+        if value.lanes == 1 and mask is None:
+            return self.store(value, pointers)
+        name = f"llvm.masked.scatter.{_many(value.type).suffix}.v{value.lanes}p0"
+        mask = mask or self.const(value.type.as_mask, 1)
+        self.call(name, None, value, self._aligned(pointers, value.type), mask)
+        return None
+
+    def strided(self, pointer: Value, stride: Operand, element: Type) -> Value:
+        """Addresses of lanes that lie `stride` elements apart, for gather, scatter."""
+        lanes = self.lane_index(I64.with_lanes(element.lanes))
+        if isinstance(stride, Value):
+            stride = self.splat(stride, element.lanes)
+        return self.offset(pointer, self.mul(lanes, stride), element)
+
+    def _aligned(self, pointer: Value, type_: Type) -> Value:
+        return Value(f"align {type_.size} {pointer.text}", pointer.type, self)
+
+    def copy(self, to: Value, source: Value, count: Operand) -> None:
+        """Copy bytes between places that do not overlap (or are the same)."""
+        size = self._operand(count, I64)
+        self.call("llvm.memcpy.p0.p0.i64", None, to, source, size, self.const(I1, 0))
+
+    def fill(self, to: Value, byte: Operand, count: Operand) -> None:
+        """Set bytes to one value."""
+        value, size = self._operand(byte, I8), self._operand(count, I64)
+        self.call("llvm.memset.p0.i64", None, to, value, size, self.const(I1, 0))
+
+
+def _many(type_: Type) -> Type:
+    if type_.lanes == 1:
+        raise TypeError("a masked access has more than one lane")
+    return type_

@@ -1,0 +1,1 @@
+"""What runs compiled code: buffers, threads, native entries, dispatch."""
