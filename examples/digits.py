@@ -131,7 +131,9 @@ def load(key):
         labels = data["labels"].astype(np.int32)
     order = jax.random.permutation(key, len(images))
     images, labels = jnp.asarray(images)[order], jnp.asarray(labels)[order]
-    return (images[HELD_OUT:], labels[HELD_OUT:]), (images[:HELD_OUT], labels[:HELD_OUT])
+    train_set = images[HELD_OUT:], labels[HELD_OUT:]
+    held_out = images[:HELD_OUT], labels[:HELD_OUT]
+    return train_set, held_out
 
 
 def batches(key, images, labels):
@@ -220,7 +222,8 @@ def draw_mistakes(path, params, images, labels):
         axis.axis("off")
     for axis, i in zip(axes.flat, wrong):
         axis.imshow(images[i].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
-        axis.set_title(f"{labels[i]} read as {guesses[i]}\n|grad| {norms[i]:.0f}", size=9)
+        title = f"{labels[i]} read as {guesses[i]}\n|grad| {norms[i]:.0f}"
+        axis.set_title(title, size=9)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
