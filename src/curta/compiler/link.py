@@ -1,0 +1,107 @@
+"""From an object file to addresses: our own loader, or LLVM's where ours does not do.
+
+    code = load(compile_text(ir), ["kernel"], {"parallel_for": address})
+    code.address("kernel")
+
+Code lives as long as the object that `load` gives; whoever keeps an address keeps
+that object too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+from curta.compiler.elf import Image, UnsupportedObject
+from curta.compiler.llvm import binding
+
+# What LLVM's code generator may call without being asked.
+_RUNTIME_NAMES = frozenset(
+    "memcpy memset memmove fma fmaf fmod fmodf floor floorf ceil ceilf trunc truncf "
+    "roundeven roundevenf ldexp ldexpf sqrt sqrtf".split()
+)
+_counter = itertools.count()
+
+
+class LoadedCode(Protocol):
+    """Code in memory; freed with the last reference to this object."""
+
+    def address(self, name: str) -> int:
+        """Where a function of the module begins; KeyError if there is none."""
+
+
+def load(
+    object_file: bytes, exports: Sequence[str], imports: Mapping[str, int] | None = None
+) -> LoadedCode:
+    """Load an object file; `imports` are the addresses of functions it calls.
+
+    Raises:
+        ValueError: it is no object file, or calls a function that is not imported.
+        OSError: the system does not let memory be made executable.
+    """
+    known = _Imports(imports or {})
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        try:
+            return Image(object_file, known)
+        except UnsupportedObject as reason:
+            if not binding.available():
+                raise ValueError(f"cannot load this object file: {reason}") from reason
+    return _LLVMImage(object_file, exports, known)
+
+
+class _Imports(Mapping[str, int]):
+    """The given addresses, and those of the few C functions that LLVM itself calls."""
+
+    def __init__(self, given: Mapping[str, int]) -> None:
+        self._given = given
+
+    def __getitem__(self, name: str) -> int:
+        if name in self._given:
+            return self._given[name]
+        if name not in _RUNTIME_NAMES:
+            raise ValueError(f"native code calls {name!r}, which was not imported")
+        function = getattr(_c_library(), name)
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    def __iter__(self) -> Any:
+        return itertools.chain(self._given, _RUNTIME_NAMES)
+
+    def __len__(self) -> int:
+        return len(self._given) + len(_RUNTIME_NAMES)
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL("ucrtbase.dll" if sys.platform == "win32" else None)
+
+
+class _LLVMImage:
+    """Code loaded by LLVM's own linker, for other systems and unusual objects."""
+
+    def __init__(
+        self, data: bytes, exports: Iterable[str], imports: Mapping[str, int]
+    ) -> None:
+        if data[:4] not in (b"\x7fELF", b"\xcf\xfa\xed\xfe") and data[:1] != b"\x64":
+            raise ValueError("not an object file")
+        llvm = binding.llvmlite()
+        library = llvm.JITLibraryBuilder().add_object_img(data)
+        for name in exports:
+            library.export_symbol(name)
+        for name in imports:
+            library.import_symbol(name, imports[name])
+        self._code = library.link(_linker(), f"curta{next(_counter)}")
+
+    def address(self, name: str) -> int:
+        return int(self._code[name])
+
+
+@cache
+def _linker() -> Any:
+    llvm = binding.llvmlite()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return llvm.create_lljit_compiler(target.create_target_machine(jit=True))

@@ -1,0 +1,227 @@
+"""The one door to LLVM: llvmlite, imported only when something must be compiled.
+
+A program whose kernels are in the cache never opens it. llvmlite's Python layer takes
+30 ms to import and holds one lock around every call; both are avoided for versions
+whose C functions are known here, by calling the library of the wheel through ctypes.
+That is sound because every compile has a context of its own and every thread its own
+target machines, which is what LLVM asks of concurrent users. Any other version goes
+through llvmlite's public Python functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import re
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
+_KNOWN_VERSIONS = re.compile(r"0\.50\.")
+_MINIMUM = (0, 50)
+
+_P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+    "InitializeNativeTarget": (_I, []),
+    "InitializeNativeAsmPrinter": (_I, []),
+    "ContextCreate": (_P, []),
+    "ContextDispose": (None, [_P]),
+    "ParseAssembly": (_P, [_P, _S, _P]),
+    "VerifyModule": (ctypes.c_bool, [_P, _P]),
+    "DisposeModule": (None, [_P]),
+    "DisposeString": (None, [_P]),
+    "GetProcessTriple": (None, [_P]),
+    "GetHostCPUName": (None, [_P]),
+    "GetHostCPUFeatures": (_I, [_P]),
+    "GetTargetFromTriple": (_P, [_S, _P]),
+    "CreateTargetMachine": (_P, [_P, _S, _S, _S, _I, _S, _S, _I, _I, _S]),
+    "TargetMachineEmitToMemory": (_P, [_P, _P, _I, _P]),
+    "GetBufferStart": (_P, [_P]),
+    "GetBufferSize": (ctypes.c_size_t, [_P]),
+    "DisposeMemoryBuffer": (None, [_P]),
+}
+
+
+class CompileError(RuntimeError):
+    """LLVM refused some IR: an error of Curta's compiler, not of the user."""
+
+
+@cache
+def _location() -> tuple[Path, str] | None:
+    """The folder and the version of llvmlite, without importing it."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent
+    try:
+        text = (folder / "_version.py").read_text(encoding="utf-8")
+    except OSError:
+        return folder, "unknown"
+    found = re.search(r"version\w* = '(\d+\.\d+[^']*)'", text)
+    return folder, found[1] if found else "unknown"
+
+
+@cache
+def available() -> bool:
+    """Whether a version of llvmlite that understands Curta's IR is installed."""
+    where = _location()
+    if where is None:
+        return False
+    numbers = re.match(r"(\d+)\.(\d+)", where[1])
+    return numbers is None or (int(numbers[1]), int(numbers[2])) >= _MINIMUM
+
+
+@cache
+def llvmlite() -> Any:
+    """llvmlite's own Python layer, ready to make code for this machine."""
+    binding = importlib.import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+class _Library:
+    """LLVM through the C functions of llvmlite's shared library."""
+
+    def __init__(self, path: Path) -> None:
+        library = ctypes.CDLL(str(path))
+        self._functions: dict[str, Callable[..., Any]] = {}
+        for name, (result, arguments) in _PROTOTYPES.items():
+            function = getattr(library, f"LLVMPY_{name}")
+            function.restype, function.argtypes = result, arguments
+            self._functions[name] = function
+        self._call("InitializeNativeTarget")
+        self._call("InitializeNativeAsmPrinter")
+        self.triple = self._string("GetProcessTriple")
+        self.cpu = self._string("GetHostCPUName")
+        self.features = self._string("GetHostCPUFeatures")
+        self._threads = threading.local()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return self._functions[name](*arguments)
+
+    def _string(self, name: str) -> bytes:
+        out = ctypes.c_char_p()
+        self._call(name, ctypes.byref(out))
+        return self._take(out)
+
+    def _take(self, out: ctypes.c_char_p) -> bytes:
+        text = out.value or b""
+        if out:
+            self._call("DisposeString", out)
+        return text
+
+    def _machine(self, level: int) -> int:
+        if not hasattr(self._threads, "machines"):
+            self._threads.machines = {}
+        machines: dict[int, int] = self._threads.machines
+        if level not in machines:
+            error = ctypes.c_char_p()
+            target = self._call("GetTargetFromTriple", self.triple, ctypes.byref(error))
+            if not target:
+                raise CompileError(self._take(error).decode())
+            machine = self._call(
+                "CreateTargetMachine", target, self.triple, self.cpu, self.features,
+                level, b"pic", b"small", 0, 1, b"",
+            )  # fmt: skip
+            if not machine:
+                raise CompileError("LLVM made no target machine for this processor")
+            machines[level] = machine
+        return machines[level]
+
+    def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
+        machine = self._machine(level)
+        context = self._call("ContextCreate")
+        error = ctypes.c_char_p()
+        module = None
+        try:
+            module = self._call(
+                "ParseAssembly", context, ir.encode(), ctypes.byref(error)
+            )
+            if not module:
+                raise CompileError(self._take(error).decode())
+            self._take(error)
+            if verify and self._call("VerifyModule", module, ctypes.byref(error)):
+                raise CompileError(self._take(error).decode())
+            return self._emit(machine, module, assembly)
+        finally:
+            if module:
+                self._call("DisposeModule", module)
+            self._call("ContextDispose", context)
+
+    def _emit(self, machine: int, module: int, assembly: bool) -> bytes:
+        error = ctypes.c_char_p()
+        buffer = self._call(
+            "TargetMachineEmitToMemory", machine, module, 1 - assembly,
+            ctypes.byref(error),
+        )  # fmt: skip
+        if not buffer:
+            raise CompileError(self._take(error).decode())
+        try:
+            start = self._call("GetBufferStart", buffer)
+            return ctypes.string_at(start, self._call("GetBufferSize", buffer))
+        finally:
+            self._call("DisposeMemoryBuffer", buffer)
+
+
+class _Public:
+    """LLVM through llvmlite's Python functions, for versions not known here."""
+
+    def __init__(self) -> None:
+        self._llvm = llvmlite()
+        self.triple = self._llvm.get_process_triple().encode()
+        self.cpu = self._llvm.get_host_cpu_name().encode()
+        self.features = self._llvm.get_host_cpu_features().flatten().encode()
+        self._threads = threading.local()
+
+    def _machine(self, level: int) -> Any:
+        if not hasattr(self._threads, "machines"):
+            self._threads.machines = {}
+        machines: dict[int, Any] = self._threads.machines
+        if level not in machines:
+            target = self._llvm.Target.from_triple(self.triple.decode())
+            machines[level] = target.create_target_machine(
+                cpu=self.cpu.decode(), features=self.features.decode(), opt=level,
+                reloc="pic", codemodel="small", jit=True,
+            )  # fmt: skip
+        return machines[level]
+
+    def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
+        try:
+            context = self._llvm.create_context()
+            module = self._llvm.parse_assembly(ir, context)
+            if verify:
+                module.verify()
+            machine = self._machine(level)
+            if assembly:
+                return str(machine.emit_assembly(module)).encode()
+            return bytes(machine.emit_object(module))
+        except RuntimeError as error:
+            raise CompileError(str(error)) from error
+
+
+@cache
+def llvm() -> _Library | _Public:
+    """LLVM itself; the first call loads it.
+
+    Raises:
+        ImportError: llvmlite is not installed, or too old.
+    """
+    where = _location()
+    if where is None or not available():
+        raise ImportError(
+            "compiling needs llvmlite 0.50 or newer: pip install llvmlite"
+        )
+    if _KNOWN_VERSIONS.match(where[1]):
+        for name in ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll"):
+            path = where[0] / "binding" / name
+            if path.exists():
+                try:
+                    return _Library(path)
+                except (OSError, AttributeError):
+                    break
+    return _Public()

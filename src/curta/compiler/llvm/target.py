@@ -1,0 +1,115 @@
+"""The machine that code is made for, and LLVM's code generator for it.
+
+What the emitter must know (the width of a vector, whether there is fused
+multiply-add) is read from the operating system, so that finding a kernel in the cache
+needs no LLVM. The code generator itself asks LLVM for the processor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from curta.compiler.llvm import binding
+from curta.compiler.llvm.builder import Module
+
+# LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
+# schedules and allocates registers well (needed where a loop carries accumulators).
+QUICK, GOOD = 0, 1
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor as the emitter sees it.
+
+    `identity` names the processor and its features for the keys of the kernel cache.
+    """
+
+    machine: str
+    vector_bytes: int
+    has_fma: bool
+    has_f16: bool
+    identity: str
+
+    def lanes(self, kind: str) -> int:
+        """How many elements of a kind (`f32`, `i8`, ...) fill a vector register."""
+        bits = int(kind.lstrip("bfi"))
+        return self.vector_bytes // max(1, bits // 8)
+
+    def module(self) -> Module:
+        """An empty module for this processor."""
+        return Module(self.has_fma, self.vector_bytes)
+
+
+@cache
+def host() -> Target:
+    """The processor that this process runs on."""
+    return describe(platform.machine(), *_processor())
+
+
+def describe(machine: str, model: str, features: Iterable[str]) -> Target:
+    """The target with a machine name, a model name and the names of its features."""
+    names = frozenset(features)
+    text = " ".join([machine, sys.platform, model, *sorted(names)])
+    identity = hashlib.sha256(text.encode()).hexdigest()[:16]
+    if machine.lower() in ("aarch64", "arm64"):
+        return Target("aarch64", 16, True, True, identity)
+    width = 64 if "avx512f" in names else 32 if "avx2" in names else 16
+    return Target(
+        machine.lower(),
+        width,
+        has_fma="fma" in names,
+        has_f16="f16c" in names,
+        identity=identity,
+    )
+
+
+def _processor() -> tuple[str, list[str]]:
+    """The model and the features of the processor, by Linux or else by LLVM."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return _read_cpuinfo(file.read(8192))
+    except OSError:
+        pass
+    if not binding.available():
+        return platform.processor(), []
+    engine = binding.llvm()
+    on = [f[1:] for f in engine.features.decode().split(",") if f.startswith("+")]
+    return engine.cpu.decode(), on
+
+
+def _read_cpuinfo(text: str) -> tuple[str, list[str]]:
+    fields: dict[str, str] = {}
+    for line in text.split("\n\n")[0].splitlines():
+        name, _, value = line.partition(":")
+        fields[name.strip()] = value.strip()
+    keys = ("vendor_id", "cpu family", "model", "model name", "CPU part")
+    model = " ".join(fields.get(key, "") for key in keys)
+    return model, (fields.get("flags") or fields.get("Features") or "").split()
+
+
+def available() -> bool:
+    """Whether code can be compiled here at all."""
+    return binding.available()
+
+
+def compile_text(ir: str, level: int = GOOD, verify: bool = False) -> bytes:
+    """Compile LLVM IR to an object file in memory; no middle-end passes are run.
+
+    Any number of threads may call this at once. `verify` checks the IR first, which
+    tests do.
+
+    Raises:
+        ImportError: llvmlite is not installed.
+        CompileError: LLVM does not accept the IR.
+    """
+    return binding.llvm().compile(ir, level, assembly=False, verify=verify)
+
+
+def assembly(ir: str, level: int = GOOD) -> str:
+    """The assembly that `compile_text` would make, to read."""
+    return binding.llvm().compile(ir, level, assembly=True, verify=True).decode()
