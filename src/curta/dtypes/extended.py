@@ -1,0 +1,82 @@
+"""Extended dtypes: element types that NumPy does not know, above all random keys.
+
+An array of an extended dtype keeps its elements in a NumPy array of the same shape
+and of the *physical* dtype: one NumPy scalar for each element. Ops that only move
+elements (reshape, gather, concatenate ...) therefore work on it as they stand.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+__all__ = ["ExtendedDType", "KeyDType", "extended", "physical_dtype", "prng_key"]
+
+
+class extended(np.generic):
+    """The scalar type above all extended dtypes; for ``issubdtype``, never made."""
+
+
+class prng_key(extended):
+    """The scalar type above all random key dtypes; for ``issubdtype``, never made."""
+
+
+class ExtendedDType(abc.ABC):
+    """A dtype outside NumPy: its name, its scalar type and how elements are stored."""
+
+    type: ClassVar[type[extended]]
+    name: str
+    physical: np.dtype[Any]
+
+    @property
+    def itemsize(self) -> int:
+        return self.physical.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+# The storage of a key of so many 32-bit words, as one NumPy scalar. A complex number
+# serves for four words: the ops that take keys only move them.
+_KEY_STORAGE = {2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}
+
+
+@dataclass(frozen=True, repr=False)
+class KeyDType(ExtendedDType):
+    """The dtype of random keys of one generator.
+
+    Args:
+        tag: the generator's short name as printed in ``key<fry>``.
+        words: how many uint32 words a key has: 2 or 4.
+
+    Example:
+        >>> from curta import dtypes
+        >>> fry = dtypes.KeyDType("fry", words=2)
+        >>> fry, fry.physical
+        (key<fry>, dtype('uint64'))
+        >>> dtypes.issubdtype(fry, dtypes.prng_key)
+        True
+    """
+
+    tag: str
+    words: int = 2
+
+    type = prng_key
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"key<{self.tag}>"
+
+    @property
+    def physical(self) -> np.dtype[Any]:  # type: ignore[override]
+        return _KEY_STORAGE[self.words]
+
+
+def physical_dtype(dtype: np.dtype[Any] | ExtendedDType) -> np.dtype[Any]:
+    """The NumPy dtype in which elements of `dtype` are stored."""
+    return dtype.physical if isinstance(dtype, ExtendedDType) else dtype
