@@ -1,0 +1,112 @@
+"""`Call`: a jaxpr applied to arguments, as `jit` records it inside other jaxprs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import evaluate
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
+from curta.transforms.partial_eval import split_jaxpr
+
+
+class JaxprOp(Op):
+    """An op that applies `jaxpr` to its arguments.
+
+    A subclass says with `with_jaxpr` how the transformed jaxpr is wrapped again.
+    """
+
+    multiple_results: ClassVar[bool] = True
+    jaxpr: ClosedJaxpr
+
+    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> JaxprOp:
+        """The same op on another jaxpr."""
+        return dataclasses.replace(self, jaxpr=jaxpr)  # type: ignore[type-var]
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return self.jaxpr.out_avals
+
+    def eval(self, *args: Any) -> Any:
+        return evaluate(self.jaxpr.jaxpr, self.jaxpr.consts, args)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        nonzero = tuple(type(t) is not Zero for t in tangents)
+        jaxpr, out_nonzero = jvp_jaxpr(self.jaxpr, nonzero)
+        given = [t for t in tangents if type(t) is not Zero]
+        results = self.with_jaxpr(jaxpr)(*primals, *given)
+        count = len(self.jaxpr.out_avals)
+        found = iter(results[count:])
+        return results[:count], [
+            next(found) if n else zero_tangent(a)
+            for a, n in zip(self.jaxpr.out_avals, out_nonzero, strict=True)
+        ]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        linear = tuple(map(is_linear, args))
+        nonzero = tuple(type(ct) is not Zero for ct in cotangent)
+        jaxpr, out_nonzero = transpose_jaxpr(self.jaxpr, linear, nonzero)
+        known = [x for x in args if not is_linear(x)]
+        given = [ct for ct in cotangent if type(ct) is not Zero]
+        found = iter(self.with_jaxpr(jaxpr)(*known, *given))
+        flags = iter(out_nonzero)
+        return [next(found) if f and next(flags) else None for f in linear]
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims))
+        return self.with_jaxpr(jaxpr)(*args), out_dims
+
+    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        unknown = tuple(map(partial.is_unknown, args))
+        split = split_jaxpr(self.jaxpr, unknown)
+        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+        results = self.with_jaxpr(split.known)(*known_args)
+        known_count = len(results) - split.residual_count
+        outs, residuals = results[:known_count], results[known_count:]
+        unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
+        later: Sequence[Any] = ()
+        if any(split.out_unknown):
+            op = self.with_jaxpr(split.unknown)
+            later = partial.defer(op, [*residuals, *unknown_args])
+        known_outs, unknown_outs = iter(outs), iter(later)
+        return [next(unknown_outs if u else known_outs) for u in split.out_unknown]
+
+
+@dataclasses.dataclass(frozen=True)
+class Call(JaxprOp):
+    """What `jit` records: the whole of `jaxpr` is compiled together."""
+
+    name: ClassVar[str] = "jit"
+    jaxpr: ClosedJaxpr
+    fun_name: str
+    donated: tuple[bool, ...] = ()
+    inline: bool = False
+    keep_unused: bool = False
+
+    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
+        return Call(jaxpr, self.fun_name, (), self.inline, self.keep_unused)
+
+    def params(self) -> dict[str, Any]:
+        return {
+            "jaxpr": self.jaxpr,
+            "name": self.fun_name,
+            "donated_invars": self.donated or (False,) * len(self.jaxpr.in_avals),
+            "inline": self.inline,
+            "keep_unused": self.keep_unused,
+        }
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        shown: dict[str, Any] = {"name": self.fun_name, "jaxpr": self.jaxpr}
+        if any(self.donated):
+            shown["donated_invars"] = self.donated
+        if self.inline:
+            shown["inline"] = self.inline
+        if self.keep_unused:
+            shown["keep_unused"] = self.keep_unused
+        return shown

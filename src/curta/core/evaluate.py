@@ -1,0 +1,44 @@
+"""Running jaxprs in NumPy through the ops' `eval` rules.
+
+This is what a jaxpr means: the oracle for compiled results, and the whole of the
+numpy backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, Jaxpr, Literal, Var
+from curta.core.op import Op
+
+
+def evaluate_op(op: Op, args: Sequence[Any]) -> list[Any]:
+    """The outputs of `op` on NumPy arrays, as NumPy arrays."""
+    out = op.eval(*args)
+    return [np.asarray(x) for x in (out if op.multiple_results else (out,))]
+
+
+def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Any:
+        if type(atom) is Literal:
+            return as_numpy(atom.val, atom.aval)
+        return env[atom]  # type: ignore[index]
+
+    for eqn in jaxpr.eqns:
+        outs = evaluate_op(eqn.op, [read(v) for v in eqn.invars])
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def as_numpy(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """`x` as a NumPy array of the aval's physical dtype."""
+    return np.asarray(x, dtypes.physical_dtype(aval.dtype))

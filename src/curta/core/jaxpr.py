@@ -1,0 +1,238 @@
+"""Jaxprs: straight-line programs over ops, the one graph IR of Curta."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.core.source_info import UNKNOWN, SourceInfo
+from curta.core.trace import typeof
+
+
+class Var:
+    """A variable of one jaxpr, bound once. Compared by identity."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=True)}"
+
+
+class Literal:
+    """A scalar constant written where it is used."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray | None = None):
+        self.val = val
+        self.aval = typeof(val) if aval is None else aval
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.str_short(short_dtypes=True)}"
+
+
+Atom = Var | Literal
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Eqn:
+    """`outvars = op(invars)`, with the user's line that made it."""
+
+    op: Op
+    invars: tuple[Atom, ...]
+    outvars: tuple[Var, ...]
+    source_info: SourceInfo = UNKNOWN
+
+    @property
+    def primitive(self) -> Op:
+        """The op; JAX's name for it."""
+        return self.op
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The op's parameters by name."""
+        return self.op.params()
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """What the eqn does besides computing its outputs."""
+        return self.op.effects
+
+    def replace(self, **changes: Any) -> Eqn:
+        """This eqn with some fields replaced."""
+        return dataclasses.replace(self, **changes)
+
+    def __repr__(self) -> str:
+        return f"{self.outvars} = {self.op.name} {self.invars}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DebugInfo:
+    """What errors and dumps say of a traced function."""
+
+    traced_for: str = "jit"
+    name: str = "<unknown>"
+    location: str = ""
+    arg_names: tuple[str, ...] = ()
+    result_paths: tuple[str, ...] = ()
+
+    def function(self) -> str:
+        """The function's name and place."""
+        return f"{self.name} at {self.location}" if self.location else self.name
+
+
+class Jaxpr:
+    """`lambda constvars; invars. let eqns in outvars`. Compared by identity."""
+
+    __slots__ = (
+        "__weakref__",
+        "constvars",
+        "debug_info",
+        "eqns",
+        "invars",
+        "outvars",
+    )
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[Eqn],
+        debug_info: DebugInfo | None = None,
+    ):
+        self.constvars = tuple(constvars)
+        self.invars = tuple(invars)
+        self.outvars = tuple(outvars)
+        self.eqns = tuple(eqns)
+        self.debug_info = debug_info or DebugInfo()
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """The avals of `invars`."""
+        return tuple(v.aval for v in self.invars)
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """The avals of `outvars`."""
+        return tuple(v.aval for v in self.outvars)
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects of all eqns together."""
+        return frozenset().union(*(e.effects for e in self.eqns))
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """This jaxpr with some fields replaced."""
+        fields = ("constvars", "invars", "outvars", "eqns", "debug_info")
+        return Jaxpr(**{**{f: getattr(self, f) for f in fields}, **changes})
+
+    def __str__(self) -> str:
+        return _printer[0](self)
+
+    __repr__ = __str__
+
+    def pretty_print(self, **settings: Any) -> str:
+        """The text of the jaxpr."""
+        return _printer[0](self, **settings)
+
+
+class ClosedJaxpr:
+    """A jaxpr with the values of its constvars. Compared by identity."""
+
+    __slots__ = ("__weakref__", "consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        assert len(jaxpr.constvars) == len(consts)
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """The avals of the arguments."""
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """The avals of the results."""
+        return self.jaxpr.out_avals
+
+    @property
+    def eqns(self) -> tuple[Eqn, ...]:
+        """The eqns of the jaxpr."""
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects of the jaxpr."""
+        return self.jaxpr.effects
+
+    @property
+    def literals(self) -> list[Any]:
+        """The constants; JAX's older name."""
+        return self.consts
+
+    def __str__(self) -> str:
+        return str(self.jaxpr)
+
+    __repr__ = __str__
+
+    def pretty_print(self, **settings: Any) -> str:
+        """The text of the jaxpr."""
+        return self.jaxpr.pretty_print(**settings)
+
+
+_printer: list[Callable[..., str]] = [lambda jaxpr, **_: object.__repr__(jaxpr)]
+
+
+def set_printer(printer: Callable[..., str]) -> None:
+    """Install the function that gives a jaxpr's text (core/pretty.py)."""
+    _printer[:] = [printer]
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Apply the jaxpr's ops one by one under the current trace."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return atom.val if type(atom) is Literal else env[atom]  # type: ignore[index]
+
+    for eqn in jaxpr.eqns:
+        out = eqn.op(*[read(v) for v in eqn.invars])
+        if eqn.op.multiple_results:
+            env.update(zip(eqn.outvars, out, strict=True))
+        else:
+            env[eqn.outvars[0]] = out
+    return [read(v) for v in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The jaxpr as a function of its flat arguments."""
+
+    def fun(*args: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    return fun
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of the eqns."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.op.params())
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The jaxprs among an op's parameters."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item

@@ -1,0 +1,135 @@
+"""`Op`: one primitive operation, with all its rules in one class.
+
+An instance holds the static parameters of the operation, so that an equation is
+`(op, invars, outvars)`. Subclasses are frozen dataclasses. Which rules a class
+needs depends on where it is used; a missing one raises `MissingRule`, which names
+the class, the rule and the file to edit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from curta.core import trace
+from curta.core.avals import ShapedArray
+from curta.errors import MissingRule
+
+
+class Op:
+    """Base of all primitives.
+
+    Rules (x: values, of whatever trace is current):
+
+    =============  =======================================================
+    `aval`         output aval (a sequence of them for `multiple_results`)
+    `eval`         NumPy arrays to NumPy array(s): the meaning of the op
+    `jvp`          `(primals, tangents) -> (out, out_tangent)`; a tangent may be `Zero`
+    `transpose`    `(cotangent, *args) -> a cotangent or None per argument`; the
+                   arguments it is linear in are passed as `LinearArg(aval)`
+    `batch`        `(axis, args, dims) -> (out, out_dim)`; dims are ints or None
+    `lower`        scalar code of one output element, for the compiler
+    `samples`      inputs on which the conformance test runs every rule
+    =============  =======================================================
+    """
+
+    name: ClassVar[str]
+    multiple_results: ClassVar[bool] = False
+    effects: ClassVar[frozenset[str]] = frozenset()
+
+    def __call__(self, *args: Any) -> Any:
+        return trace.bind(self, *args)
+
+    def bind(self, *args: Any) -> Any:
+        """Apply the op under the current trace; the same as calling it."""
+        return trace.bind(self, *args)
+
+    # ---- the rules
+
+    def aval(self, *avals: ShapedArray) -> Any:
+        """The aval(s) of the output; raises TypeError for operands it refuses."""
+        self._missing("aval")
+
+    def eval(self, *args: Any) -> Any:
+        """The op on NumPy arrays."""
+        self._missing("eval")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Output and its tangent; at least one of `tangents` is not `Zero`."""
+        self._missing("jvp")
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        """A cotangent (or None) for each argument."""
+        self._missing("transpose")
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        """Output and its batch dim; at least one of `dims` is not None."""
+        self._missing("batch")
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        """The scalar expression of the output element at `index`."""
+        self._missing("lower")
+
+    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        """How a `PartialTrace` treats the op when some arguments are unknown.
+
+        By default the whole op is recorded for later. Ops that hold jaxprs split
+        them into a known and an unknown part.
+        """
+        return partial.defer(self, args)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        """Inputs for the conformance test."""
+        raise MissingRule(_missing_text(cls, "samples"))
+
+    # ---- description
+
+    def params(self) -> dict[str, Any]:
+        """The parameters by the names under which a jaxpr prints them."""
+        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        return {f.name: getattr(self, f.name) for f in fields}
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        """The parameters that the printer shows for `eqn`; all of them by default."""
+        return self.params()
+
+    @property
+    def linear(self) -> bool:
+        """Whether the op can be transposed."""
+        return type(self).transpose is not Op.transpose
+
+    def has_rule(self, rule: str) -> bool:
+        """Whether this class defines `rule`."""
+        return getattr(type(self), rule) is not getattr(Op, rule)
+
+    def _missing(self, rule: str) -> NoReturn:
+        raise MissingRule(_missing_text(type(self), rule))
+
+
+def _missing_text(cls: type, rule: str) -> str:
+    try:
+        where = inspect.getsourcefile(cls) or cls.__module__
+    except TypeError:
+        where = cls.__module__
+    name = getattr(cls, "name", cls.__name__)
+    purpose = _PURPOSE.get(rule, rule)
+    return (
+        f"{purpose} for '{name}' is not implemented: class {cls.__name__} has no"
+        f" `{rule}` rule. Define {cls.__name__}.{rule} in {where}."
+    )
+
+
+_PURPOSE = {
+    "aval": "Abstract evaluation",
+    "eval": "Evaluation rule",
+    "jvp": "Differentiation rule",
+    "transpose": "Transpose rule (for reverse-mode differentiation)",
+    "batch": "Batching rule",
+    "lower": "Compiled lowering",
+    "samples": "The conformance samples",
+}

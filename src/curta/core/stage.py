@@ -1,0 +1,184 @@
+"""`stage`: run a Python function on tracers and record what it does as a jaxpr.
+
+This is the one way to trace: jit, the control-flow ops, linearize and make_jaxpr
+all come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import errors
+from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
+from curta.core.op import Op
+from curta.core.source_info import SourceInfo, user_frame
+from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
+
+
+class JitTracer(Tracer):
+    """A variable of the jaxpr being recorded."""
+
+    __slots__ = ("source", "var")
+
+    def __init__(self, trace: JaxprTrace, var: Atom, source: SourceInfo):
+        self._trace = trace
+        self.aval = var.aval
+        self.var = var
+        self.source = source
+
+    def concrete_value(self) -> Any:
+        return self.var.val if type(self.var) is Literal else None
+
+    def _origin_msg(self) -> str:
+        return self._trace.origin_message(self)
+
+
+class JaxprTrace(Trace):
+    """Records every op as an eqn of a growing jaxpr."""
+
+    def __init__(self, debug_info: DebugInfo, parent: Trace | None = None):
+        self.debug_info = debug_info
+        self.parent = current_trace() if parent is None else parent
+        self.eqns: list[Eqn] = []
+        self.invars: list[Var] = []
+        self.constants: dict[int, tuple[Var, Any]] = {}
+        self.finished = False
+
+    def new_arg(self, aval: ShapedArray) -> JitTracer:
+        """A tracer for one more input."""
+        var = Var(aval)
+        self.invars.append(var)
+        return JitTracer(self, var, user_frame())
+
+    def atom(self, x: Any) -> Atom:
+        """The variable or literal for `x`; anything foreign becomes a constant."""
+        if isinstance(x, JitTracer) and x._trace is self:
+            if self.finished:
+                raise leaked(x)
+            return x.var
+        if isinstance(x, Tracer):
+            refuse_dead_tracer(x)
+        elif is_python_scalar(x):
+            return Literal(x)
+        aval = typeof(x)
+        if not aval.shape and not isinstance(x, Tracer) and _is_literal(aval):
+            return Literal(np.asarray(x).astype(aval.dtype)[()], aval)
+        known = self.constants.get(id(x))
+        if known is None:
+            known = self.constants[id(x)] = (Var(aval), x)
+        return known[0]
+
+    def tracer(self, x: Any) -> JitTracer:
+        """`x` as a tracer of this trace."""
+        if isinstance(x, JitTracer) and x._trace is self:
+            return x
+        return JitTracer(self, self.atom(x), user_frame())
+
+    def process(self, op: Op, args: Sequence[Any]) -> Any:
+        invars = tuple([self.atom(x) for x in args])
+        out = op.aval(*[v.aval for v in invars])
+        source = user_frame()
+        if op.multiple_results:
+            outvars = tuple(map(Var, out))
+            self.eqns.append(Eqn(op, invars, outvars, source))
+            return [JitTracer(self, v, source) for v in outvars]
+        outvar = Var(out)
+        self.eqns.append(Eqn(op, invars, (outvar,), source))
+        return JitTracer(self, outvar, source)
+
+    def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        return call.stage([typeof(x) for x in args])(*args)
+
+    custom_vjp = custom_jvp
+
+    def jaxpr(self, outs: Sequence[Any]) -> ClosedJaxpr:
+        """The recorded jaxpr with these outputs; the trace is over."""
+        outvars = [self.atom(x) for x in outs]
+        self.finished = True
+        used = {v for e in self.eqns for v in e.invars if type(v) is Var}
+        used.update(v for v in outvars if type(v) is Var)
+        constants = [(v, c) for v, c in self.constants.values() if v in used]
+        jaxpr = Jaxpr(
+            [v for v, _ in constants], self.invars, outvars, self.eqns, self.debug_info
+        )
+        return ClosedJaxpr(jaxpr, [c for _, c in constants])
+
+    # ---- what errors say
+
+    def origin_message(self, tracer: JitTracer) -> str:
+        """Which function was being traced, and what the value depends on."""
+        info = self.debug_info
+        where = (
+            f"\nThe error occurred while tracing the function {info.function()}"
+            f" for {info.traced_for}. "
+        )
+        names = self._dependencies(tracer)
+        if names:
+            s = "s" if len(names) > 1 else ""
+            return where + (
+                "This concrete value was not available in Python because it depends"
+                f" on the value{s} of the argument{s} {_listing(names)}."
+            )
+        return where + f"The value was computed at {tracer.source}."
+
+    def _dependencies(self, tracer: JitTracer) -> list[str]:
+        wanted: set[Any] = {tracer.var}
+        for eqn in reversed(self.eqns):
+            if any(v in wanted for v in eqn.outvars):
+                wanted.update(v for v in eqn.invars if type(v) is Var)
+        names = self.debug_info.arg_names
+        if len(names) != len(self.invars):
+            return []
+        found = [n for v, n in zip(self.invars, names, strict=True) if v in wanted]
+        return list(dict.fromkeys(found))
+
+
+def _is_literal(aval: ShapedArray) -> bool:
+    return isinstance(aval.dtype, np.dtype) and aval.dtype.fields is None
+
+
+def _listing(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def refuse_dead_tracer(x: Tracer) -> None:
+    """Raise UnexpectedTracerError if the trace that made `x` is over."""
+    if isinstance(x, JitTracer) and x._trace.finished:
+        raise leaked(x)
+
+
+def leaked(x: JitTracer) -> errors.UnexpectedTracerError:
+    """The error for a tracer used after its function was traced."""
+    info = x._trace.debug_info
+    return errors.UnexpectedTracerError(
+        "Encountered an unexpected tracer. A function transformed by JAX had a side"
+        " effect, allowing for an intermediate value with type"
+        f" {x.aval.str_short()} wrapped in a {type(x).__name__} to escape the scope"
+        " of the transformation.\nJAX transformations require that functions"
+        " explicitly return their outputs, and disallow saving intermediate values to"
+        " global state.\nThe function being traced when the value leaked was"
+        f" {info.function()} traced for {info.traced_for}.\nThe leaked intermediate"
+        f" value was created on line {x.source}.\nReturn the value from the function"
+        " instead of storing it; the setting jax_check_tracer_leaks finds where it"
+        " is kept."
+    )
+
+
+def stage(
+    fun: Callable[..., Sequence[Any]],
+    in_avals: Sequence[ShapedArray],
+    debug_info: DebugInfo | None = None,
+) -> ClosedJaxpr:
+    """Trace `fun`, a function of flat arrays to a flat sequence of arrays.
+
+    Values that `fun` closes over become the constants of the result; they may be
+    tracers of enclosing traces.
+    """
+    trace = JaxprTrace(debug_info or DebugInfo())
+    with use_trace(trace):
+        outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+        return trace.jaxpr(outs)

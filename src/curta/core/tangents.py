@@ -1,0 +1,41 @@
+"""Symbolic zeros and linear arguments: what stands for values that are never made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curta.core.avals import ShapedArray
+
+
+class Zero:
+    """A tangent or cotangent known to be zero, without an array being made."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval.str_short()})"
+
+
+class LinearArg:
+    """Stands for an argument in which a linear op is transposed."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"LinearArg({self.aval.str_short()})"
+
+
+def is_linear(x: Any) -> bool:
+    """Whether `x` is the placeholder of a linear argument."""
+    return type(x) is LinearArg
+
+
+def zero_tangent(primal_aval: ShapedArray) -> Zero:
+    """The zero tangent of a primal of this aval."""
+    return Zero(primal_aval.to_tangent_aval())

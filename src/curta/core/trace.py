@@ -1,0 +1,284 @@
+"""Traces and tracers: how one Python function is run under many interpretations.
+
+A thread has one current trace. `bind` hands every op to it. The base trace
+evaluates; a transformation makes a `Trace` whose parent is the one current when
+it began, boxes the arguments in tracers, makes itself current and calls the
+function. Values that are not its own tracers are constants to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from curta import dtypes, errors
+from curta.core.avals import ShapedArray, is_python_scalar, scalar_aval
+
+if TYPE_CHECKING:
+    from curta.core.op import Op
+
+
+class Trace:
+    """An interpretation of ops. `parent` handles what this trace does not change."""
+
+    parent: Trace | None = None
+
+    def process(self, op: Op, args: Sequence[Any]) -> Any:
+        """Apply `op`; returns one value, or a sequence if `op.multiple_results`."""
+        raise NotImplementedError
+
+    def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        """Apply a function that brings its own derivative; see control/custom_*."""
+        raise NotImplementedError
+
+    def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        """Apply a function that brings its own reverse-mode derivative."""
+        raise NotImplementedError
+
+    def axis_sizes(self) -> dict[Any, int]:
+        """The named axes in scope, with their sizes."""
+        return self.parent.axis_sizes() if self.parent is not None else {}
+
+    def is_evaluating(self) -> bool:
+        """Whether ops run at once on concrete arrays with nothing recorded."""
+        return False
+
+
+class _ThreadState(threading.local):
+    trace: Trace
+
+
+_state = _ThreadState()
+_base: list[Trace] = []
+
+
+def set_base_trace(trace: Trace) -> None:
+    """Install the trace that evaluates ops when no transformation is at work."""
+    _base[:] = [trace]
+
+
+def current_trace() -> Trace:
+    """The trace that `bind` hands ops to, in this thread."""
+    try:
+        return _state.trace
+    except AttributeError:
+        _state.trace = _base[0]
+        return _state.trace
+
+
+def swap_trace(trace: Trace) -> Trace:
+    """Make `trace` current and return the one that was; pair it with try/finally."""
+    before = current_trace()
+    _state.trace = trace
+    return before
+
+
+@contextlib.contextmanager
+def use_trace(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` the current one within the `with` block."""
+    before = swap_trace(trace)
+    try:
+        yield trace
+    finally:
+        _state.trace = before
+
+
+def base_trace() -> Trace:
+    """The evaluating trace."""
+    return _base[0]
+
+
+def bind(op: Op, *args: Any) -> Any:
+    """Apply `op` to `args` under the current trace."""
+    try:
+        return _state.trace.process(op, args)
+    except AttributeError:
+        if "trace" in _state.__dict__:
+            raise
+    return current_trace().process(op, args)
+
+
+class Tracer:
+    """A value of a trace. Arithmetic and methods are attached in numpy/operators."""
+
+    __slots__ = ("__weakref__", "_trace", "aval")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    _trace: Any
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to others in promotion."""
+        return self.aval.weak_type
+
+    def concrete_value(self) -> Any:
+        """The array behind this tracer if it is known now, else None."""
+        return None
+
+    def _concretize(self, error: Callable[..., Exception], *context: Any) -> Any:
+        value = self.concrete_value()
+        if value is None:
+            raise error(self, *context)
+        return value
+
+    def __bool__(self) -> bool:
+        _check_scalar_conversion(self, "bool")
+        return bool(self._concretize(errors.TracerBoolConversionError))
+
+    def __int__(self) -> int:
+        return int(self._concretize(errors.ConcretizationTypeError, _through("int")))
+
+    def __float__(self) -> float:
+        return float(
+            self._concretize(errors.ConcretizationTypeError, _through("float"))
+        )
+
+    def __complex__(self) -> complex:
+        return complex(
+            self._concretize(errors.ConcretizationTypeError, _through("complex"))
+        )
+
+    def __index__(self) -> int:
+        return self._concretize(errors.TracerIntegerConversionError).__index__()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise errors.TracerArrayConversionError(self)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "JAX arrays are immutable and do not support in-place item assignment."
+            f" Got {self!r}. Instead of x[idx] = y, use x = x.at[idx].set(y) or"
+            " another .at[] method:"
+            " https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html"
+        )
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __repr__(self) -> str:
+        weak = "~" if self.aval.weak_type else ""
+        return f"{type(self).__name__}<{weak}{self.aval.str_short()}>"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    # The texts from which errors about this tracer are made.
+
+    def _error_repr(self) -> str:
+        return f"traced array with shape {self.aval.str_short()}"
+
+    def _origin_msg(self) -> str:
+        return ""
+
+
+def _through(kind: str) -> str:
+    return (
+        f"The problem arose with the `{kind}` function. If trying to convert the data"
+        f" type of a value, try using `x.astype({kind})` or `jnp.array(x, {kind})`"
+        " instead."
+    )
+
+
+def _check_scalar_conversion(x: Tracer, kind: str) -> None:
+    if x.aval.size != 1:
+        raise ValueError(
+            f"The truth value of an array with {'more than one' if x.size else 'no'}"
+            " element is ambiguous. Use a.any() or a.all()"
+        )
+
+
+# ---- avals of values
+
+_aval_rules: dict[type, Callable[[Any], ShapedArray]] = {}
+
+
+def register_aval_rule(kind: type, rule: Callable[[Any], ShapedArray]) -> None:
+    """Let values of type `kind` enter ops; `rule` gives their aval."""
+    _aval_rules[kind] = rule
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The aval of an array, tracer, NumPy array or Python scalar.
+
+    Raises TypeError for anything else.
+    """
+    if isinstance(x, Tracer):
+        return x.aval
+    rule = _aval_rules.get(type(x))
+    if rule is not None:
+        return rule(x)
+    if is_python_scalar(x):
+        return scalar_aval(x)
+    for kind in type(x).__mro__[1:]:
+        if kind in _aval_rules:
+            return _aval_rules[kind](x)
+    if isinstance(x, (bool, int, float, complex)):
+        base = next(k for k in (bool, int, float, complex) if isinstance(x, k))
+        return scalar_aval(base(x))
+    if hasattr(x, "__jax_array__"):
+        raise ValueError(
+            "Triggering __jax_array__() during abstractification is no longer"
+            " supported. To avoid this error, either explicitly convert your object"
+            " using jax.numpy.array(), or register your object as a pytree."
+        )
+    raise TypeError(f"Argument '{x}' of type '{type(x)}' is not a valid JAX type")
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `typeof` takes `x`."""
+    return (
+        isinstance(x, (Tracer, bool, int, float, complex))
+        or type(x) in _aval_rules
+        or any(kind in _aval_rules for kind in type(x).__mro__)
+    )
+
+
+def _numpy_aval(x: Any) -> ShapedArray:
+    dtype = dtypes.canonicalize_dtype(x.dtype)
+    if dtype.kind in "OSUMm":
+        raise TypeError(
+            f"Argument '{x}' of dtype {x.dtype} is not a valid JAX type: arrays hold"
+            " booleans, integers, floats or complex numbers"
+        )
+    return ShapedArray(np.shape(x), dtype)
+
+
+register_aval_rule(np.ndarray, _numpy_aval)
+register_aval_rule(np.generic, _numpy_aval)
+
+
+def concrete_or_none(x: Any) -> Any:
+    """The value of `x` if it is known now, else None."""
+    return x.concrete_value() if isinstance(x, Tracer) else x

@@ -1,0 +1,80 @@
+"""Abstract bases that need no other op: structural ops and reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.core.tangents import zero_tangent
+from curta.core.trace import typeof
+
+
+class Linear(Op):
+    """A one-operand op that is its own derivative."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), self(*tangents)
+
+
+class NonDifferentiable(Op):
+    """An op whose derivative is zero everywhere it exists (or has integer outputs)."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        out = self(*primals)
+        avals = self.aval(*[typeof(p) for p in primals])
+        if self.multiple_results:
+            return out, [zero_tangent(a) for a in avals]
+        return out, zero_tangent(avals)
+
+
+class Reduction(Op):
+    """Folds the dimensions `axes` of one operand with an associative `combine`.
+
+    The compiler uses `identity` and `combine`; `eval` is NumPy's reduction.
+    """
+
+    axes: tuple[int, ...]
+
+    def out_dtype(self, dtype: Any) -> Any:
+        """The dtype of the output; raises TypeError for a dtype the op refuses."""
+        return dtype
+
+    def identity(self, dtype: Any) -> Any:
+        """The NumPy scalar that `combine` leaves alone."""
+        self._missing("lower")
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        """One step of the fold, on scalar expressions made by builder `b`."""
+        self._missing("lower")
+
+    def with_axes(self, axes: tuple[int, ...]) -> Reduction:
+        """The same reduction over other axes."""
+        return type(self)(axes)  # type: ignore[call-arg]
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        check_axes(self.name, self.axes, x.ndim)
+        shape = tuple(d for i, d in enumerate(x.shape) if i not in self.axes)
+        return ShapedArray(shape, self.out_dtype(x.dtype), x.weak_type)
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        axes = tuple(a + (a >= dim) for a in self.axes)
+        out_dim = dim - sum(a < dim for a in axes)
+        return self.with_axes(axes)(x), out_dim
+
+
+def check_axes(name: str, axes: Sequence[int], ndim: int) -> None:
+    """Raise ValueError unless `axes` are distinct dimensions of a rank-`ndim` array."""
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axes' of {name}: {tuple(axes)}")
+    if not all(0 <= a < ndim for a in axes):
+        raise ValueError(
+            f"{name}: axes must be between 0 and {ndim - 1} for an operand of rank"
+            f" {ndim}, got {tuple(axes)}"
+        )

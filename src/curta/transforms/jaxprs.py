@@ -1,0 +1,128 @@
+"""Transformations of closed jaxprs, for the ops that hold one.
+
+Each runs the interpreter of its transformation over the jaxpr and stages what comes
+out. Results are cached on the identity of the jaxpr.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
+from curta.core.stage import stage
+from curta.core.tangents import LinearArg, Zero, zero_tangent
+from curta.ops.structure import batch_dim_at, instantiate
+from curta.transforms.jvp import jvp
+from curta.transforms.transpose import backward_pass
+from curta.transforms.vmap import BatchAxis, batch
+
+_cached = functools.lru_cache(maxsize=2048)
+
+
+@_cached
+def jvp_jaxpr(
+    closed: ClosedJaxpr,
+    nonzero: tuple[bool, ...],
+    instantiate_outputs: bool | tuple[bool, ...] = False,
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The jaxpr of primals and nonzero tangents, to outputs and nonzero tangents.
+
+    Returns it with which outputs have a tangent; `instantiate_outputs` makes
+    tangents of zeros explicit.
+    """
+    out_nonzero: list[bool] = []
+    count = len(closed.in_avals)
+    make = instantiate_outputs
+    if isinstance(make, bool):
+        make = (make,) * len(closed.out_avals)
+
+    def run(*args: Any) -> list[Any]:
+        given = iter(args[count:])
+        tangents = [
+            next(given) if n else zero_tangent(a)
+            for a, n in zip(closed.in_avals, nonzero, strict=True)
+        ]
+        outs, out_tangents = jvp(jaxpr_as_fun(closed), args[:count], tangents)
+        out_tangents = [
+            instantiate(t) if m else t for t, m in zip(out_tangents, make, strict=True)
+        ]
+        out_nonzero[:] = [type(t) is not Zero for t in out_tangents]
+        return outs + [t for t in out_tangents if type(t) is not Zero]
+
+    tangent_avals = [
+        a.to_tangent_aval() for a, n in zip(closed.in_avals, nonzero, strict=True) if n
+    ]
+    staged = stage(run, [*closed.in_avals, *tangent_avals], closed.jaxpr.debug_info)
+    return staged, tuple(out_nonzero)
+
+
+@_cached
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis: BatchAxis,
+    dims: tuple[int | None, ...],
+    force: bool | tuple[bool, ...] = False,
+) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
+    """The jaxpr over batches, with the batch dims of its outputs.
+
+    Outputs with `force` are batched along dim 0 whether they need it or not.
+    """
+    out_dims: list[int | None] = []
+    forced = (force,) * len(closed.out_avals) if isinstance(force, bool) else force
+
+    def run(*args: Any) -> list[Any]:
+        outs, found = batch(jaxpr_as_fun(closed), axis, args, dims)
+        outs = [
+            batch_dim_at(x, d, axis.size, 0) if f else x
+            for x, d, f in zip(outs, found, forced, strict=True)
+        ]
+        out_dims[:] = [0 if f else d for d, f in zip(found, forced, strict=True)]
+        return outs
+
+    avals = [
+        a if d is None else a.update(shape=(*a.shape[:d], axis.size, *a.shape[d:]))
+        for a, d in zip(closed.in_avals, dims, strict=True)
+    ]
+    return stage(run, avals, closed.jaxpr.debug_info), tuple(out_dims)
+
+
+@_cached
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The jaxpr from known inputs and nonzero cotangents to input cotangents.
+
+    Returns it with which of the linear inputs have a nonzero cotangent.
+    """
+    out_nonzero: list[bool] = []
+    known_count = linear.count(False)
+
+    def run(*args: Any) -> list[Any]:
+        known, given = iter(args[:known_count]), iter(args[known_count:])
+        operands = [
+            LinearArg(a) if is_linear else next(known)
+            for a, is_linear in zip(closed.in_avals, linear, strict=True)
+        ]
+        cotangents = [
+            next(given) if n else Zero(a.to_tangent_aval())
+            for a, n in zip(closed.out_avals, nonzero, strict=True)
+        ]
+        found = backward_pass(closed.jaxpr, closed.consts, operands, cotangents)
+        wanted = [ct for ct, f in zip(found, linear, strict=True) if f]
+        out_nonzero[:] = [type(ct) is not Zero for ct in wanted]
+        return [ct for ct in wanted if type(ct) is not Zero]
+
+    avals = [a for a, f in zip(closed.in_avals, linear, strict=True) if not f]
+    avals += [
+        a.to_tangent_aval()
+        for a, n in zip(closed.out_avals, nonzero, strict=True)
+        if n
+    ]
+    return stage(run, avals, closed.jaxpr.debug_info), tuple(out_nonzero)
+
+
+def run_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """Apply the jaxpr's ops one by one under the current trace."""
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)

@@ -1,0 +1,103 @@
+"""Forward-mode differentiation: every value carries its tangent along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.op import Op
+from curta.core.stage import refuse_dead_tracer
+from curta.core.tangents import Zero, zero_tangent
+from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
+
+
+class JVPTracer(Tracer):
+    """A primal value and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.aval = typeof(primal)
+
+    def concrete_value(self) -> Any:
+        primal = self.primal
+        return primal.concrete_value() if isinstance(primal, Tracer) else primal
+
+    def _origin_msg(self) -> str:
+        return self.primal._origin_msg() if isinstance(self.primal, Tracer) else ""
+
+
+class JVPTrace(Trace):
+    """Applies each op's `jvp` rule in the parent trace."""
+
+    def __init__(self, parent: Trace):
+        self.parent: Trace = parent
+
+    def pair(self, x: Any) -> tuple[Any, Any]:
+        """The primal and tangent of `x`; a value of another trace is a constant."""
+        if type(x) is JVPTracer and x._trace is self:
+            return x.primal, x.tangent
+        if isinstance(x, Tracer):
+            refuse_dead_tracer(x)
+        return x, zero_tangent(typeof(x))
+
+    def process(self, op: Op, args: Sequence[Any]) -> Any:
+        pairs = [self.pair(x) for x in args]
+        primals = [p for p, _ in pairs]
+        tangents = [t for _, t in pairs]
+        before = swap_trace(self.parent)
+        try:
+            if all(type(t) is Zero for t in tangents):
+                return op(*primals)
+            out, out_tangent = op.jvp(primals, tangents)
+        finally:
+            swap_trace(before)
+        if op.multiple_results:
+            return [self.box(p, t) for p, t in zip(out, out_tangent, strict=True)]
+        return self.box(out, out_tangent)
+
+    def box(self, primal: Any, tangent: Any) -> Any:
+        """A tracer, or the primal alone where the tangent is zero."""
+        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+
+    def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        pairs = [self.pair(x) for x in args]
+        primals = [p for p, _ in pairs]
+        tangents = [t for _, t in pairs]
+        with use_trace(self.parent):
+            if all(type(t) is Zero for t in tangents):
+                return self.parent.custom_jvp(call, primals)
+            out, out_tangent = call.jvp(primals, tangents)
+        return [self.box(p, t) for p, t in zip(out, out_tangent, strict=True)]
+
+    def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        pairs = [self.pair(x) for x in args]
+        primals = [p for p, _ in pairs]
+        tangents = [t for _, t in pairs]
+        with use_trace(self.parent):
+            if all(type(t) is Zero for t in tangents):
+                return self.parent.custom_vjp(call, primals)
+            out, out_tangent = call.jvp(primals, tangents)
+        return [self.box(p, t) for p, t in zip(out, out_tangent, strict=True)]
+
+
+def jvp(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Outputs and output tangents of a flat function; tangents may be `Zero`."""
+    trace = JVPTrace(current_trace())
+    with use_trace(trace):
+        outs = fun(*map(trace.box, primals, tangents))
+        pairs = [trace.pair(x) for x in outs]
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def is_differentiable(x: Any) -> bool:
+    """Whether a value of this aval can have a tangent that is not zero."""
+    return dtypes.issubdtype(typeof(x).dtype, np.inexact)

@@ -1,0 +1,134 @@
+"""Partial evaluation: compute what is known, record what depends on the unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, eval_jaxpr
+from curta.core.op import Op
+from curta.core.stage import JaxprTrace, JitTracer, stage
+from curta.core.trace import Trace, current_trace, use_trace
+from curta.transforms.dce import dce_jaxpr
+
+
+class PartialTrace(Trace):
+    """Runs ops on known values in the parent; records the others as a jaxpr.
+
+    Known values that recorded ops read become the constants of that jaxpr: the
+    residuals.
+    """
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo):
+        self.parent: Trace = parent
+        self.recorder = JaxprTrace(debug_info, parent)
+
+    def is_unknown(self, x: Any) -> bool:
+        """Whether `x` is a value of the recorded jaxpr."""
+        return type(x) is JitTracer and x._trace is self.recorder
+
+    def unknown(self, aval: ShapedArray) -> JitTracer:
+        """A new unknown input."""
+        return self.recorder.new_arg(aval)
+
+    def process(self, op: Op, args: Sequence[Any]) -> Any:
+        for x in args:
+            if type(x) is JitTracer and x._trace is self.recorder:
+                return op.partial_eval(self, args)
+        assert self.parent is not None
+        with use_trace(self.parent):
+            return op(*args)
+
+    def defer(self, op: Op, args: Sequence[Any]) -> Any:
+        """Record `op` to be run later."""
+        return self.recorder.process(op, args)
+
+    def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        if any(map(self.is_unknown, args)):
+            return call.fun(*args)
+        assert self.parent is not None
+        with use_trace(self.parent):
+            return self.parent.custom_jvp(call, args)
+
+    def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        if any(map(self.is_unknown, args)):
+            return call.fun(*args)
+        assert self.parent is not None
+        with use_trace(self.parent):
+            return self.parent.custom_vjp(call, args)
+
+
+class Split(NamedTuple):
+    """A jaxpr cut in two.
+
+    `known`: known inputs to known outputs followed by residuals.
+    `unknown`: residuals followed by unknown inputs, to unknown outputs.
+    `out_unknown`: which outputs of the original are unknown.
+    """
+
+    known: ClosedJaxpr
+    unknown: ClosedJaxpr
+    out_unknown: tuple[bool, ...]
+    residual_count: int
+
+
+def split_jaxpr(closed: ClosedJaxpr, in_unknown: Sequence[bool]) -> Split:
+    """Cut a jaxpr into what the known inputs determine and the rest."""
+    rest: list[Any] = []
+    flags: list[bool] = []
+
+    def run_known(*known_args: Any) -> list[Any]:
+        partial = PartialTrace(current_trace(), closed.jaxpr.debug_info)
+        with use_trace(partial):
+            known = iter(known_args)
+            args = [
+                partial.unknown(a) if u else next(known)
+                for a, u in zip(closed.in_avals, in_unknown, strict=True)
+            ]
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        flags[:] = [partial.is_unknown(x) for x in outs]
+        recorded = partial.recorder.jaxpr(
+            [x for x, u in zip(outs, flags, strict=True) if u]
+        )
+        recorded = prune(recorded)
+        rest[:] = [recorded]
+        return [x for x, u in zip(outs, flags, strict=True) if not u] + recorded.consts
+
+    known_avals = [
+        a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u
+    ]
+    known = stage(run_known, known_avals, closed.jaxpr.debug_info)
+    (recorded,) = rest
+    unknown = ClosedJaxpr(hoist_constants(recorded.jaxpr), ())
+    return Split(known, unknown, tuple(flags), len(recorded.consts))
+
+
+def prune(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Without dead eqns, and without the constants that only those read."""
+    jaxpr = dce_jaxpr(closed.jaxpr)
+    used = {v for e in jaxpr.eqns for v in e.invars} | set(jaxpr.outvars)
+    kept = [
+        (v, c)
+        for v, c in zip(jaxpr.constvars, closed.consts, strict=True)
+        if v in used
+    ]
+    return ClosedJaxpr(
+        jaxpr.replace(constvars=[v for v, _ in kept]), [c for _, c in kept]
+    )
+
+
+def hoist_constants(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with its constants as leading inputs."""
+    invars: list[Var] = [*jaxpr.constvars, *jaxpr.invars]
+    return jaxpr.replace(constvars=(), invars=invars)
+
+
+def residuals_as_inputs(
+    closed: ClosedJaxpr,
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """A jaxpr of no constants, and the values of the inputs it gained in front."""
+    return ClosedJaxpr(hoist_constants(closed.jaxpr), ()), closed.consts
+
+
+Fun = Callable[..., Sequence[Any]]

@@ -1,0 +1,125 @@
+"""Vectorisation: every op on one example becomes an op on a batch of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from curta.core.op import Op
+from curta.core.stage import refuse_dead_tracer
+from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
+from curta.ops.structure import batch_dim_at
+
+
+class BatchAxis(NamedTuple):
+    """The axis being mapped over; `name` is None unless collectives may use it."""
+
+    size: int
+    name: Any = None
+
+
+class BatchTracer(Tracer):
+    """A batch of values, seen as one example."""
+
+    __slots__ = ("batch_dim", "val")
+
+    def __init__(self, trace: BatchTrace, val: Any, batch_dim: int):
+        self._trace = trace
+        self.val = val
+        self.batch_dim = batch_dim
+        aval = typeof(val)
+        shape = aval.shape[:batch_dim] + aval.shape[batch_dim + 1 :]
+        self.aval = aval.update(shape=shape)
+
+    def _origin_msg(self) -> str:
+        return self.val._origin_msg() if isinstance(self.val, Tracer) else ""
+
+
+class BatchTrace(Trace):
+    """Applies each op's `batch` rule in the parent trace."""
+
+    def __init__(self, parent: Trace, axis: BatchAxis):
+        self.parent: Trace = parent
+        self.axis = axis
+
+    def axis_sizes(self) -> dict[Any, int]:
+        sizes = self.parent.axis_sizes()
+        return sizes if self.axis.name is None else {**sizes, self.axis.name: self.axis.size}
+
+    def unbox(self, x: Any) -> tuple[Any, int | None]:
+        """The value of `x` and its batch dim, None if it has none."""
+        if type(x) is BatchTracer and x._trace is self:
+            return x.val, x.batch_dim
+        if isinstance(x, Tracer):
+            refuse_dead_tracer(x)
+        return x, None
+
+    def box(self, val: Any, dim: int | None) -> Any:
+        """A tracer, or the value alone if it is the same for all examples."""
+        return val if dim is None else BatchTracer(self, val, dim)
+
+    def process(self, op: Op, args: Sequence[Any]) -> Any:
+        pairs = [self.unbox(x) for x in args]
+        vals = [v for v, _ in pairs]
+        dims = [d for _, d in pairs]
+        before = swap_trace(self.parent)
+        try:
+            if all(d is None for d in dims) and not uses_axis(op, self.axis):
+                return op(*vals)
+            out, out_dims = op.batch(self.axis, vals, dims)
+        finally:
+            swap_trace(before)
+        if op.multiple_results:
+            return [self.box(v, d) for v, d in zip(out, out_dims, strict=True)]
+        return self.box(out, out_dims)
+
+    def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        return self._custom(call, args, self.parent.custom_jvp)
+
+    def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        return self._custom(call, args, self.parent.custom_vjp)
+
+    def _custom(self, call: Any, args: Sequence[Any], handle: Any) -> Sequence[Any]:
+        pairs = [self.unbox(x) for x in args]
+        vals = [v for v, _ in pairs]
+        dims = [d for _, d in pairs]
+        with use_trace(self.parent):
+            if all(d is None for d in dims):
+                return handle(call, vals)
+            batched = call.batched(self.axis, dims)
+            outs = handle(batched, vals)
+        return [self.box(v, d) for v, d in zip(outs, batched.out_dims, strict=True)]
+
+
+def uses_axis(op: Op, axis: BatchAxis) -> bool:
+    """Whether `op` is a collective over the named axis."""
+    return axis.name is not None and axis.name in getattr(op, "axis_names", ())
+
+
+def batch(
+    fun: Callable[..., Sequence[Any]],
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """Map a flat function over the batch dims of `args`; outputs with their dims."""
+    trace = BatchTrace(current_trace(), axis)
+    with use_trace(trace):
+        outs = fun(*map(trace.box, args, dims))
+        pairs = [trace.unbox(x) for x in outs]
+    return [v for v, _ in pairs], [d for _, d in pairs]
+
+
+def batch_at(
+    fun: Callable[..., Sequence[Any]],
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    out_dims: Sequence[int | None],
+) -> list[Any]:
+    """As `batch`, with the outputs' batch dims moved to where they are wanted."""
+    outs, found = batch(fun, axis, args, dims)
+    return [
+        x if want is None else batch_dim_at(x, d, axis.size, want)
+        for x, d, want in zip(outs, found, out_dims, strict=True)
+    ]
