@@ -184,7 +184,7 @@ class TestPurity:
     """Slides of April 16, 2024: "Functionally pure functions"."""
 
     def test_jaxpr(self):
-        """Slides of April 16, 2024, "Jaxprs": types also at literals, as printed now."""
+        """Slides of April 16, 2024, "Jaxprs": literals now print their types."""
 
         def f(x, y):
             return 2 * x**2 + y

@@ -1,0 +1,96 @@
+"""Rules that hold for every source file, read from the syntax trees.
+
+The floors of the layout are held by import-linter (`make lint`).
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import curta
+
+PACKAGE = Path(curta.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+MAX_FILE = 550  # "about 500"
+MAX_FUNCTION = 50
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@pytest.fixture(params=SOURCES, ids=name_of, scope="module")
+def source(request) -> str:
+    return request.param.read_text()
+
+
+@pytest.fixture(scope="module")
+def tree(source) -> ast.Module:
+    return ast.parse(source)
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def length_of_code(function: Function) -> int:
+    """Lines of a function from its `def` on, the docstring left out."""
+    lines = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function, clean=False) is not None:
+        lines -= first.end_lineno - first.lineno + 1
+    return lines
+
+
+def test_imports_stand_at_the_top(tree):
+    local = {
+        f"line {inner.lineno} in {function.name}"
+        for function in functions(tree)
+        for inner in ast.walk(function)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    }
+    assert not local
+
+
+def test_functions_are_short(tree):
+    lengths = {function.name: length_of_code(function) for function in functions(tree)}
+    assert {name: n for name, n in lengths.items() if n > MAX_FUNCTION} == {}
+
+
+def test_files_are_small(source):
+    assert len(source.splitlines()) <= MAX_FILE
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def assigns_only(node: ast.stmt, names: set[str]) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return bool(targets) and all(
+        isinstance(target, ast.Name) and target.id in names for target in targets
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if path.name == "__init__.py"],
+    ids=name_of,
+)
+def test_package_files_only_reexport(path):
+    for node in ast.parse(path.read_text()).body:
+        assert (
+            is_docstring(node)
+            or isinstance(node, ast.Import | ast.ImportFrom)
+            or assigns_only(node, {"__all__", "__version__"})
+        ), f"line {node.lineno}: only imports belong here"
+
+
+def test_typed():
+    assert (PACKAGE / "py.typed").exists()
