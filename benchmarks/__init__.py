@@ -1,0 +1,1 @@
+"""Curta beside JAX in one process: `python -m benchmarks --help`."""
