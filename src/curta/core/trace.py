@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from curta import dtypes, errors
+from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar, scalar_aval
 
 if TYPE_CHECKING:
@@ -102,40 +103,14 @@ def bind(op: Op, *args: Any) -> Any:
     return current_trace().process(op, args)
 
 
-class Tracer:
+class Tracer(Array):
     """A value of a trace. Arithmetic and methods are attached in numpy/operators."""
 
     __slots__ = ("__weakref__", "_trace", "aval")
     __array_priority__ = 1000
-    __hash__ = None  # type: ignore[assignment]
 
     _trace: Any
     aval: ShapedArray
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The dimensions."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The element type."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype gives way to others in promotion."""
-        return self.aval.weak_type
 
     def concrete_value(self) -> Any:
         """The array behind this tracer if it is known now, else None."""
@@ -170,16 +145,8 @@ class Tracer:
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise errors.TracerArrayConversionError(self)
 
-    def __len__(self) -> int:
-        return len(self.aval)
-
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise TypeError(
-            "JAX arrays are immutable and do not support in-place item assignment."
-            f" Got {self!r}. Instead of x[idx] = y, use x = x.at[idx].set(y) or"
-            " another .at[] method:"
-            " https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html"
-        )
+    def _immutable_subject(self) -> str:
+        return f" Got {self!r}."
 
     def __copy__(self) -> Tracer:
         return self

@@ -1,1 +1,1 @@
-"""What runs compiled code: buffers, threads, native entries, dispatch."""
+"""Arrays, devices, and the evaluation of ops and compiled functions."""

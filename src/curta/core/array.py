@@ -1,0 +1,81 @@
+"""`Array`: what array functions take and give, whether its value is known or traced.
+
+The concrete arrays of the runtime and the tracers of the transformations both
+derive from it, so that `isinstance(x, curta.Array)` asks for an array of either
+kind. It is plain inheritance: no metaclass, no registration.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from curta.core.avals import ShapedArray
+
+_IMMUTABLE = (
+    "JAX arrays are immutable and do not support in-place item assignment.{}"
+    " Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method:"
+    " https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html"
+)
+
+
+class Array:
+    """Base of concrete arrays and tracers: a value with an `aval`.
+
+    Arithmetic and methods are attached to it in numpy/operators.
+
+    >>> import curta.numpy as jnp
+    >>> x = jnp.zeros((2, 3))
+    >>> x.shape, x.ndim, x.size, x.nbytes
+    ((2, 3), 2, 6, 24)
+    """
+
+    __slots__ = ()
+    # NumPy arrays leave binary operations with arrays to us.
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return int(self.aval.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.aval.size * self.itemsize
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to others in promotion."""
+        return self.aval.weak_type
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(_IMMUTABLE.format(self._immutable_subject()))
+
+    def _immutable_subject(self) -> str:
+        return ""

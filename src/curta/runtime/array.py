@@ -1,0 +1,298 @@
+"""`ArrayImpl`: a concrete array, a NumPy array that nobody may write to."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.array import Array
+from curta.core.avals import ShapedArray
+from curta.core.trace import register_aval_rule
+from curta.errors import JaxRuntimeError
+from curta.runtime.devices import Device, Sharding, SingleDeviceSharding, default_device
+
+_Any = np.ndarray[Any, Any]
+
+
+class ArrayImpl(Array):
+    """An array whose elements are known.
+
+    `_data` is a C-contiguous NumPy array of the physical dtype of `aval`; None once
+    the array was deleted or donated. It is never written to, and never handed out
+    other than as a read-only view. `_device` is None unless the user placed the
+    array on a device (in JAX's words: committed it).
+    """
+
+    __slots__ = ("__weakref__", "_data", "_device", "aval")
+
+    aval: ShapedArray
+    _data: Any
+    _device: Device | None
+
+    def __init__(self, data: _Any, aval: ShapedArray, device: Device | None = None):
+        self._data = data
+        self.aval = aval
+        self._device = device
+
+    # ---- the elements
+
+    def _storage(self) -> _Any:
+        """The elements in their physical dtype; raises RuntimeError if deleted."""
+        if self._data is None:
+            raise RuntimeError(
+                f"Array has been deleted with shape={self.aval.str_short()}."
+            )
+        return self._data  # type: ignore[no-any-return]
+
+    @property
+    def _value(self) -> _Any:
+        """The elements as a read-only NumPy array; TypeError for random keys."""
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            raise TypeError(
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array."
+                " Use jax.random.key_data(arr) if you wish to extract the underlying"
+                " integer array."
+            )
+        view = self._storage().view()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Any:
+        if copy or dtype is not None:
+            return np.array(self._value, dtype=dtype, copy=copy)
+        return self._value
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self._value)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+        given = {name: x for name, x in given.items() if x is not None}
+        # Only consumers of version 1 understand that a buffer is read-only.
+        modern = max_version is not None and max_version >= (1, 0)
+        source = self._value if modern else self._storage().view()
+        return source.__dlpack__(stream=stream, **given)  # type: ignore[arg-type]
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self._storage().__dlpack_device__()
+
+    def item(self, *args: int) -> Any:
+        """The only element, or the one at an index, as a Python scalar."""
+        return self._value.item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars."""
+        return self._value.tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The elements' bytes."""
+        return self._value.tobytes(order)
+
+    def __iter__(self) -> Iterator[ArrayImpl]:
+        aval = self.aval
+        if not aval.shape:
+            raise TypeError("iteration over a 0-d array")
+        row = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+        data, device = self._storage(), self._device
+        return iter([ArrayImpl(data[i, ...], row, device) for i in range(len(data))])
+
+    # ---- Python scalars
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
+            raise TypeError(
+                "Only integer scalar arrays can be converted to a scalar index."
+            )
+        return int(self._value)
+
+    def _scalar(self) -> Any:
+        if self.aval.shape:
+            raise TypeError(
+                "Only scalar arrays can be converted to Python scalars; got"
+                f" arr.ndim={self.ndim}"
+            )
+        return self._value.item()
+
+    # ---- text
+
+    def __repr__(self) -> str:
+        if self._data is None:
+            return f"Array has been deleted with shape={self.aval.str_short()}."
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            words = key_words(self._data)
+            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{words}"
+        kind = f"dtype={self.dtype.name}"
+        if self.aval.weak_type:
+            kind += ", weak_type=True"
+        text = _elements_text(self._value)
+        width = len(text) - text.rfind("\n") + len(kind) + 1
+        gap = " " * 6 if width > np.get_printoptions()["linewidth"] else " "
+        return f"Array({text},{gap}{kind})"
+
+    def __str__(self) -> str:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            return repr(self)
+        return str(self._value)
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            return format(repr(self), spec)
+        return format(self._value if self.aval.shape else self._value[()], spec)
+
+    # ---- copies
+
+    def copy(self) -> ArrayImpl:
+        """The same elements in memory of their own."""
+        return ArrayImpl(self._storage().copy(), self.aval, self._device)
+
+    def __copy__(self) -> ArrayImpl:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ArrayImpl:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (np.array(self._storage()), self.aval)
+
+    # ---- where the array is
+
+    @property
+    def device(self) -> Device:
+        """The device that holds the array."""
+        return self._device or default_device()
+
+    @property
+    def sharding(self) -> Sharding:
+        """How the array is laid out over devices."""
+        return SingleDeviceSharding(self.device)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user placed the array on its device."""
+        return self._device is not None
+
+    _committed = committed
+
+    def devices(self) -> set[Device]:
+        """The devices that hold a part of the array."""
+        return {self.device}
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can read all elements."""
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds all elements."""
+        return True
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of the array on this process's devices."""
+        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+
+    global_shards = addressable_shards
+
+    def addressable_data(self, index: int) -> ArrayImpl:
+        """The part of the array on the device of number `index`."""
+        return self.addressable_shards[index].data
+
+    # ---- life
+
+    def block_until_ready(self) -> ArrayImpl:
+        """Wait until the elements are computed: they are, always."""
+        if self._data is None:
+            raise JaxRuntimeError(
+                "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated"
+                f" buffer: Array has been deleted with shape={self.aval.str_short()}."
+            )
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether the elements are computed."""
+        self._storage()
+        return True
+
+    def copy_to_host_async(self) -> None:
+        """Begin bringing the elements to the host: they are there."""
+
+    def is_deleted(self) -> bool:
+        """Whether the array was deleted or donated."""
+        return self._data is None
+
+    def delete(self) -> None:
+        """Give the memory back; the array cannot be used any more."""
+        self._data = None
+
+    def on_device_size_in_bytes(self) -> int:
+        """The bytes that the elements take."""
+        return self._storage().nbytes
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the elements."""
+        return self._storage().ctypes.data
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """The part of an array that one device holds."""
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
+
+
+def wrap(data: Any, aval: ShapedArray) -> ArrayImpl:
+    """A NumPy result that nobody else writes to, as an array of `aval`."""
+    if type(data) is not np.ndarray:
+        data = np.asarray(data)
+    elif not data.flags.c_contiguous:
+        data = data.copy()
+    return ArrayImpl(data, aval)
+
+
+def key_words(data: _Any) -> _Any:
+    """The uint32 words of random keys, along a new last dimension."""
+    words = np.ascontiguousarray(data).view(np.uint32)
+    return words.reshape(*data.shape, data.dtype.itemsize // 4)
+
+
+def _elements_text(value: _Any) -> str:
+    if value.size == 0:
+        return f"[], shape={value.shape}"
+    width = np.get_printoptions()["linewidth"]
+    return np.array2string(
+        value, prefix="Array(", suffix=",", separator=", ", max_line_width=width
+    )
+
+
+def _unpickle(data: _Any, aval: ShapedArray) -> ArrayImpl:
+    return ArrayImpl(data, aval)
+
+
+register_aval_rule(ArrayImpl, lambda x: x.aval)

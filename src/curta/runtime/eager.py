@@ -1,0 +1,130 @@
+"""Eager mode: ops on concrete arrays run at once.
+
+On small arrays an op runs its `eval` rule in NumPy, on large ones it runs as a
+compiled kernel of its own; both answer alike. What to do for an op and the avals of
+its operands is decided once and kept as a plan.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta.control.call import Call
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import jaxprs_in_params
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.trace import Trace, set_base_trace
+from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.executables import executable
+from curta.runtime.transfer import to_array
+
+# An op compiles by itself where an operand or the output has more elements than
+# this: below it, NumPy is done before a compiled kernel would have been looked up.
+COMPILE_ABOVE = 1 << 15
+_MOST_PLANS = 1 << 16
+
+
+class Plan(NamedTuple):
+    """How to run an op on operands of certain avals."""
+
+    run: Callable[..., Any]
+    out: Any  # an aval; a tuple of them if the op has several results
+    several: bool
+
+
+class _Quiet(threading.local):
+    """Runs functions with NumPy's floating point warnings off.
+
+    `np.errstate` costs more than a small op; entering a context in which it was
+    set costs nearly nothing. A context belongs to one thread.
+    """
+
+    def __init__(self) -> None:
+        with np.errstate(all="ignore"):
+            self.enter = contextvars.copy_context().run
+
+
+_quiet = _Quiet()
+_plans: dict[tuple[Any, ...], Plan] = {}
+
+
+def quietly(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """`fun(*args)` with NumPy's floating point warnings off."""
+    try:
+        return _quiet.enter(fun, *args)
+    except RuntimeError as error:
+        # `fun` is called while another runs quietly: a callback into the program.
+        if not str(error).startswith("cannot enter context"):
+            raise
+    with np.errstate(all="ignore"):
+        return fun(*args)
+
+
+class EvalTrace(Trace):
+    """The base trace: applies ops to concrete arrays."""
+
+    def is_evaluating(self) -> bool:
+        return True
+
+    def process(self, op: Op, args: Sequence[Any]) -> Any:
+        data = []
+        key: list[Any] = [op]
+        for x in args:
+            if type(x) is not ArrayImpl:
+                x = to_array(x)
+            data.append(x._data if x._data is not None else x._storage())
+            key.append(x.aval)
+        run, out, several = find_plan(tuple(key))
+        result = quietly(run, data)
+        if several:
+            return [wrap(x, aval) for x, aval in zip(result, out, strict=True)]
+        return wrap(result, out)
+
+    def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        return call.fun(*args)
+
+    custom_vjp = custom_jvp
+
+
+def find_plan(key: tuple[Any, ...]) -> Plan:
+    """The plan for `(op, *avals)`."""
+    try:
+        found = _plans.get(key)
+    except TypeError:  # an op with parameters that cannot be hashed
+        return _make_plan(*key)
+    if found is None:
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        found = _plans[key] = _make_plan(*key)
+    return found
+
+
+def _make_plan(op: Op, *avals: ShapedArray) -> Plan:
+    out = op.aval(*avals)
+    outs = tuple(out) if op.multiple_results else (out,)
+    large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
+    run: Callable[..., Any]
+    if type(op) is Call:
+        run = executable(op.jaxpr)
+    elif (large and not op.effects) or any(jaxprs_in_params(op.params())):
+        run = _compiled_op(op, avals)
+    else:
+        run = op.eval
+    return Plan(run, outs if op.multiple_results else out, op.multiple_results)
+
+
+def _compiled_op(op: Op, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
+    if op.multiple_results:
+        return executable(stage(op, avals))
+    run = executable(stage(lambda *args: [op(*args)], avals))
+    return lambda *args: run(*args)[0]
+
+
+BASE = EvalTrace()
+set_base_trace(BASE)

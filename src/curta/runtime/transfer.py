@@ -1,0 +1,52 @@
+"""Values of the user as arrays, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.stage import refuse_dead_tracer
+from curta.core.trace import Tracer, typeof
+from curta.errors import UnexpectedTracerError
+from curta.runtime.array import ArrayImpl
+
+
+def to_array(x: Any) -> ArrayImpl:
+    """An array, NumPy array or Python scalar as an array; NumPy's are copied.
+
+    Raises TypeError for anything else, UnexpectedTracerError for tracers.
+    """
+    if type(x) is ArrayImpl:
+        return x
+    if isinstance(x, Tracer):
+        raise foreign_tracer(x)
+    aval = typeof(x)
+    return ArrayImpl(to_storage(x, aval), aval)
+
+
+def to_storage(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """A fresh C-contiguous NumPy array of the elements of a NumPy value or scalar."""
+    dtype = dtypes.physical_dtype(aval.dtype)
+    return np.array(x, dtype, order="C", copy=True)
+
+
+def from_storage(data: np.ndarray[Any, Any], weak_type: bool = False) -> ArrayImpl:
+    """An array around NumPy elements of a canonical dtype that nobody else writes."""
+    return ArrayImpl(data, ShapedArray(data.shape, data.dtype, weak_type))
+
+
+def foreign_tracer(x: Tracer) -> Exception:
+    """The error for a tracer that reached evaluation: its trace is not running."""
+    refuse_dead_tracer(x)
+    return UnexpectedTracerError(
+        "Encountered an unexpected tracer. A function transformed by JAX had a side"
+        f" effect, allowing for an intermediate value with type {x.aval.str_short()}"
+        f" wrapped in a {type(x).__name__} to escape the scope of the"
+        " transformation.\nJAX transformations require that functions explicitly"
+        " return their outputs, and disallow saving intermediate values to global"
+        " state.\nThe value belongs to a transformation that is not at work here:"
+        f" {x!r}."
+    )
