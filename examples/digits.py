@@ -229,11 +229,11 @@ def draw_mistakes(path, params, images, labels):
     plt.close(figure)
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--out", type=Path, default=HERE / "out")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
 
     data_key, train_key = jax.random.split(jax.random.key(0))
     train_set, held_out = load(data_key)

@@ -1,0 +1,55 @@
+"""The examples run, on the real data, and do what they claim."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def digits_runs(tmp_path_factory):
+    """What two runs of the digits example print, the first with an empty cache."""
+    out = tmp_path_factory.mktemp("digits")
+    command = [sys.executable, ROOT / "examples" / "digits.py", "--out", out]
+    environment = os.environ | {"CURTA_CACHE_DIR": str(out / "cache")}
+    outputs = [
+        subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    return out, outputs
+
+
+def number(pattern: str, text: str) -> float:
+    return float(re.search(pattern, text)[1].replace(",", ""))
+
+
+def test_digits_are_learnt(digits_runs):
+    _, outputs = digits_runs
+    for output in outputs:
+        assert number(r"held-out images: ([\d.]+) %", output) >= 97
+        assert number(r"steps per second: ([\d,]+)", output) > 0
+        assert number(r"compile time.*: ([\d.]+) s", output) >= 0
+
+
+def test_digits_repeat_exactly(digits_runs):
+    _, (first, second) = digits_runs
+    assert first.splitlines()[0] == second.splitlines()[0]
+
+
+def test_digits_second_run_compiles_nothing(digits_runs):
+    _, (first, second) = digits_runs
+    assert number(r"kernels compiled: (\d+)", first) > 0
+    assert number(r"kernels compiled: (\d+)", second) == 0
+
+
+def test_digits_pictures(digits_runs):
+    out, _ = digits_runs
+    for name in ("learning_curve.png", "mistakes.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
