@@ -33,6 +33,10 @@ class JitTracer(Tracer):
     def concrete_value(self) -> Any:
         return self.var.val if type(self.var) is Literal else None
 
+    def __str__(self) -> str:
+        name, _, aval = repr(self).partition("(")
+        return f"{name}<{aval[:-1]}>"
+
     def _origin_msg(self) -> str:
         return self._trace.origin_message(self)
 

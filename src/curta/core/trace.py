@@ -156,10 +156,10 @@ class Tracer(Array):
 
     def __repr__(self) -> str:
         weak = "~" if self.aval.weak_type else ""
-        return f"{type(self).__name__}<{weak}{self.aval.str_short()}>"
+        return f"{type(self).__name__}({weak}{self.aval.str_short()})"
 
     def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
+        return format(str(self), spec)
 
     # The texts from which errors about this tracer are made.
 
