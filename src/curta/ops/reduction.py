@@ -1,0 +1,280 @@
+"""Reductions besides reduce_sum (structure.py), and the places of extrema."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.ops.families import NonDifferentiable, Reduction
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceProd(Reduction):
+    """The product over `axes`."""
+
+    name: ClassVar[str] = "reduce_prod"
+    axes: tuple[int, ...]
+
+    def out_dtype(self, dtype: Any) -> Any:
+        return require_number(self.name, dtype)
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(1)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.mul(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize == 2:
+            return np.prod(x, axis=self.axes, dtype=np.float32).astype(x.dtype)
+        return np.prod(x, axis=self.axes, dtype=x.dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "number")
+
+
+class _Extremum(Reduction):
+    """What reduce_max and reduce_min share; NaN where there is one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceMax(_Extremum):
+    """The greatest element along `axes`; the least value of the dtype if none."""
+
+    name: ClassVar[str] = "reduce_max"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return least_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.max(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return np.max(x, axis=self.axes, initial=least_value(x.dtype))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "real")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceMin(_Extremum):
+    """The least element along `axes`; the greatest value of the dtype if none."""
+
+    name: ClassVar[str] = "reduce_min"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return greatest_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.min(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return np.min(x, axis=self.axes, initial=greatest_value(x.dtype))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "real")
+
+
+class _Logical(NonDifferentiable, Reduction):
+    """What the bitwise reductions share: booleans or integers, strong types."""
+
+    def out_dtype(self, dtype: Any) -> Any:
+        if dtype != np.bool_ and not dtypes.issubdtype(dtype, np.integer):
+            raise TypeError(
+                "logical reduction requires operand dtype bool or int, got"
+                f" {dtype.name} in {self.name}."
+            )
+        return dtype
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return super().aval(*avals).strip_weak_type()
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceAnd(_Logical):
+    """The bitwise and over `axes`."""
+
+    name: ClassVar[str] = "reduce_and"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return np.invert(dtype.type(0))
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.and_(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        return np.bitwise_and.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "bool_or_int")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceOr(_Logical):
+    """The bitwise or over `axes`."""
+
+    name: ClassVar[str] = "reduce_or"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(0)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.or_(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        return np.bitwise_or.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "bool_or_int")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceXor(_Logical):
+    """The bitwise exclusive or over `axes`."""
+
+    name: ClassVar[str] = "reduce_xor"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(0)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.xor(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        return np.bitwise_xor.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "bool_or_int")
+
+
+class _ArgExtremum(NonDifferentiable):
+    """The place of an extremum along the one dim in `axes`: the first, or of a NaN."""
+
+    axes: tuple[int, ...]
+    index_dtype: Any
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        (axis,) = self.axes
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
+        if x.shape[axis] < 1:
+            raise ValueError(
+                "argmin and argmax require non-empty reduced dimension."
+                f" operand.shape={x.shape} axis={axis}"
+            )
+        if not dtypes.issubdtype(self.index_dtype, np.integer):
+            raise TypeError(
+                "index_dtype must be an integer type, but got"
+                f" {np.dtype(self.index_dtype).name}"
+            )
+        shape = x.shape[:axis] + x.shape[axis + 1 :]
+        return ShapedArray(shape, self.index_dtype)
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        (reduced,) = self.axes
+        reduced += reduced >= dim
+        op = type(self)((reduced,), self.index_dtype)  # type: ignore[call-arg]
+        return op(x), dim - (reduced < dim)
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgMax(_ArgExtremum):
+    """The place of the greatest element."""
+
+    name: ClassVar[str] = "argmax"
+    axes: tuple[int, ...]
+    index_dtype: Any
+
+    def eval(self, *args: Any) -> Any:
+        return _first_place(np.argmax, args[0], self.axes[0], self.index_dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _place_samples(cls)
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgMin(_ArgExtremum):
+    """The place of the least element."""
+
+    name: ClassVar[str] = "argmin"
+    axes: tuple[int, ...]
+    index_dtype: Any
+
+    def eval(self, *args: Any) -> Any:
+        return _first_place(np.argmin, args[0], self.axes[0], self.index_dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _place_samples(cls)
+
+
+def _first_place(find: Any, x: Any, axis: int, index_dtype: Any) -> Any:
+    if x.dtype.kind == "V":  # ml_dtypes: NumPy does not find their NaNs
+        x = x.astype(np.float32)
+    return find(x, axis).astype(index_dtype)
+
+
+def require_number(name: str, dtype: Any) -> Any:
+    """`dtype`, or TypeError unless it is of numbers."""
+    if not dtypes.issubdtype(dtype, np.number):
+        raise TypeError(
+            f"{name} does not accept dtype {dtype.name}. Accepted dtypes are subtypes"
+            " of number."
+        )
+    return dtype
+
+
+def least_value(dtype: Any) -> Any:
+    """What every value of `dtype` is at least: -inf, the least integer, False."""
+    return _bound(dtype, -np.inf, "min")
+
+
+def greatest_value(dtype: Any) -> Any:
+    """What every value of `dtype` is at most: inf, the greatest integer, True."""
+    return _bound(dtype, np.inf, "max")
+
+
+def _bound(dtype: Any, infinity: float, which: str) -> Any:
+    if dtype == np.bool_:
+        return np.bool_(infinity > 0)
+    if dtypes.issubdtype(dtype, np.inexact):
+        return dtype.type(infinity)
+    return dtype.type(getattr(dtypes.iinfo(dtype), which))
+
+
+def _reduction_samples(cls: Any, kind: str) -> Iterator[Any]:
+    yield cls((1,)), [((2, 3), kind)]
+    yield cls((0, 2)), [((2, 3, 2), kind)]
+    yield cls(()), [((2,), kind)]
+    yield cls((0,)), [((0, 3), kind)]
+
+
+def _place_samples(cls: Any) -> Iterator[Any]:
+    yield cls((0,), np.dtype("int32")), [((3,), "real")]
+    yield cls((1,), np.dtype("int64")), [((2, 3, 2), "real")]
+    yield cls((1,), np.dtype("uint8")), [((0, 3), "real")]
