@@ -1,38 +1,82 @@
-"""Abstract bases of the op families: what the members of a family share."""
+"""Abstract bases of the elementwise ops, and the dtypes they take."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
-from curta.core.avals import ShapedArray
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray, dtype_name
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.ops.structure import (
+    BroadcastInDim,
     add_any,
-    expand_to_rank,
-    move_batch_dim,
+    broadcast_batch,
+    move_dim,
+    reshape,
     unbroadcast,
     zero_like_output,
 )
+
+Family = tuple[type, ...]
+
+FLOAT: Family = (np.floating,)
+INEXACT: Family = (np.floating, np.complexfloating)
+INT: Family = (np.integer,)
+REAL: Family = (np.integer, np.floating)
+NUMBER: Family = (np.integer, np.floating, np.complexfloating)
+ORDERED: Family = (np.integer, np.floating, np.bool_)
+ANY: Family = (np.integer, np.floating, np.complexfloating, np.bool_)
+BOOL_OR_INT: Family = (np.integer, np.bool_)
+
+# The kinds of sample operands (tests/conformance/samples.py) for a family.
+_SAMPLE_KINDS = {
+    FLOAT: "float",
+    INEXACT: "inexact",
+    INT: "int",
+    REAL: "real",
+    NUMBER: "number",
+    ORDERED: "ordered",
+    ANY: "any",
+    BOOL_OR_INT: "bool_or_int",
+}
 
 
 class Elementwise(Op):
     """One output element from the operand elements at the same place.
 
     Operands have equal rank (or rank 0) and equal dimensions (or 1). A subclass
-    gives `out_dtype`, `eval`, `scalar` (the compiled element) and, where it can be
-    differentiated, `tangent` (what one operand's tangent contributes).
+    says which dtypes it `accepts` and gives `eval` (or the `ufunc` that is it),
+    `scalar` (the compiled element; by default the math function of the op's name)
+    and, where it can be differentiated, `tangent` (what one operand's tangent
+    contributes).
     """
+
+    arity: ClassVar[int] = 1
+    accepts: ClassVar[Family] = ANY
+    ufunc: ClassVar[Any]
+    domain: ClassVar[dict[str, Any]] = {}
 
     def out_dtype(self, *dtypes: Any) -> Any:
         """The dtype of the output; raises TypeError for dtypes the op refuses."""
+        if len(dtypes) == 1:
+            check_dtype(self.name, dtypes[0], self.accepts)
+        else:
+            for i, dtype in enumerate(dtypes):
+                check_dtype(self.name, dtype, self.accepts, f" at position {i}")
+            check_same_dtypes(self.name, dtypes)
         return dtypes[0]
+
+    def eval(self, *args: Any) -> Any:
+        return self.ufunc(*args)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         """The output element as a scalar expression made by builder `b`."""
-        self._missing("lower")
+        return b.math(self.name, *xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         """What operand i's tangent `t` contributes to the output's tangent.
@@ -40,6 +84,15 @@ class Elementwise(Op):
         None where the derivative is zero.
         """
         self._missing("jvp")
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        op, kind, domain = cls(), _SAMPLE_KINDS[cls.accepts], cls.domain
+        for shape in (2, 3), (), (0, 2):
+            yield op, [(shape, kind, domain)] * cls.arity
+        if cls.arity > 1:
+            yield op, [((2, 1), kind, domain), ((1, 3), kind, domain)]
+            yield op, [((2,), kind, domain), ((), kind, domain)]
 
     # ---- shared rules
 
@@ -62,25 +115,21 @@ class Elementwise(Op):
             part = self.tangent(i, t, out, *primals)
             if part is None:
                 continue
-            part = broadcast_to_output(part, out)
+            part = broadcast_to(part, typeof(out).shape)
             total = part if total is None else add_any(total, part)
         return out, zero_like_output(out) if total is None else total
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        ranks = [_unbatched_rank(x, d) for x, d in zip(args, dims, strict=True)]
-        rank = max(ranks)
-        first = next(d for d in dims if d is not None)
-        same = all(
-            (d == first and r == rank) or (d is None and r == 0)
-            for d, r in zip(dims, ranks, strict=True)
-        )
-        if same:
-            return self(*args), first
+        shapes = [typeof(x).shape for x in args]
+        shape, dim = next((s, d) for s, d in zip(shapes, dims) if d is not None)
+        if all(not s or (s == shape and d == dim) for s, d in zip(shapes, dims)):
+            return self(*args), dim
+        fronted = [_batch_in_front(x, d) for x, d in zip(args, dims)]
+        rank = max(typeof(x).ndim for x in fronted)
         aligned = [
-            _align(x, d, r, rank)
-            for x, d, r in zip(args, dims, ranks, strict=True)
+            x if d is None else _append_dims(x, rank) for x, d in zip(fronted, dims)
         ]
         return self(*aligned), 0
 
@@ -106,21 +155,122 @@ class LinearElementwise(Elementwise):
         return result
 
 
+class FlatElementwise(Elementwise):
+    """An elementwise op whose derivative is zero where it exists."""
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return None
+
+
+# ---- dtypes
+
+
+def check_dtype(name: str, dtype: Any, accepts: Family, place: str = "") -> None:
+    """Raise TypeError unless `dtype` lies below one of the scalar types `accepts`."""
+    if any(dtypes.issubdtype(dtype, t) for t in accepts):
+        return
+    if dtype == dtypes.float0:
+        where = f"with a float0{place}" if place else "with a float0 array"
+        raise TypeError(
+            f"Called {name} {where}. float0s do not support any operations: they are"
+            " the tangents of integers and booleans, which hold nothing. Perhaps a"
+            " gradient was taken with respect to an integer argument; to go on with"
+            " zeros, use np.zeros(x.shape, float)."
+        )
+    types = ", ".join(t.__name__ for t in accepts)
+    raise TypeError(
+        f"{name} does not accept dtype {dtype_name(dtype)}{place}."
+        f" Accepted dtypes{place} are subtypes of {types}."
+    )
+
+
+def check_same_dtypes(name: str, given: Sequence[Any]) -> None:
+    """Raise TypeError unless all dtypes are equal."""
+    first = given[0]
+    if all(d is first or d == first for d in given):
+        return
+    tip = _NUMPY_NAMES.get(name, "")
+    if tip:
+        tip = (
+            f" (Tip: jnp.{tip} is a similar function that does automatic type"
+            " promotion on inputs)."
+        )
+    listing = ", ".join(map(dtype_name, given))
+    raise TypeError(
+        f"lax.{name} requires arguments to have the same dtypes, got {listing}.{tip}"
+    )
+
+
+# The curta.numpy functions that promote, for the ops that do not.
+_NUMPY_NAMES = {
+    "add": "add",
+    "and": "bitwise_and",
+    "atan2": "arctan2",
+    "div": "divide",
+    "eq": "equal",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "lt": "less",
+    "max": "maximum",
+    "min": "minimum",
+    "mul": "multiply",
+    "ne": "not_equal",
+    "nextafter": "nextafter",
+    "or": "bitwise_or",
+    "pow": "power",
+    "rem": "remainder",
+    "shift_left": "left_shift",
+    "shift_right_arithmetic": "right_shift",
+    "shift_right_logical": "right_shift",
+    "sub": "subtract",
+    "xor": "bitwise_xor",
+}
+
+
+# ---- constants of the dtype of an example
+
+
+def const(example: Any, value: Any) -> Any:
+    """The scalar `value` in the dtype of `example`, weak if that is a weak scalar."""
+    return _scalar(typeof(example), value)
+
+
+def full_like(example: Any, value: Any) -> Any:
+    """An array of the aval of `example` with every element `value`."""
+    aval, scalar = typeof(example), scalar_like(example, value)
+    return BroadcastInDim(aval.shape, ())(scalar) if aval.shape else scalar
+
+
+def scalar_like(example: Any, value: Any) -> Any:
+    """The scalar `value` in the dtype of `example`, weak where that is weak."""
+    return _scalar(typeof(example).update(shape=()), value)
+
+
+def _scalar(aval: ShapedArray, value: Any) -> Any:
+    if aval.weak_type and not aval.shape:
+        kind = dtypes.scalar_type_of(aval.dtype)
+        if dtypes.python_scalar_dtype(kind(value), kind) == aval.dtype:
+            return kind(value)
+    return np.asarray(value, dtypes.physical_dtype(aval.dtype))[()]
+
+
+# ---- shapes
+
+
 def aligned_index(operand: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
     """The output index, with 0 where the operand is broadcast."""
     shape = operand.aval.shape
     if not shape:
         return ()
-    return tuple(
-        i if d != 1 else 0 for i, d in zip(index, shape, strict=True)
-    )
+    return tuple(i if d != 1 else 0 for i, d in zip(index, shape, strict=True))
 
 
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The common shape of operands of equal rank, or rank 0."""
     ranked = [s for s in shapes if s]
+    listing = ", ".join(map(str, ranked))
     if len({len(s) for s in ranked}) > 1:
-        listing = ", ".join(map(str, shapes))
         raise TypeError(
             f"{name}: arrays must have same number of dimensions, got {listing}."
             " Reshape them, or use the curta.numpy function, which broadcasts."
@@ -129,7 +279,6 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     for sizes in zip(*ranked, strict=True):
         distinct = {d for d in sizes if d != 1}
         if len(distinct) > 1:
-            listing = ", ".join(map(str, shapes))
             raise TypeError(
                 f"{name} got incompatible shapes for broadcasting: {listing}."
             )
@@ -137,21 +286,27 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     return tuple(out)
 
 
-def broadcast_to_output(part: Any, out: Any) -> Any:
-    """`part`, repeated to the shape of `out` if it is smaller."""
-    shape = typeof(out).shape
-    aval = typeof(part)
-    if aval.shape == shape:
-        return part
-    return expand_to_rank(part, shape)
-
-
-def _unbatched_rank(x: Any, dim: int | None) -> int:
-    return len(typeof(x).shape) - (dim is not None)
-
-
-def _align(x: Any, dim: int | None, rank: int, out_rank: int) -> Any:
-    """`x` with its batch dim in front and rank `out_rank + 1`, or as it is if rank 0."""
-    if dim is None and rank == 0:
+def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x`, of rank 0 or the rank of `shape`, repeated along its dims of size 1."""
+    own = typeof(x).shape
+    if own == shape:
         return x
-    return move_batch_dim(x, dim, out_rank)
+    kept = tuple(i for i, (d, e) in enumerate(zip(own, shape)) if d == e)
+    squeezed = reshape(x, tuple(own[i] for i in kept))
+    return BroadcastInDim(shape, kept)(squeezed)
+
+
+def _batch_in_front(x: Any, dim: int | None) -> Any:
+    """`x` with its batch dim first, of size 1 if it has none; scalars as they are."""
+    if not typeof(x).shape:
+        return x
+    return broadcast_batch(x, 1, 0) if dim is None else move_dim(x, dim, 0)
+
+
+def _append_dims(x: Any, rank: int) -> Any:
+    """`x` with dims of size 1 at its end, up to `rank`."""
+    shape = typeof(x).shape
+    if len(shape) == rank:
+        return x
+    kept = tuple(range(len(shape)))
+    return BroadcastInDim((*shape, *[1] * (rank - len(shape))), kept)(x)

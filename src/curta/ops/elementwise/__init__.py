@@ -1,0 +1,105 @@
+"""The elementwise ops, a file per chapter."""
+
+from curta.ops.elementwise.arithmetic import (
+    Add,
+    Div,
+    IntegerPow,
+    Mul,
+    Neg,
+    Square,
+    Sub,
+    add,
+    div,
+    integer_pow,
+    mul,
+    neg,
+    square,
+    sub,
+)
+from curta.ops.elementwise.bitwise import (
+    And,
+    Not,
+    Or,
+    ShiftLeft,
+    ShiftRightArithmetic,
+    ShiftRightLogical,
+    Xor,
+    and_,
+    not_,
+    or_,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+    xor,
+)
+from curta.ops.elementwise.comparison import (
+    Eq,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    Ne,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    ne,
+)
+from curta.ops.elementwise.complex import (
+    Complex,
+    Conj,
+    Imag,
+    Real,
+    complex_,
+    conj,
+    imag,
+    real,
+)
+from curta.ops.elementwise.convert import (
+    ConvertElementType,
+    convert_element_type,
+)
+from curta.ops.elementwise.exponential import (
+    Exp,
+    Exp2,
+    Expm1,
+    Log,
+    Log1p,
+    Logistic,
+    Tanh,
+    exp,
+    exp2,
+    expm1,
+    log,
+    log1p,
+    logistic,
+    tanh,
+)
+from curta.ops.elementwise.magnitude import (
+    Abs,
+    Max,
+    Min,
+    Sign,
+    abs_,
+    max_,
+    min_,
+    sign,
+)
+from curta.ops.elementwise.powers import (
+    Cbrt,
+    Pow,
+    Rsqrt,
+    Sqrt,
+    cbrt,
+    pow_,
+    rsqrt,
+    sqrt,
+)
+from curta.ops.elementwise.select import (
+    Clamp,
+    SelectN,
+    clamp,
+    select,
+    select_n,
+)

@@ -1,0 +1,130 @@
+"""Bitwise logic, shifts and counts of bits."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.ops.base import BOOL_OR_INT, INT, Family, FlatElementwise
+
+
+@dataclasses.dataclass(frozen=True)
+class Not(FlatElementwise):
+    """Every bit flipped."""
+
+    name: ClassVar[str] = "not"
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_not
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.not_(*xs)
+
+
+@dataclasses.dataclass(frozen=True)
+class And(FlatElementwise):
+    """Bits set in both."""
+
+    name: ClassVar[str] = "and"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_and
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.and_(*xs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Or(FlatElementwise):
+    """Bits set in either."""
+
+    name: ClassVar[str] = "or"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_or
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.or_(*xs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Xor(FlatElementwise):
+    """Bits set in one of the two."""
+
+    name: ClassVar[str] = "xor"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_xor
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.xor(*xs)
+
+
+class Shift(FlatElementwise):
+    """x shifted by y places; a y outside 0 .. bits - 1 shifts every bit out."""
+
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = INT
+    domain: ClassVar[dict[str, Any]] = {"low": -2, "high": 70}
+
+
+@dataclasses.dataclass(frozen=True)
+class ShiftLeft(Shift):
+    """x * 2**y, without the bits that leave."""
+
+    name: ClassVar[str] = "shift_left"
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        legal, count = _shift_count(y)
+        return np.where(legal, np.left_shift(x, count), np.zeros((), x.dtype))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.shift_left(*xs)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShiftRightLogical(Shift):
+    """Zeros come in at the top."""
+
+    name: ClassVar[str] = "shift_right_logical"
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        legal, count = _shift_count(y)
+        unsigned = np.dtype(x.dtype.name.removeprefix("u").replace("int", "uint"))
+        shifted = np.right_shift(x.astype(unsigned), count.astype(unsigned))
+        return np.where(legal, shifted, np.zeros((), unsigned)).astype(x.dtype)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.shift_right_logical(*xs)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShiftRightArithmetic(Shift):
+    """The sign bit comes in at the top."""
+
+    name: ClassVar[str] = "shift_right_arithmetic"
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        legal, count = _shift_count(y)
+        last = np.asarray(dtypes.itemsize_bits(x.dtype) - 1, x.dtype)
+        return np.right_shift(x, np.where(legal, count, last))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.shift_right_arithmetic(*xs)
+
+
+def _shift_count(y: Any) -> tuple[Any, Any]:
+    """Which counts are in range, and the counts with 0 in place of the others."""
+    legal = (y >= 0) & (y < dtypes.itemsize_bits(y.dtype))
+    return legal, np.where(legal, y, np.zeros((), y.dtype))
+
+
+not_, and_, or_, xor = Not(), And(), Or(), Xor()
+shift_left = ShiftLeft()
+shift_right_logical = ShiftRightLogical()
+shift_right_arithmetic = ShiftRightArithmetic()

@@ -1,0 +1,95 @@
+"""Comparisons: of numbers as IEEE 754 has it, and in its total order of floats."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.ops.base import ANY, ORDERED, Family, FlatElementwise
+
+BOOL = np.dtype(bool)
+
+
+class Comparison(FlatElementwise):
+    """Two operands to a boolean; a comparison with NaN is false, save `ne`."""
+
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = ORDERED
+
+    def out_dtype(self, *dtypes: Any) -> Any:
+        super().out_dtype(*dtypes)
+        return BOOL
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.compare(self.name, *xs)
+
+
+class Equality(Comparison):
+    """A comparison that random keys and complex numbers have too."""
+
+    accepts: ClassVar[Family] = ANY
+
+    def out_dtype(self, *given: Any) -> Any:
+        if all(isinstance(d, dtypes.ExtendedDType) for d in given):
+            return BOOL
+        return super().out_dtype(*given)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from super().samples()
+        yield cls(), [((3,), "key"), ((3,), "key")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Eq(Equality):
+    """x == y."""
+
+    name: ClassVar[str] = "eq"
+    ufunc: ClassVar[Any] = np.equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Ne(Equality):
+    """x != y."""
+
+    name: ClassVar[str] = "ne"
+    ufunc: ClassVar[Any] = np.not_equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Ge(Comparison):
+    """x >= y."""
+
+    name: ClassVar[str] = "ge"
+    ufunc: ClassVar[Any] = np.greater_equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Gt(Comparison):
+    """x > y."""
+
+    name: ClassVar[str] = "gt"
+    ufunc: ClassVar[Any] = np.greater
+
+
+@dataclasses.dataclass(frozen=True)
+class Le(Comparison):
+    """x <= y."""
+
+    name: ClassVar[str] = "le"
+    ufunc: ClassVar[Any] = np.less_equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Lt(Comparison):
+    """x < y."""
+
+    name: ClassVar[str] = "lt"
+    ufunc: ClassVar[Any] = np.less
+
+
+eq, ne, ge, gt, le, lt = Eq(), Ne(), Ge(), Gt(), Le(), Lt()

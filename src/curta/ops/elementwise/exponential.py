@@ -1,0 +1,139 @@
+"""Exponentials, logarithms, the logistic function and tanh."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.ops.base import INEXACT, Elementwise, Family, const, scalar_like
+from curta.ops.elementwise.arithmetic import add, div, mul, neg, sub
+
+
+@dataclasses.dataclass(frozen=True)
+class Accurate(Elementwise):
+    """A function of which one can ask for an accuracy.
+
+    There is one implementation of each, a few units in the last place from exact,
+    whatever `accuracy` says; HIGHEST also takes the more exact of two formulas for
+    the derivative.
+    """
+
+    accepts: ClassVar[Family] = INEXACT
+    accuracy: Any = None
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        return {} if self.accuracy is None else self.params()
+
+    @property
+    def highest(self) -> bool:
+        """Whether the highest accuracy is asked for."""
+        return getattr(self.accuracy, "name", None) == "HIGHEST"
+
+
+@dataclasses.dataclass(frozen=True)
+class Exp(Accurate):
+    """e to the power x."""
+
+    name: ClassVar[str] = "exp"
+    ufunc: ClassVar[Any] = np.exp
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return mul(t, out)
+
+
+@dataclasses.dataclass(frozen=True)
+class Exp2(Accurate):
+    """2 to the power x."""
+
+    name: ClassVar[str] = "exp2"
+    ufunc: ClassVar[Any] = np.exp2
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        (x,) = xs
+        if x.dtype.kind == "c":
+            return b.math("exp", b.mul(b.const(np.log(2), x.dtype), x))
+        return b.math("exp2", x)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(log(const(x, 2)), mul(t, out))
+
+
+@dataclasses.dataclass(frozen=True)
+class Expm1(Accurate):
+    """exp(x) - 1, exact for small x too."""
+
+    name: ClassVar[str] = "expm1"
+    ufunc: ClassVar[Any] = np.expm1
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        if self.highest:
+            return mul(t, Exp(self.accuracy)(*primals))
+        return mul(t, add(out, scalar_like(out, 1)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Log(Accurate):
+    """The natural logarithm."""
+
+    name: ClassVar[str] = "log"
+    domain: ClassVar[dict[str, Any]] = {"low": 0.1, "high": 4.0}
+    ufunc: ClassVar[Any] = np.log
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return div(t, *primals)
+
+
+@dataclasses.dataclass(frozen=True)
+class Log1p(Accurate):
+    """log(1 + x), exact for small x too."""
+
+    name: ClassVar[str] = "log1p"
+    domain: ClassVar[dict[str, Any]] = {"low": -0.8, "high": 4.0}
+    ufunc: ClassVar[Any] = np.log1p
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return div(t, add(x, scalar_like(x, 1)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tanh(Accurate):
+    """The hyperbolic tangent."""
+
+    name: ClassVar[str] = "tanh"
+    ufunc: ClassVar[Any] = np.tanh
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        if self.highest:
+            # 4 s(2x) s(-2x) does not cancel where 1 - tanh(x)**2 does.
+            up = Logistic(self.accuracy)(mul(const(x, 2), x))
+            down = Logistic(self.accuracy)(mul(const(x, -2), x))
+            return mul(t, mul(const(x, 4), mul(up, down)))
+        return mul(add(t, mul(t, out)), sub(scalar_like(x, 1), out))
+
+
+@dataclasses.dataclass(frozen=True)
+class Logistic(Accurate):
+    """1 / (1 + exp(-x))."""
+
+    name: ClassVar[str] = "logistic"
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        one = np.ones((), x.dtype)
+        return np.true_divide(one, np.add(one, np.exp(np.negative(x))))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        if self.highest:
+            return mul(t, mul(out, logistic(neg(x))))
+        return mul(t, mul(out, sub(scalar_like(out, 1), out)))
+
+
+exp, exp2, expm1 = Exp(), Exp2(), Expm1()
+log, log1p = Log(), Log1p()
+tanh, logistic = Tanh(), Logistic()

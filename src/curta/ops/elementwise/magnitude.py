@@ -1,0 +1,115 @@
+"""Absolute value, sign, extrema."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.core.trace import typeof
+from curta.ops.base import (
+    ANY,
+    NUMBER,
+    Elementwise,
+    Family,
+    FlatElementwise,
+    const,
+    full_like,
+    scalar_like,
+)
+from curta.ops.elementwise.arithmetic import div, mul, neg
+from curta.ops.elementwise.comparison import eq, ge
+from curta.ops.elementwise.complex import conj, part_dtype, real
+from curta.ops.elementwise.convert import convert_element_type
+from curta.ops.elementwise.select import select
+
+
+@dataclasses.dataclass(frozen=True)
+class Abs(Elementwise):
+    """|x|; a real number for a complex x."""
+
+    name: ClassVar[str] = "abs"
+    accepts: ClassVar[Family] = (np.signedinteger, np.floating, np.complexfloating)
+    ufunc: ClassVar[Any] = np.absolute
+
+    def out_dtype(self, *dtypes: Any) -> Any:
+        return part_dtype(super().out_dtype(*dtypes))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.abs(*xs)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        dtype = typeof(x).dtype
+        if dtype.kind == "c":
+            radius = replace_zero(convert_element_type(out, dtype))
+            return real(mul(t, div(conj(x), radius)))
+        return select(ge(x, scalar_like(x, 0)), t, neg(t))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for shape in (2, 3), (), (0, 2):
+            yield cls(), [(shape, "inexact", {"nonzero": True})]
+        yield cls(), [((3,), "int32")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sign(FlatElementwise):
+    """-1, 0 or 1; x / |x| of complex numbers; NaN and the sign of zero stay."""
+
+    name: ClassVar[str] = "sign"
+    accepts: ClassVar[Family] = NUMBER
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        if x.dtype.kind in "iuc":
+            return np.sign(x)
+        return np.where(x == 0, x, np.sign(x))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.sign(*xs)
+
+
+class Extremum(Elementwise):
+    """The larger or smaller of two; NaN wins. Equal operands share the tangent."""
+
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = ANY
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        x, y = primals if i == 0 else reversed(primals)
+        chosen = select(eq(x, out), full_like(out, 1), full_like(out, 0))
+        share = select(eq(y, out), full_like(out, 2), full_like(out, 1))
+        return mul(t, div(chosen, share))
+
+
+@dataclasses.dataclass(frozen=True)
+class Max(Extremum):
+    """The larger of two; complex numbers by real part, then imaginary part."""
+
+    name: ClassVar[str] = "max"
+    ufunc: ClassVar[Any] = np.maximum
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.max(*xs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Min(Extremum):
+    """The smaller of two; complex numbers by real part, then imaginary part."""
+
+    name: ClassVar[str] = "min"
+    ufunc: ClassVar[Any] = np.minimum
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.min(*xs)
+
+
+def replace_zero(x: Any) -> Any:
+    """x, with 1 for 0."""
+    return select(eq(x, const(x, 0)), full_like(x, 1), x)
+
+
+abs_, sign, max_, min_ = Abs(), Sign(), Max(), Min()
