@@ -31,9 +31,7 @@ def debug_info(
     traced_for: str, fun: Callable[..., Any], arg_names: tuple[str, ...] = ()
 ) -> DebugInfo:
     """What errors are to say of `fun`."""
-    return DebugInfo(
-        traced_for, function_name(fun), function_location(fun), arg_names
-    )
+    return DebugInfo(traced_for, function_name(fun), function_location(fun), arg_names)
 
 
 def function_name(fun: Callable[..., Any]) -> str:

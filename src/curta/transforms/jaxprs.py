@@ -116,9 +116,7 @@ def transpose_jaxpr(
 
     avals = [a for a, f in zip(closed.in_avals, linear, strict=True) if not f]
     avals += [
-        a.to_tangent_aval()
-        for a, n in zip(closed.out_avals, nonzero, strict=True)
-        if n
+        a.to_tangent_aval() for a, n in zip(closed.out_avals, nonzero, strict=True) if n
     ]
     return stage(run, avals, closed.jaxpr.debug_info), tuple(out_nonzero)
 

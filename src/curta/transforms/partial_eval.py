@@ -95,9 +95,7 @@ def split_jaxpr(closed: ClosedJaxpr, in_unknown: Sequence[bool]) -> Split:
         rest[:] = [recorded]
         return [x for x, u in zip(outs, flags, strict=True) if not u] + recorded.consts
 
-    known_avals = [
-        a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u
-    ]
+    known_avals = [a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u]
     known = stage(run_known, known_avals, closed.jaxpr.debug_info)
     (recorded,) = rest
     unknown = ClosedJaxpr(hoist_constants(recorded.jaxpr), ())
@@ -109,9 +107,7 @@ def prune(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = dce_jaxpr(closed.jaxpr)
     used = {v for e in jaxpr.eqns for v in e.invars} | set(jaxpr.outvars)
     kept = [
-        (v, c)
-        for v, c in zip(jaxpr.constvars, closed.consts, strict=True)
-        if v in used
+        (v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True) if v in used
     ]
     return ClosedJaxpr(
         jaxpr.replace(constvars=[v for v, _ in kept]), [c for _, c in kept]

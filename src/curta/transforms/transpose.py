@@ -63,9 +63,7 @@ def _forward(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Eqn]:
         if any(type(v) is Var and v not in env for v in eqn.invars):
             linear.append(eqn)
             continue
-        out = eqn.op(
-            *[v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        )
+        out = eqn.op(*[v.val if type(v) is Literal else env[v] for v in eqn.invars])
         if not eqn.op.multiple_results:
             out = [out]
         env.update(zip(eqn.outvars, out, strict=True))

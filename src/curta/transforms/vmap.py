@@ -44,7 +44,11 @@ class BatchTrace(Trace):
 
     def axis_sizes(self) -> dict[Any, int]:
         sizes = self.parent.axis_sizes()
-        return sizes if self.axis.name is None else {**sizes, self.axis.name: self.axis.size}
+        return (
+            sizes
+            if self.axis.name is None
+            else {**sizes, self.axis.name: self.axis.size}
+        )
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """The value of `x` and its batch dim, None if it has none."""

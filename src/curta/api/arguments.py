@@ -1,0 +1,93 @@
+"""Arguments of user functions: argnums, names for errors, partial application."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import dtypes, tree_util
+from curta.core.array import Array
+from curta.core.trace import typeof
+from curta.runtime.transfer import to_array
+
+
+def check_callable(fun: Any) -> None:
+    """Raise TypeError unless `fun` can be called (and is no generator function)."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
+
+
+def argnums_in_range(argnums: Sequence[int], count: int) -> tuple[int, ...]:
+    """The argnums with negative ones counted from the end; ValueError if outside."""
+    for i in argnums:
+        if not -count <= i < count:
+            raise ValueError(
+                "Positional argument indices, e.g. for `static_argnums`, must have"
+                " value greater than or equal to -len(args) and less than len(args),"
+                f" but got value {i} for len(args) == {count}."
+            )
+    return tuple(i % count for i in argnums)
+
+
+def partial_in(
+    fun: Callable[..., Any],
+    argnums: Sequence[int],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """`fun` as a function of the arguments at `argnums`, and those arguments."""
+    argnums = argnums_in_range(argnums, len(args))
+
+    def partial(*chosen: Any) -> Any:
+        full = list(args)
+        for i, x in zip(argnums, chosen, strict=True):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return partial, tuple(args[i] for i in argnums)
+
+
+def parameter_names(fun: Callable[..., Any]) -> list[str]:
+    """The names of the positional parameters, empty if they cannot be told."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    return [p.name for p in parameters if p.kind in positional]
+
+
+def leaf_names(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: Sequence[int] | None = None,
+) -> tuple[str, ...]:
+    """A name like `params['w']` for every leaf of the arguments.
+
+    `argnums` are the places of `args` in the signature of `fun`, if not all.
+    """
+    names = parameter_names(fun)
+    places = range(len(args)) if argnums is None else argnums
+    found = []
+    for place, arg in zip(places, args, strict=True):
+        base = names[place] if place < len(names) else f"args[{place}]"
+        for path, _ in tree_util.tree_leaves_with_path(arg):
+            found.append(base + tree_util.keystr(path))
+    for key in sorted(kwargs):
+        for path, _ in tree_util.tree_leaves_with_path(kwargs[key]):
+            found.append(key + tree_util.keystr(path))
+    return tuple(found)
+
+
+def as_result(x: Any) -> Any:
+    """An output as users get it: an array or tracer; float0 arrays stay NumPy's."""
+    if isinstance(x, Array) or typeof(x).dtype == dtypes.float0:
+        return x
+    return to_array(x)

@@ -1,0 +1,465 @@
+"""`custom_jvp` and `custom_vjp`: functions of pytrees with derivatives of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, tree_util
+from curta.control.custom_jvp import CustomJVP, SymbolicZero
+from curta.control.custom_vjp import CustomVJP
+from curta.core.flat import FlatFunction, debug_info, function_name
+from curta.core.tangents import Zero
+from curta.core.trace import Tracer, typeof
+from curta.errors import UnexpectedTracerError
+from curta.ops.structure import add_tangents, instantiate
+
+
+class _CustomDerivative:
+    """What the two decorators share: resolving arguments and nondiff_argnums."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        places = set(nondiff_argnums)
+        if nondiff_argnames:
+            names = list(inspect.signature(fun).parameters)
+            places.update(names.index(name) for name in nondiff_argnames)
+        self.nondiff_argnums = tuple(sorted(places))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _resolve(
+        self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        if not kwargs and len(args) == _positional_count(self.fun):
+            return args
+        try:
+            signature = inspect.signature(self.fun)
+        except (ValueError, TypeError):
+            return args
+        try:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+        except TypeError as error:
+            raise TypeError(
+                f"The input arguments to the {kind}-decorated function"
+                f" {self._name()} could not be resolved to positional-only arguments."
+                f" Binding failed with the error:\n{error}"
+            ) from error
+        if bound.kwargs:
+            raise TypeError(
+                f"The input arguments to the {kind}-decorated function"
+                f" {self._name()} could not be resolved to positional-only arguments:"
+                f" it has keyword-only parameters {sorted(bound.kwargs)}"
+            )
+        return bound.args
+
+    def _name(self) -> str:
+        return function_name(self.fun)
+
+    def _split(self, args: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
+        fixed = [args[i] for i in self.nondiff_argnums]
+        traced = tuple(x for i, x in enumerate(args) if i not in self.nondiff_argnums)
+        return fixed, traced
+
+    def _merged(self, fixed: Sequence[Any]) -> Callable[..., Callable[..., Any]]:
+        def with_fixed(fun: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*traced: Any) -> Any:
+                full = list(traced)
+                for i, x in zip(self.nondiff_argnums, fixed, strict=True):
+                    full.insert(i, x)
+                return fun(*full)
+
+            return call
+
+        return with_fixed
+
+
+@functools.cache
+def _positional_count(fun: Callable[..., Any]) -> int | None:
+    """The number of parameters, if all are plain positional ones."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (ValueError, TypeError):
+        return None
+    plain = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    return len(parameters) if all(p.kind in plain for p in parameters) else None
+
+
+class custom_jvp(_CustomDerivative):
+    """A decorator for functions whose forward derivative is given by a rule.
+
+    Args:
+      fun: function of pytrees of arrays.
+      nondiff_argnums: positional arguments that are not differentiated and may be
+        anything (functions, say); the rule gets them first.
+
+    >>> import curta, curta.numpy as jnp
+    >>> @curta.custom_jvp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), 2.0 * t
+    >>> curta.grad(f)(1.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+
+    jvp: Callable[..., Any] | None = None
+    symbolic_zeros = False
+
+    def defjvp(
+        self, jvp: Callable[..., Any], symbolic_zeros: bool = False
+    ) -> Callable[..., Any]:
+        """Set the rule `(primals, tangents) -> (out, out_tangent)`; returns it.
+
+        With `symbolic_zeros` tangents that are zero are shown as `SymbolicZero`.
+        """
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set one rule `(tangent, out, *primals) -> out_tangent` per argument."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals: Any, tangents: Any) -> Any:
+            out = self(*primals)
+            total = tree_util.tree_map(
+                lambda x: instantiate(Zero(typeof(x).to_tangent_aval())), out
+            )
+            parts = [
+                rule(t, out, *primals)
+                for t, rule in zip(tangents, jvps, strict=False)
+                if rule is not None
+            ]
+            if parts:
+                total = functools.reduce(
+                    lambda a, b: tree_util.tree_map(add_tangents, a, b), parts
+                )
+            return out, total
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {self._name()} using defjvp."
+            )
+        args = self._resolve("custom_jvp", args, kwargs)
+        fixed, traced = self._split(args)
+        with_fixed = self._merged(fixed)
+        leaves, in_tree = tree_util.tree_flatten((traced, {}))
+        flat = FlatFunction(with_fixed(self.fun), in_tree)
+        rule = _FlatJVP(self, self.jvp, fixed, in_tree)
+        info = debug_info("custom_jvp fun", self.fun)
+        call = CustomJVP(flat, rule, info, function_name(self.jvp), self.symbolic_zeros)
+        rule.primal = flat
+        outs = call(*leaves)
+        out_tree = flat.out_tree if flat.out_tree is not None else rule.out_tree
+        return tree_util.tree_unflatten(out_tree, outs)
+
+
+class _FlatJVP:
+    """A user's JVP rule on flat leaves, with its outputs checked."""
+
+    def __init__(
+        self,
+        owner: custom_jvp,
+        rule: Callable[..., Any],
+        fixed: list[Any],
+        in_tree: Any,
+    ):
+        self.owner = owner
+        self.rule = rule
+        self.fixed = fixed
+        self.in_tree = in_tree
+        self.out_tree: Any = None
+        self.primal: FlatFunction | None = None
+
+    def __call__(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        args, _ = tree_util.tree_unflatten(self.in_tree, primals)
+        dots, _ = tree_util.tree_unflatten(self.in_tree, tangents)
+        pair = self.rule(*self.fixed, args, dots)
+        rule, fun = function_name(self.rule), self.owner._name()
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                f"Custom JVP rule {rule} for function {fun} must produce a pair (list"
+                " or tuple of length two) representing primal and tangent outputs, but"
+                f" got {pair}."
+            )
+        outs, out_tree = tree_util.tree_flatten(pair[0])
+        dots_out, dots_tree = tree_util.tree_flatten(pair[1])
+        if out_tree != dots_tree:
+            raise TypeError(
+                f"Custom JVP rule {rule} for function {fun} must produce primal and"
+                " tangent outputs with equal container (pytree) structures, but got"
+                f" {out_tree} and {dots_tree} respectively."
+            )
+        self._check_primal_tree(out_tree, rule, fun)
+        _check_tangents(outs, dots_out)
+        self.out_tree = out_tree
+        return outs, dots_out
+
+    def _check_primal_tree(self, out_tree: Any, rule: str, fun: str) -> None:
+        expected = self.primal.out_tree if self.primal is not None else None
+        if expected is not None and expected != out_tree:
+            raise TypeError(
+                f"Custom JVP rule {rule} for function {fun} must produce a pair (list"
+                " or tuple of length two) where the first element represents the"
+                " primal output (equal in value to the output of the"
+                f" custom_jvp-decorated function {fun}, and in particular of the same"
+                " container/pytree structure), but instead the JVP rule output's first"
+                f" element had container/pytree structure:\n    {out_tree}\nwhile the"
+                f" custom_jvp-decorated function {fun} had output container/pytree"
+                f" structure:\n    {expected}."
+            )
+
+
+def _check_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> None:
+    wrong = []
+    for out, t in zip(outs, tangents, strict=True):
+        primal = typeof(out).strip_weak_type()
+        expected = primal.to_tangent_aval()
+        found = t.aval if isinstance(t, SymbolicZero) else typeof(t)
+        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+            wrong.append((primal, expected, found))
+    if not wrong:
+        return
+    primal, expected, found = wrong[0]
+    if len(outs) == 1:
+        raise TypeError(
+            "Custom JVP rule must produce primal and tangent outputs with"
+            f" corresponding shapes and dtypes. Expected {expected.str_short()}"
+            f" (tangent type of {primal.str_short()}) but got {found.str_short()}."
+        )
+    listing = "\n".join(
+        f"  primal {p.str_short()} with tangent {f.str_short()}, expecting tangent {e}"
+        for p, e, f in wrong
+    )
+    raise TypeError(
+        "Custom JVP rule must produce primal and tangent outputs with corresponding"
+        f" shapes and dtypes, but got:\n{listing}"
+    )
+
+
+@dataclasses.dataclass
+class CustomVJPPrimal:
+    """An argument leaf as a forward rule with `symbolic_zeros` sees it."""
+
+    value: Any
+    perturbed: bool
+
+
+class custom_vjp(_CustomDerivative):
+    """A decorator for functions whose reverse-mode derivative is given by rules.
+
+    Args:
+      fun: function of pytrees of arrays.
+      nondiff_argnums: positional arguments that are not differentiated and may be
+        anything but tracers; the backward rule gets them first.
+
+    >>> import curta, curta.numpy as jnp
+    >>> @curta.custom_vjp
+    ... def f(x):
+    ...     return jnp.sin(x)
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (2.0 * ct,))
+    >>> curta.grad(f)(1.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+    symbolic_zeros = False
+    optimize_remat = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules.
+
+        `fwd(*args) -> (out, residuals)`, and `bwd(residuals, cotangent)` returns a
+        tuple with a cotangent (or None) per argument.
+        """
+        self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros = symbolic_zeros
+        self.optimize_remat = optimize_remat
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError(
+                "remat optimization for custom_vjp does not support symbolic zeros"
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {self._name()} using defvjp."
+            )
+        args = self._resolve("custom_vjp", args, kwargs)
+        fixed, traced = self._split(args)
+        for x in tree_util.tree_leaves(fixed):
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(_TRACER_IN_NONDIFF)
+        leaves, in_tree = tree_util.tree_flatten((traced, {}))
+        flat = FlatFunction(self._merged(fixed)(self.fun), in_tree)
+        rules = _FlatVJP(self, fixed, in_tree, leaves, flat)
+        info = debug_info("custom_vjp fun", self.fun)
+        call = CustomVJP(
+            flat,
+            rules.forward,
+            rules.backward,
+            info,
+            function_name(self.fwd),
+            function_name(self.bwd),
+            self.symbolic_zeros,
+        )
+        outs = call(*leaves)
+        out_tree = flat.out_tree if flat.out_tree is not None else rules.out_tree
+        return tree_util.tree_unflatten(out_tree, outs)
+
+
+_TRACER_IN_NONDIFF = (
+    "Found a JAX Tracer object passed as an argument to a custom_vjp function in a"
+    " position indicated by nondiff_argnums as non-differentiable. Tracers cannot be"
+    " passed as non-differentiable arguments to custom_vjp functions; pass the array as"
+    " an ordinary argument and return None as its cotangent."
+)
+
+
+class _FlatVJP:
+    """A user's forward and backward rule on flat leaves, with their outputs checked."""
+
+    def __init__(
+        self,
+        owner: custom_vjp,
+        fixed: list[Any],
+        in_tree: Any,
+        leaves: Sequence[Any],
+        primal: FlatFunction,
+    ):
+        self.owner = owner
+        self.fixed = fixed
+        self.in_tree = in_tree
+        self.avals = [typeof(x) for x in leaves]
+        self.primal = primal
+        self.out_tree: Any = None
+        self.residual_tree: Any = None
+
+    def forward(
+        self, primals: Sequence[Any], perturbed: Sequence[bool]
+    ) -> tuple[list[Any], list[Any]]:
+        """Flat outputs and flat residuals."""
+        owner = self.owner
+        assert owner.fwd is not None
+        if owner.symbolic_zeros:
+            primals = [
+                CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)
+            ]
+        args, _ = tree_util.tree_unflatten(self.in_tree, primals)
+        pair = owner._merged(self.fixed)(owner.fwd)(*args)
+        rule, fun = function_name(owner.fwd), owner._name()
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                f"Custom VJP fwd rule {rule} for function {fun} must produce a pair"
+                " (list or tuple of length two) where the first element represents the"
+                " primal output (equal to those of the custom_vjp-decorated function"
+                f" {fun}) and the second element represents residuals (i.e. values"
+                " stored from the forward pass for use on the backward pass), but"
+                f" instead of a pair the fwd rule {rule} produced {pair}."
+            )
+        outs, self.out_tree = tree_util.tree_flatten(pair[0])
+        expected = self.primal.out_tree
+        if expected is not None and expected != self.out_tree:
+            raise TypeError(
+                f"Custom VJP fwd rule {rule} for function {fun} must produce a pair"
+                " (list or tuple of length two) where the first element represents the"
+                " primal output (equal to the output of the custom_vjp-decorated"
+                f" function {fun}) and the second element represents residuals (i.e."
+                " values stored from the forward pass for use on the backward pass),"
+                " but instead the fwd rule output's first element had container/pytree"
+                f" structure:\n    {self.out_tree}\nwhile the custom_vjp-decorated"
+                f" function {fun} had output container/pytree structure:\n"
+                f"    {expected}."
+            )
+        residuals, self.residual_tree = tree_util.tree_flatten(pair[1])
+        return outs, residuals
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """A cotangent or Zero per flat input."""
+        owner = self.owner
+        assert owner.bwd is not None
+        res = tree_util.tree_unflatten(self.residual_tree, residuals)
+        ct = tree_util.tree_unflatten(self.out_tree, cts)
+        found = owner.bwd(*self.fixed, res, ct)
+        args_tree = tree_util.tree_structure(
+            tree_util.tree_unflatten(self.in_tree, [0] * len(self.avals))[0]
+        )
+        found = tuple(found) if isinstance(found, list) else found
+        rule = function_name(owner.bwd)
+        try:
+            leaves = tree_util.broadcast_prefix(
+                found,
+                tree_util.tree_unflatten(args_tree, self.avals),
+                is_leaf=lambda x: x is None,
+            )
+        except (ValueError, TypeError):
+            raise TypeError(self._structure_error(rule, found, args_tree)) from None
+        if not isinstance(found, tuple):
+            raise TypeError(self._structure_error(rule, found, args_tree))
+        return [
+            self._cotangent(rule, i, x, a)
+            for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))
+        ]
+
+    def _structure_error(self, rule: str, found: Any, args_tree: Any) -> str:
+        return (
+            f"Custom VJP bwd rule {rule} must produce an output with the same"
+            " container (pytree) structure as the args tuple of the primal function,"
+            " and in particular must produce a tuple of length equal to the number of"
+            " arguments to the primal function, but got bwd output structure"
+            f" {tree_util.tree_structure(found)} for primal input structure"
+            f" {args_tree}."
+        )
+
+    def _cotangent(self, rule: str, i: int, ct: Any, aval: Any) -> Any:
+        expected = aval.to_tangent_aval()
+        if ct is None or expected.dtype == dtypes.float0:
+            return Zero(expected)
+        if isinstance(ct, SymbolicZero):
+            return Zero(expected)
+        found = typeof(ct)
+        if found.dtype == dtypes.float0:
+            return Zero(expected)
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            if isinstance(ct, np.ndarray) and found.shape == expected.shape:
+                return ct.astype(expected.dtype)
+            raise ValueError(
+                f"Custom VJP bwd rule {rule} must produce an output with the same"
+                " type as the args tuple of the primal function, but at output leaf"
+                f" {i} the bwd rule produced an output of type {found.str_short()},"
+                " corresponding to an input of type"
+                f" {aval.str_short()} whose cotangent type is {expected.str_short()}."
+            )
+        return ct

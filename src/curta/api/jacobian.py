@@ -1,0 +1,184 @@
+"""Jacobians and Hessians: a basis of tangents or cotangents, mapped over."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, tree_util
+from curta.api.arguments import as_result, check_callable, partial_in
+from curta.api.grad import check_input, check_output, jvp, vjp
+from curta.api.vmap import vmap
+from curta.core.trace import is_array_like, typeof
+from curta.ops.structure import reshape
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of `fun`, a column at a time by forward mode.
+
+    Best where `fun` has more outputs than inputs. For an output of shape s and an
+    input of shape t the Jacobian has shape s + t; pytrees give a tree of trees.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    check_callable(fun)
+    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = partial_in(fun, places, args, kwargs)
+        point = chosen[0] if isinstance(argnums, int) else chosen
+        for leaf in tree_util.tree_leaves(chosen):
+            _check_real_input("jacfwd", leaf, holomorphic)
+
+        def push(tangents: Any) -> Any:
+            tangents = (tangents,) if isinstance(argnums, int) else tangents
+            return jvp(partial, chosen, tuple(tangents), has_aux=has_aux)
+
+        results = vmap(push, out_axes=(None, -1, None) if has_aux else (None, -1))(
+            _standard_basis(point)
+        )
+        for leaf in tree_util.tree_leaves(results[0]):
+            check_output("jacfwd", leaf, holomorphic)
+        jacobian = tree_util.tree_map(
+            lambda columns: _split_last(point, columns), results[1]
+        )
+        return (jacobian, results[2]) if has_aux else jacobian
+
+    return jacobian_fun
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The Jacobian of `fun`, a row at a time by reverse mode.
+
+    Best where `fun` has more inputs than outputs; shapes as for `jacfwd`.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    check_callable(fun)
+    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = partial_in(fun, places, args, kwargs)
+        for leaf in tree_util.tree_leaves(chosen):
+            check_input("jacrev", leaf, holomorphic, allow_int)
+        out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
+        for leaf in tree_util.tree_leaves(out):
+            check_output("jacrev", leaf, holomorphic)
+        rows = vmap(pull)(_standard_basis(out))
+        point = chosen
+        if isinstance(argnums, int):
+            (rows,), (point,) = rows, chosen
+        by_input = tree_util.tree_map(lambda r: _split_first(out, r), rows)
+        jacobian = tree_util.tree_transpose(
+            tree_util.tree_structure(point), tree_util.tree_structure(out), by_input
+        )
+        return (jacobian, aux[0]) if has_aux else jacobian
+
+    return jacobian_fun
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The matrix of second derivatives of `fun`: forward over reverse mode.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    inner = jacrev(fun, argnums, has_aux, holomorphic)
+    return jacfwd(inner, argnums, has_aux, holomorphic)
+
+
+def _check_real_input(what: str, x: Any, holomorphic: bool) -> None:
+    if not is_array_like(x):
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
+    dtype = typeof(x).dtype
+    if holomorphic:
+        if not dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(
+                f"{what} with holomorphic=True requires inputs with complex dtype, but"
+                f" got {dtype.name}."
+            )
+    elif not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(
+            f"{what} requires real-valued inputs (input dtype that is a sub-dtype of"
+            f" np.floating), but got {dtype.name}. For holomorphic differentiation,"
+            " pass holomorphic=True. For differentiation of non-holomorphic functions"
+            " involving complex inputs or integer inputs, use jax.jvp directly."
+        )
+
+
+def _standard_basis(point: Any) -> Any:
+    """One tangent tree per scalar in `point`, stacked along dim 0 of each leaf."""
+    leaves, treedef = tree_util.tree_flatten(point)
+    avals = [typeof(x) for x in leaves]
+    total = sum(a.size for a in avals)
+    basis, offset = [], 0
+    for aval in avals:
+        dtype = aval.to_tangent_aval().dtype
+        rows = np.zeros((total, aval.size), dtype)
+        if dtype != dtypes.float0:
+            rows[offset + np.arange(aval.size), np.arange(aval.size)] = 1
+        offset += aval.size
+        basis.append(_array(rows.reshape(total, *aval.shape)))
+    return tree_util.tree_unflatten(treedef, basis)
+
+
+def _array(x: np.ndarray[Any, Any]) -> Any:
+    return x if x.dtype == dtypes.float0 else as_result(x)
+
+
+def _split_last(point: Any, columns: Any) -> Any:
+    """Columns along the last dim, as a tree like `point` of Jacobians."""
+    leaves, treedef = tree_util.tree_flatten(point)
+    shape = typeof(columns).shape
+    parts, offset = [], 0
+    for leaf in leaves:
+        aval = typeof(leaf)
+        part = columns[..., offset : offset + aval.size]
+        offset += aval.size
+        parts.append(reshape(part, (*shape[:-1], *aval.shape)))
+    return tree_util.tree_unflatten(treedef, parts)
+
+
+def _split_first(out: Any, rows: Any) -> Any:
+    """Rows along dim 0, as a tree like `out` of Jacobians."""
+    leaves, treedef = tree_util.tree_flatten(out)
+    shape = typeof(rows).shape
+    parts, offset = [], 0
+    for leaf in leaves:
+        aval = typeof(leaf)
+        part = rows[offset : offset + aval.size]
+        offset += aval.size
+        parts.append(reshape(part, (*aval.shape, *shape[1:])))
+    return tree_util.tree_unflatten(treedef, parts)

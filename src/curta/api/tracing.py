@@ -1,0 +1,96 @@
+"""`make_jaxpr` and `eval_shape`: what a function does, without doing it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import tree_util
+from curta.api.arguments import argnums_in_range, check_callable, leaf_names
+from curta.api.grad import aval_of
+from curta.core.flat import FlatFunction, debug_info
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.stage import stage
+from curta.runtime.shape_struct import ShapeDtypeStruct
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable[..., Any]:
+    """A function that returns the jaxpr of `fun` for the arguments it is given.
+
+    Args:
+      fun: function of pytrees of arrays.
+      static_argnums: positional arguments that are passed as they are.
+      return_shape: return a pair of the jaxpr and the output's tree of
+        `ShapeDtypeStruct`.
+
+    >>> import curta
+    >>> curta.make_jaxpr(lambda x: x + 1)(2.0)
+    { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
+    """
+    check_callable(fun)
+    if axis_env or abstracted_axes is not None:
+        raise NotImplementedError(
+            "make_jaxpr takes neither axis_env nor abstracted_axes: bind axis names"
+            " with vmap(axis_name=...) inside the function"
+        )
+    places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+
+    @functools.wraps(fun)
+    def make_jaxpr_fun(*args: Any, **kwargs: Any) -> Any:
+        closed, out_tree = trace_function("make_jaxpr", fun, places, args, kwargs)
+        if not return_shape:
+            return closed
+        shapes = [ShapeDtypeStruct.of_aval(a) for a in closed.out_avals]
+        return closed, tree_util.tree_unflatten(out_tree, shapes)
+
+    make_jaxpr_fun.__name__ = f"make_jaxpr({getattr(fun, '__name__', fun)})"
+    return make_jaxpr_fun
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of `fun`'s output, as a tree of `ShapeDtypeStruct`.
+
+    Nothing is computed; arguments may be anything with `shape` and `dtype`.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    check_callable(fun)
+    closed, out_tree = trace_function("eval_shape", fun, (), args, kwargs)
+    shapes = [ShapeDtypeStruct.of_aval(a) for a in closed.out_avals]
+    return tree_util.tree_unflatten(out_tree, shapes)
+
+
+def trace_function(
+    traced_for: str,
+    fun: Callable[..., Any],
+    static_argnums: Sequence[int],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> tuple[ClosedJaxpr, Any]:
+    """The jaxpr of `fun` at the avals of its arguments, and its output tree."""
+    static = argnums_in_range(static_argnums, len(args))
+    traced = [i for i in range(len(args)) if i not in static]
+
+    def call(*dynamic: Any, **options: Any) -> Any:
+        full = list(args)
+        for i, x in zip(traced, dynamic, strict=True):
+            full[i] = x
+        return fun(*full, **options)
+
+    dynamic = tuple(args[i] for i in traced)
+    leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
+    flat = FlatFunction(call, in_tree)
+    names = leaf_names(fun, dynamic, kwargs, traced)
+    closed = stage(
+        flat, [aval_of(x) for x in leaves], debug_info(traced_for, fun, names)
+    )
+    return closed, flat.out_tree

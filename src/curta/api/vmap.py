@@ -1,0 +1,224 @@
+"""`vmap`: a function of one example as a function of a batch of them."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import tree_util
+from curta.api.arguments import as_result, check_callable, parameter_names
+from curta.core.flat import FlatFunction
+from curta.core.trace import is_array_like, typeof
+from curta.ops.structure import batch_dim_at
+from curta.transforms.vmap import BatchAxis, batch
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """Map `fun` over an axis of its arguments, all examples computed together.
+
+    Args:
+      fun: function of pytrees of arrays.
+      in_axes: which axis to map: an int, None (same for all examples), or a tuple
+        of those, one per positional argument, each of which may be a tree that is a
+        prefix of the argument. Keyword arguments are mapped along axis 0.
+      out_axes: where the mapped axis goes in the outputs; a prefix of their tree.
+      axis_name: a name by which collectives in `fun` refer to the axis.
+      axis_size: the size of the axis, needed if nothing is mapped.
+
+    Raises:
+      ValueError: if the mapped axes differ in size, or axes do not fit the arguments.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.vmap(lambda x, y: x @ y, in_axes=(0, None))(jnp.eye(2), jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+    check_callable(fun)
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    _check_axes_type("in_axes", in_axes)
+
+    @functools.wraps(fun)
+    def vmap_fun(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries"
+                " corresponding to the positional arguments passed to the function, but"
+                f" got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+            )
+        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+        dims = _prefix("in_axes", in_axes, args) + [0] * len(
+            tree_util.tree_leaves(kwargs)
+        )
+        size = _axis_size(fun, args, kwargs, leaves, dims, axis_size)
+        dims = [_nonnegative(x, d) for x, d in zip(leaves, dims, strict=True)]
+        axis = BatchAxis(size, axis_name)
+        flat = FlatFunction(fun, in_tree)
+        outs, found = batch(_checked(flat), axis, leaves, dims)
+        out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
+        wanted = _prefix("out_axes", out_axes, out_tree)
+        placed = [
+            _place(x, d, w, size) for x, d, w in zip(outs, found, wanted, strict=True)
+        ]
+        return tree_util.tree_unflatten(flat.out_tree, placed)
+
+    return vmap_fun
+
+
+def _check_axes_type(what: str, axes: Any) -> None:
+    leaves = tree_util.tree_leaves(axes)
+    if not (isinstance(axes, (int, tuple, dict)) or axes is None) or not all(
+        isinstance(x, int) for x in leaves
+    ):
+        raise TypeError(
+            f"vmap {what} must be an int, None, or a tuple of entries corresponding to"
+            f" the positional arguments passed to the function, but got {axes}."
+        )
+
+
+def _checked(flat: FlatFunction) -> Callable[..., Sequence[Any]]:
+    def run(*leaves: Any) -> Sequence[Any]:
+        outs = flat(*leaves)
+        for x in outs:
+            if not is_array_like(x):
+                raise TypeError(
+                    f"Output from batched function {x!r} with type {type(x)} is not a"
+                    " valid JAX type"
+                )
+        return outs
+
+    return run
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _prefix(what: str, axes: Any, full: Any) -> list[Any]:
+    """One axis per leaf of `full`, from a tree of axes that is a prefix of it."""
+    if axes is None or isinstance(axes, int):
+        return [axes] * len(tree_util.tree_leaves(full))
+    try:
+        return list(tree_util.broadcast_prefix(axes, full, is_leaf=_is_none))
+    except ValueError:
+        errors = tree_util.prefix_errors(axes, full, is_leaf=_is_none)
+        detail = "".join(f"\n{error(f'vmap {what}')}" for error in errors)
+        raise ValueError(
+            f"vmap {what} specification must be a tree prefix of the corresponding"
+            f" value; \n  Mismatch details ({len(errors)} found):{detail}"
+        ) from None
+
+
+def _nonnegative(x: Any, dim: int | None) -> int | None:
+    return None if dim is None else dim % len(typeof(x).shape)
+
+
+def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+    if wanted is None:
+        if dim is not None:
+            raise ValueError(
+                "at vmap out_axes, got axis spec None but output was batched on axis"
+                f" {dim}"
+            )
+        return as_result(x)
+    rank = typeof(x).ndim + (dim is None)
+    if not -rank <= wanted < rank:
+        raise ValueError(
+            f"axis {wanted} is out of bounds for array of dimension {rank}"
+        )
+    return as_result(batch_dim_at(x, dim, size, wanted % rank))
+
+
+def _axis_size(
+    fun: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    given: int | None,
+) -> int:
+    if not leaves:
+        if given is not None:
+            return given
+        raise ValueError(
+            "vmap wrapped function must be passed at least one argument containing an"
+            f" array or axis_size must be specified, got empty *args={args} and"
+            f" **kwargs={kwargs}"
+        )
+    sizes = [
+        None if d is None else _size_along(x, d)
+        for x, d in zip(leaves, dims, strict=True)
+    ]
+    known = {s for s in sizes if s is not None} | ({given} - {None})
+    if not known:
+        raise ValueError(
+            "vmap must have at least one non-None value in in_axes or axis_size must"
+            " be specified"
+        )
+    if len(known) > 1:
+        raise ValueError(_inconsistent(fun, args, kwargs, leaves, dims, sizes, given))
+    (size,) = known
+    assert size is not None
+    return size
+
+
+def _size_along(x: Any, dim: int) -> int:
+    if not is_array_like(x):
+        raise TypeError(
+            f"vmap cannot map over an argument of type {type(x)}: it is no array. Give"
+            " it None in in_axes only if it is one, or close over it."
+        )
+    shape = typeof(x).shape
+    if not -len(shape) <= dim < len(shape):
+        raise ValueError(
+            f"vmap was requested to map its argument along axis {dim}, which implies"
+            f" that its rank should be at least {dim + 1 if dim >= 0 else -dim}, but"
+            f" is only {len(shape)} (its shape is {shape})"
+        )
+    return shape[dim]
+
+
+def _inconsistent(
+    fun: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    sizes: Sequence[int | None],
+    given: int | None,
+) -> str:
+    names = _described_leaves(fun, args, kwargs)
+    lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
+    for size, count in collections.Counter(
+        s for s in sizes if s is not None
+    ).most_common():
+        first = sizes.index(size)
+        where = f"axis {dims[first]} of {names[first]} of type"
+        where += f" {typeof(leaves[first]).str_short()}"
+        if count == 1:
+            lines.append(f"  * one axis had size {size}: {where}")
+        else:
+            some = "some axes" if len(lines) else "most axes"
+            lines.append(f"  * {some} ({count} of them) had size {size}, e.g. {where}")
+    head = "vmap got inconsistent sizes for array axes to be mapped:\n"
+    return head + ";\n".join(lines)
+
+
+def _described_leaves(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
+    names = parameter_names(fun)
+    found = []
+    for place, arg in enumerate(args):
+        known = place < len(names)
+        base = f"argument {names[place]}" if known else f"args[{place}]"
+        paths = tree_util.tree_leaves_with_path(arg)
+        found += [base + tree_util.keystr(path) for path, _ in paths]
+    paths = tree_util.tree_leaves_with_path(kwargs)
+    return found + [f"kwargs{tree_util.keystr(path)}" for path, _ in paths]

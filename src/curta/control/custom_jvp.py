@@ -1,0 +1,200 @@
+"""Functions that bring their own forward derivative, on flat arguments.
+
+A `CustomJVP` is what traces are handed (`Trace.custom_jvp`): evaluation runs its
+function, differentiation its rule. Staging turns it into the op `CustomJVPCall`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from curta.control.call import JaxprOp
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, DebugInfo
+from curta.core.stage import stage
+from curta.core.tangents import Zero
+from curta.core.trace import current_trace, typeof
+from curta.ops.structure import batch_dim_at, instantiate
+from curta.transforms.jaxprs import batch_jaxpr, run_closed
+from curta.transforms.partial_eval import residuals_as_inputs
+from curta.transforms.vmap import BatchAxis, batch
+
+
+class SymbolicZero:
+    """A zero tangent shown to a user's rule that asked for `symbolic_zeros`.
+
+    >>> from curta.core.avals import ShapedArray
+    >>> import numpy as np
+    >>> SymbolicZero(ShapedArray((3,), np.dtype("float32")))
+    SymbolicZero(ShapedArray(float32[3]))
+    """
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions of the zero."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type of the zero."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the zero."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the zero."""
+        return self.aval.size
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SymbolicZero) and other.aval is self.aval
+
+    def __hash__(self) -> int:
+        return hash((SymbolicZero, self.aval))
+
+
+def show_zero(x: Any, symbolic: bool) -> Any:
+    """A tangent as a user's rule sees it."""
+    if not symbolic:
+        return instantiate(x)
+    return SymbolicZero(x.aval) if type(x) is Zero else x
+
+
+def take_zero(x: Any) -> Any:
+    """A tangent as the transformations see it."""
+    return Zero(x.aval) if type(x) is SymbolicZero else x
+
+
+Flat = Callable[..., Sequence[Any]]
+Rule = Callable[[Sequence[Any], Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CustomJVP:
+    """A flat function with the rule that gives its outputs and their tangents."""
+
+    fun: Flat
+    rule: Rule
+    debug_info: DebugInfo
+    rule_name: str
+    symbolic_zeros: bool = False
+    out_dims: list[int] = dataclasses.field(default_factory=list)
+
+    def __call__(self, *args: Any) -> Sequence[Any]:
+        return current_trace().custom_jvp(self, args)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Outputs and tangents by the user's rule."""
+        shown = [show_zero(t, self.symbolic_zeros) for t in tangents]
+        outs, out_tangents = self.rule(primals, shown)
+        return outs, [take_zero(t) for t in out_tangents]
+
+    def stage(self, avals: Sequence[ShapedArray]) -> Flat:
+        """The function, staged: a jaxpr that remembers the rule."""
+        closed, consts = residuals_as_inputs(stage(self.fun, avals, self.debug_info))
+        op = CustomJVPCall(closed, self, len(consts))
+        return lambda *args: op(*consts, *args)
+
+    def batched(self, axis: BatchAxis, dims: Sequence[int | None]) -> CustomJVP:
+        """The function over a batch; its outputs are batched along dim 0."""
+        out_dims: list[int] = []
+
+        def fun(*args: Any) -> Sequence[Any]:
+            outs = batch_outputs(self.fun, axis, args, dims)
+            out_dims[:] = [0] * len(outs)
+            return outs
+
+        def rule(
+            primals: Sequence[Any], tangents: Sequence[Any]
+        ) -> tuple[Sequence[Any], Sequence[Any]]:
+            given = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
+            out_count: list[int] = []
+
+            def run(*args: Any) -> list[Any]:
+                shown = [
+                    SymbolicZero(typeof(p).to_tangent_aval())
+                    for p in args[: len(primals)]
+                ]
+                for i, t in zip(given, args[len(primals) :], strict=True):
+                    shown[i] = t
+                outs, out_tangents = self.rule(args[: len(primals)], shown)
+                out_count[:] = [len(outs)]
+                return [*outs, *(instantiate(take_zero(t)) for t in out_tangents)]
+
+            tangent_dims = [dims[i] for i in given]
+            results = batch_outputs(
+                run,
+                axis,
+                [*primals, *(tangents[i] for i in given)],
+                [*dims, *tangent_dims],
+            )
+            out_dims[:] = [0] * out_count[0]
+            return results[: out_count[0]], results[out_count[0] :]
+
+        return dataclasses.replace(self, fun=fun, rule=rule, out_dims=out_dims)
+
+
+def batch_outputs(
+    fun: Flat, axis: BatchAxis, args: Sequence[Any], dims: Sequence[int | None]
+) -> list[Any]:
+    """Map `fun` over a batch, every output batched along dim 0."""
+    outs, found = batch(fun, axis, args, dims)
+    return [batch_dim_at(x, d, axis.size, 0) for x, d in zip(outs, found, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomJVPCall(JaxprOp):
+    """The staged form: `jaxpr` when evaluated, the rule of `call` when differentiated.
+
+    The first `const_count` arguments are values the function closed over.
+    """
+
+    name: ClassVar[str] = "custom_jvp_call"
+    jaxpr: ClosedJaxpr
+    call: CustomJVP
+    const_count: int
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        n = self.const_count
+        return self.call.jvp(primals[n:], tangents[n:])
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
+        call = self.call.batched(axis, dims[self.const_count :])
+        return CustomJVPCall(jaxpr, call, self.const_count)(*args), out_dims
+
+    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        return run_closed(self.jaxpr, args)
+
+    def params(self) -> dict[str, Any]:
+        return {
+            "call_jaxpr": self.jaxpr,
+            "jvp_jaxpr_fun": self.call.rule_name,
+            "num_consts": self.const_count,
+            "symbolic_zeros": self.call.symbolic_zeros,
+        }
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        shown = {
+            "name": self.call.debug_info.name,
+            "call_jaxpr": self.jaxpr,
+            "jvp": self.call.rule_name,
+        }
+        if self.const_count:
+            shown["num_consts"] = self.const_count
+        return {**shown, "symbolic_zeros": self.call.symbolic_zeros}

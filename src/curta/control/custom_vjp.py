@@ -1,0 +1,231 @@
+"""Functions that bring their own reverse-mode derivative, on flat arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from curta.control.call import JaxprOp
+from curta.control.custom_jvp import Flat, batch_outputs, show_zero, take_zero
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, DebugInfo
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.core.trace import current_trace, typeof
+from curta.ops.structure import batch_dim_at, instantiate, reduce_sum
+from curta.transforms.jaxprs import batch_jaxpr, run_closed
+from curta.transforms.jvp import is_differentiable
+from curta.transforms.partial_eval import residuals_as_inputs
+from curta.transforms.vmap import BatchAxis, batch
+
+# fwd(primals, perturbed) -> outputs, residuals
+Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[Any]]]
+# bwd(residuals, cotangents) -> a cotangent or Zero per primal
+Backward = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CustomVJP:
+    """A flat function with the rules of its forward and backward pass."""
+
+    fun: Flat
+    fwd: Forward
+    bwd: Backward
+    debug_info: DebugInfo
+    fwd_name: str
+    bwd_name: str
+    symbolic_zeros: bool = False
+    out_dims: list[int] = dataclasses.field(default_factory=list)
+
+    def __call__(self, *args: Any) -> Sequence[Any]:
+        return current_trace().custom_vjp(self, args)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Outputs by `fwd`, and tangents that only transposition can evaluate."""
+        nonzero = tuple(type(t) is not Zero for t in tangents)
+        outs, residuals = self.fwd(primals, nonzero)
+        differentiable = [is_differentiable(x) for x in outs]
+        op = CustomLinear(
+            self.bwd,
+            tuple(typeof(x).to_tangent_aval() for x in outs),
+            tuple(differentiable),
+            nonzero,
+            len(residuals),
+            self.symbolic_zeros,
+        )
+        given = [t for t in tangents if type(t) is not Zero]
+        found = iter(op(*residuals, *given))
+        return outs, [
+            next(found) if d else zero_tangent(typeof(x))
+            for x, d in zip(outs, differentiable, strict=True)
+        ]
+
+    def stage(self, avals: Sequence[ShapedArray]) -> Flat:
+        """The function, staged: a jaxpr that remembers the rules."""
+        closed, consts = residuals_as_inputs(stage(self.fun, avals, self.debug_info))
+        op = CustomVJPCall(closed, self, len(consts))
+        return lambda *args: op(*consts, *args)
+
+    def batched(self, axis: BatchAxis, dims: Sequence[int | None]) -> CustomVJP:
+        """The function over a batch; its outputs are batched along dim 0."""
+        out_dims: list[int] = []
+        residual_dims: list[int | None] = []
+
+        def fun(*args: Any) -> Sequence[Any]:
+            outs = batch_outputs(self.fun, axis, args, dims)
+            out_dims[:] = [0] * len(outs)
+            return outs
+
+        def fwd(
+            primals: Sequence[Any], perturbed: Sequence[bool]
+        ) -> tuple[Sequence[Any], Sequence[Any]]:
+            count: list[int] = []
+
+            def run(*args: Any) -> list[Any]:
+                outs, residuals = self.fwd(args, perturbed)
+                count[:] = [len(outs)]
+                return [*outs, *residuals]
+
+            results, found = batch(run, axis, primals, dims)
+            n = count[0]
+            residual_dims[:] = found[n:]
+            out_dims[:] = [0] * n
+            outs = [
+                batch_dim_at(x, d, axis.size, 0)
+                for x, d in zip(results[:n], found[:n], strict=True)
+            ]
+            return outs, results[n:]
+
+        def bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+            return self._batched_bwd(axis, dims, residual_dims, residuals, cts)
+
+        return dataclasses.replace(self, fun=fun, fwd=fwd, bwd=bwd, out_dims=out_dims)
+
+    def _batched_bwd(
+        self,
+        axis: BatchAxis,
+        dims: Sequence[int | None],
+        residual_dims: Sequence[int | None],
+        residuals: Sequence[Any],
+        cts: Sequence[Any],
+    ) -> Sequence[Any]:
+        shown = [instantiate(take_zero(ct)) for ct in cts]
+        zero: list[Any] = []
+
+        def run(*args: Any) -> list[Any]:
+            found = self.bwd(args[: len(residuals)], args[len(residuals) :])
+            zero[:] = [type(ct) is Zero for ct in found]
+            return [ct for ct in found if type(ct) is not Zero]
+
+        outs, found = batch(
+            run, axis, [*residuals, *shown], [*residual_dims, *[0] * len(shown)]
+        )
+        given = iter(zip(outs, found, strict=True))
+        return [
+            Zero(None) if z else _to_input_dim(*next(given), dim, axis.size)  # type: ignore[arg-type]
+            for z, dim in zip(zero, dims, strict=True)
+        ]
+
+
+def _to_input_dim(ct: Any, found: int | None, dim: int | None, size: int) -> Any:
+    """The cotangent of an input with batch dim `dim`, summed if that is None."""
+    if dim is not None:
+        return batch_dim_at(ct, found, size, dim)
+    return reduce_sum(batch_dim_at(ct, found, size, 0), (0,))
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomVJPCall(JaxprOp):
+    """The staged form: `jaxpr` when evaluated, `call`'s rules when differentiated."""
+
+    name: ClassVar[str] = "custom_vjp_call"
+    jaxpr: ClosedJaxpr
+    call: CustomVJP
+    const_count: int
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        n = self.const_count
+        return self.call.jvp(primals[n:], tangents[n:])
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
+        call = self.call.batched(axis, dims[self.const_count :])
+        return CustomVJPCall(jaxpr, call, self.const_count)(*args), out_dims
+
+    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        return run_closed(self.jaxpr, args)
+
+    def params(self) -> dict[str, Any]:
+        return {
+            "call_jaxpr": self.jaxpr,
+            "fwd_jaxpr_thunk": self.call.fwd_name,
+            "bwd": self.call.bwd_name,
+            "num_consts": self.const_count,
+            "symbolic_zeros": self.call.symbolic_zeros,
+        }
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        shown = {
+            "name": self.call.debug_info.name,
+            "bwd": self.call.bwd_name,
+            "call_jaxpr": self.jaxpr,
+            "fwd": self.call.fwd_name,
+        }
+        if self.const_count:
+            shown["num_consts"] = self.const_count
+        return {**shown, "symbolic_zeros": self.call.symbolic_zeros}
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomLinear(Op):
+    """The tangent map of a custom_vjp function, known only by its transpose `bwd`.
+
+    Arguments are the residuals, then the tangents of the inputs in `nonzero`.
+    """
+
+    name: ClassVar[str] = "custom_lin"
+    multiple_results: ClassVar[bool] = True
+    bwd: Backward
+    out_avals: tuple[ShapedArray, ...]
+    out_differentiable: tuple[bool, ...]
+    nonzero: tuple[bool, ...]
+    residual_count: int
+    symbolic_zeros: bool
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return [
+            a for a, d in zip(self.out_avals, self.out_differentiable, strict=True) if d
+        ]
+
+    def eval(self, *args: Any) -> Any:
+        self._refuse()
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        self._refuse()
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        given = iter(cotangent)
+        cts = [
+            next(given) if d else Zero(a)
+            for a, d in zip(self.out_avals, self.out_differentiable, strict=True)
+        ]
+        shown = [show_zero(ct, self.symbolic_zeros) for ct in cts]
+        found = self.bwd(args[: self.residual_count], shown)
+        wanted = [ct for ct, n in zip(found, self.nonzero, strict=True) if n]
+        assert all(map(is_linear, args[self.residual_count :]))
+        return [None] * self.residual_count + [
+            None if type(ct) is Zero else ct for ct in wanted
+        ]
+
+    def _refuse(self) -> NoReturn:
+        raise TypeError(
+            "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
+            " Use reverse mode (grad, vjp, jacrev), or define the derivative with"
+            " custom_jvp, which serves both."
+        )

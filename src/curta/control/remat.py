@@ -1,0 +1,142 @@
+"""Rematerialisation: recompute in the backward pass what is not worth keeping."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from curta.control.call import Call, JaxprOp
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.stage import stage
+from curta.transforms.dce import dce_jaxpr
+from curta.transforms.jaxprs import run_closed
+
+Policy = Callable[..., bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Remat(JaxprOp):
+    """A jaxpr whose intermediate values are recomputed when it is transposed.
+
+    `policy(op, *avals, **params)` says which results to keep; None keeps nothing.
+    """
+
+    name: ClassVar[str] = "remat2"
+    jaxpr: ClosedJaxpr
+    prevent_cse: bool = True
+    differentiated: bool = False
+    policy: Policy | None = None
+
+    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        unknown = [partial.is_unknown(x) for x in args]
+        inlined = inline_calls(self.jaxpr) if self.policy else self.jaxpr
+        plan = plan_residuals(inlined.jaxpr, unknown, self.policy)
+        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+        results = run_closed(ClosedJaxpr(plan.known, inlined.consts), known_args)
+        outs = results[: plan.known_out_count]
+        residuals = results[plan.known_out_count :]
+        later: Sequence[Any] = ()
+        if any(plan.out_unknown):
+            op = Remat(
+                ClosedJaxpr(plan.unknown, inlined.consts),
+                self.prevent_cse,
+                True,
+                self.policy,
+            )
+            values = dict(zip(inlined.jaxpr.invars, args, strict=True))
+            kept = [values[v] for v in plan.passed]
+            later = partial.defer(op, [*residuals, *kept])
+        known_outs, unknown_outs = iter(outs), iter(later)
+        return [next(unknown_outs if u else known_outs) for u in plan.out_unknown]
+
+    def params(self) -> dict[str, Any]:
+        return {
+            "jaxpr": self.jaxpr.jaxpr,
+            "prevent_cse": self.prevent_cse,
+            "differentiated": self.differentiated,
+            "policy": self.policy,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class ResidualPlan:
+    """How a rematerialised jaxpr is cut.
+
+    `known` maps the known inputs to the known outputs and the kept values;
+    `unknown` maps the kept values and the inputs `passed` to the unknown outputs.
+    """
+
+    known: Jaxpr
+    unknown: Jaxpr
+    known_out_count: int
+    passed: tuple[Var, ...]
+    out_unknown: tuple[bool, ...]
+
+
+def plan_residuals(
+    jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy | None
+) -> ResidualPlan:
+    """Cut `jaxpr`, keeping between the two parts only what `policy` allows."""
+    unknown: set[Var] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
+    kept: list[Var] = []
+    for eqn in jaxpr.eqns:
+        if any(v in unknown for v in eqn.invars):
+            unknown.update(eqn.outvars)
+        elif policy is not None and _saveable(policy, eqn):
+            kept.extend(eqn.outvars)
+    out_unknown = tuple(v in unknown for v in jaxpr.outvars)
+    later = _recompute(jaxpr, kept, out_unknown)
+    read = {v for e in later.eqns for v in e.invars} | set(later.outvars)
+    kept = [v for v in kept if v in read]
+    passed = tuple(v for v in jaxpr.invars if v in read)
+    known_outs = [v for v, u in zip(jaxpr.outvars, out_unknown, strict=True) if not u]
+    known = dce_jaxpr(
+        jaxpr.replace(
+            invars=[v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if not u],
+            outvars=[*known_outs, *kept],
+        )
+    )
+    return ResidualPlan(
+        known,
+        later.replace(invars=[*kept, *passed]),
+        len(known_outs),
+        passed,
+        out_unknown,
+    )
+
+
+def _recompute(jaxpr: Jaxpr, kept: Sequence[Var], out_unknown: Sequence[bool]) -> Jaxpr:
+    available = set(kept)
+    eqns = [e for e in jaxpr.eqns if not available.issuperset(e.outvars)]
+    return dce_jaxpr(jaxpr.replace(eqns=eqns), out_unknown)
+
+
+def _saveable(policy: Policy, eqn: Eqn) -> bool:
+    return bool(policy(eqn.op, *[v.aval for v in eqn.invars], **eqn.op.params()))
+
+
+def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with every `jit` eqn replaced by its body."""
+    if not any(isinstance(e.op, Call) for e in closed.eqns):
+        return closed
+
+    def run(*args: Any) -> list[Any]:
+        return _eval_inlined(closed, args)
+
+    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _eval_inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    jaxpr = closed.jaxpr
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        operands = [env[v] if type(v) is Var else v.val for v in eqn.invars]  # type: ignore[union-attr]
+        if isinstance(eqn.op, Call):
+            out: Any = _eval_inlined(eqn.op.jaxpr, operands)
+        else:
+            out = eqn.op(*operands)
+            out = out if eqn.op.multiple_results else [out]
+        env.update(zip(eqn.outvars, out, strict=True))
+    return [env[v] if type(v) is Var else v.val for v in jaxpr.outvars]  # type: ignore[union-attr]

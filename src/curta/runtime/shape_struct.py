@@ -1,0 +1,80 @@
+"""`ShapeDtypeStruct`: the type of an array, for functions that need no values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+
+
+class ShapeDtypeStruct:
+    """The shape, dtype and placement of an array that need not exist.
+
+    >>> ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        **_ignored: Any,
+    ):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(shape)
+        self.dtype = dtypes.dtype(dtype)
+        self.sharding = sharding
+        self.weak_type = weak_type
+
+    @classmethod
+    def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
+        """The struct of an aval."""
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """This struct with some fields replaced."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return ShapeDtypeStruct(**{**fields, **changes})
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, self.sharding, self.weak_type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        placed = f", sharding={self.sharding}" if self.sharding is not None else ""
+        weak = ", weak_type=True" if self.weak_type else ""
+        return (
+            f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}"
+            f"{placed}{weak})"
+        )
+
+    __str__ = __repr__
+
