@@ -1,0 +1,136 @@
+"""What the families of vector math share.
+
+A function of this package takes the builder and values, all `f32` or all `f64` with
+any number of lanes, and gives a value of the same type. Twice the lanes of a register
+is a good choice: LLVM then works on two registers in turn, which hides the latency of
+long chains. Wider code stays correct, and every lane's result depends on that lane
+alone, so it is the same in a full vector, in a masked tail and in a scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import Type, Value
+
+P = ParamSpec("P")
+Rule = Callable[Concatenate[Builder, P], Value]
+
+INF = float("inf")
+NAN = float("nan")
+
+MANTISSA = {"f32": 23, "f64": 52}
+BIAS = {"f32": 127, "f64": 1023}
+SMALLEST_NORMAL = {"f32": 2.0**-126, "f64": 2.0**-1022}
+# Adding this to a small float leaves its nearest integer in the low bits of the sum.
+_SHIFTER = {"f32": 1.5 * 2.0**23, "f64": 1.5 * 2.0**52}
+_SHIFTER_BITS = {"f32": 0x4B400000, "f64": 0x4338000000000000}
+
+LN2_HIGH = {"f32": 0.693147182464599609375, "f64": 0.693147180559945309417}
+LN2_LOW = {"f32": -1.904654323148236017e-9, "f64": 2.3190468138462995584e-17}
+PI = 3.14159265358979323846
+# pi/2 in three parts, each rounded to the working precision.
+HALF_PI = {
+    "f32": (1.57079637050628662109, -4.37113900018624283e-8, 1.71512451630635e-15),
+    "f64": (1.57079632679489661923, 6.12323399573676603587e-17, -1.49738490485920e-33),
+}
+
+
+def exact(rule: Rule[P]) -> Rule[P]:
+    """Emit the operations of a rule as written: no product fuses with a sum.
+
+    What a rule wants fused it says with `fma`; everything else must round where its
+    error analysis says so, whatever surrounds it.
+    """
+
+    @wraps(rule)
+    def emit(b: Builder, /, *args: P.args, **kwargs: P.kwargs) -> Value:
+        before, b.flags = b.flags, ""
+        try:
+            return rule(b, *args, **kwargs)
+        finally:
+            b.flags = before
+
+    return emit
+
+
+def polynomial(b: Builder, x: Value, table: dict[str, tuple[float, ...]]) -> Value:
+    return b.horner(x, table[x.type.kind])
+
+
+def nearest_multiple(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
+    """The integer nearest to x * scale, as a float and as an integer of its width.
+
+    Holds for |x * scale| < 2**22 (f32) or 2**51 (f64).
+    """
+    kind = x.type.kind
+    shifted = b.fma(x, scale, _SHIFTER[kind])
+    return shifted - _SHIFTER[kind], b.bits(shifted) - _SHIFTER_BITS[kind]
+
+
+def scale_by_power(b: Builder, x: Value, n: Value) -> Value:
+    """x * 2**n rounded once, for an integer vector n of the width of x."""
+    kind = x.type.kind
+    if b.module.vector_bytes == 64:  # one vscalef instruction
+        return b.ldexp(x, b.convert(n, "i32"))
+    half = n >> 1
+    return x * power_of_two(b, half, kind) * power_of_two(b, n - half, kind)
+
+
+def power_of_two(b: Builder, n: Value, kind: str) -> Value:
+    """2**n for an integer vector n in the range of normal exponents."""
+    return b.bitcast((n + BIAS[kind]) << MANTISSA[kind], n.type.with_kind(kind))
+
+
+def clamp(b: Builder, x: Value, low: float, high: float) -> Value:
+    """x between two bounds; NaN stays NaN."""
+    x = b.select(x < low, low, x)
+    return b.select(x > high, high, x)
+
+
+def square_error(b: Builder, x: Value, square: Value) -> Value:
+    """x * x - square, exactly, where square is the rounded product."""
+    return b.fma(x, x, -square)
+
+
+def sign_bits(b: Builder, x: Value) -> Value:
+    """The sign bit alone, as an integer."""
+    return b.bits(x) & sign_mask(x.type)
+
+
+def sign_mask(type_: Type) -> int:
+    return 1 << (type_.bits - 1)
+
+
+def is_negative(b: Builder, x: Value) -> Value:
+    """Whether the sign bit is set (so also for -0.0)."""
+    return b.bits(x) < 0
+
+
+def replaced_lanes(
+    b: Builder, result: Value, wrong: Value, name: str, *arguments: Value
+) -> Value:
+    """`result`, where `wrong` holds replaced by what the C library's function gives.
+
+    For arguments so rare that they may be slow: the library is called, lane by lane,
+    only if the mask holds somewhere. `name` is that of the function on doubles.
+    """
+    type_ = result.type
+    name = name if type_.kind == "f64" else name + "f"
+
+    def call_library() -> list[Value]:
+        if type_.lanes == 1:
+            return [b.select(wrong, b.call(name, type_, *arguments), result)]
+        one, size = type_.with_lanes(1), type_.lanes * type_.size
+        places = [b.scratch(size) for _ in arguments]
+        for place, argument in zip(places, arguments, strict=True):
+            b.store(argument, place)
+        with b.loop(0, type_.lanes) as loop:
+            at = [b.offset(place, loop.index, one) for place in places]
+            b.store(b.call(name, one, *(b.load(one, p) for p in at)), at[0])
+        return [b.select(wrong, b.load(type_, places[0]), result)]
+
+    return b.if_(b.any_lane(wrong), call_library, lambda: [result])[0]

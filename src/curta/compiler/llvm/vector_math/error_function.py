@@ -1,0 +1,84 @@
+"""erf, erfc, erf_inv."""
+
+from __future__ import annotations
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import Value
+from curta.compiler.llvm.vector_math import coefficients
+from curta.compiler.llvm.vector_math.common import (
+    INF,
+    exact,
+    polynomial,
+    square_error,
+)
+from curta.compiler.llvm.vector_math.exponential import exp
+from curta.compiler.llvm.vector_math.logarithm import log1p
+
+# Where erf changes from its series; beyond the end erfc is 0.
+_SERIES_END = {"f32": 0.92, "f64": 1.0}
+_ERFC_END = {"f32": 10.2, "f64": 27.3}
+
+
+@exact
+def erf(b: Builder, x: Value) -> Value:
+    """x + x*p(x*x) near 0; further out 1 - e**p(|x|) in f32, 1 - erfc(|x|) in f64."""
+    a = b.abs(x)
+    small = b.fma(x, polynomial(b, x * x, coefficients.ERF), x)
+    if x.type.kind == "f32":
+        t = b.select(a > 4.0, 4.0, a)
+        large = 1.0 - exp(b, polynomial(b, t, coefficients.ERF_TAIL))
+    else:
+        large = 1.0 - _erfc_positive(b, a)
+    large = b.copysign(large, x)
+    return b.select(a < _SERIES_END[x.type.kind], small, large)
+
+
+def _erfc_positive(b: Builder, a: Value) -> Value:
+    """e**(-a*a) * g(a)/(1 + 2a), where g is a polynomial of (a - 4)/(a + 4)."""
+    end = _ERFC_END[a.type.kind]
+    a = b.select(a > end, end, a)
+    g = polynomial(b, (a - 4.0) / (a + 4.0), coefficients.ERFC)
+    square = a * a
+    e = exp(b, -square)
+    e = b.fma(-e, square_error(b, a, square), e)
+    return e * (g / b.fma(a, 2.0, 1.0))
+
+
+@exact
+def erfc(b: Builder, x: Value) -> Value:
+    tail = _erfc_positive(b, b.abs(x))
+    return b.select(x < 0, 2.0 - tail, tail)
+
+
+@exact
+def erf_inv(b: Builder, x: Value) -> Value:
+    """x times a polynomial of w = -log(1 - x*x), or in the tails of sqrt(w).
+
+    The form is that of Giles, Approximating the erfinv function (2010). The square
+    is rounded before the logarithm, as it is in JAX, so that normal random numbers
+    agree with JAX's far out in the tails too.
+    """
+    w = -log1p(b, -(x * x))
+    if x.type.kind == "f32":
+        p = _blend(b, w, 5.0, 2.5, 3.0)
+    else:
+        central = polynomial(b, w - 3.125, coefficients.ERF_INV)
+        root = b.sqrt(w)
+        tail = polynomial(b, root - 3.25, coefficients.ERF_INV_TAIL)
+        far = polynomial(b, root - 5.0, coefficients.ERF_INV_FAR)
+        p = b.select(w < 6.25, central, b.select(w < 16.0, tail, far))
+    return b.select(b.eq(b.abs(x), 1.0), x * INF, p * x)
+
+
+def _blend(b: Builder, w: Value, limit: float, middle: float, root: float) -> Value:
+    """One polynomial whose coefficients depend on the lane: half the work."""
+    central = w < limit
+    v = b.select(central, w - middle, b.sqrt(w) - root)
+    pairs = zip(
+        coefficients.ERF_INV["f32"], coefficients.ERF_INV_TAIL["f32"], strict=True
+    )
+    blended = [
+        b.select(central, b.const(w.type, near), b.const(w.type, far))
+        for near, far in pairs
+    ]
+    return b.horner(v, blended)

@@ -1,0 +1,80 @@
+"""exp, exp2, expm1, logistic.
+
+x = n*ln2 + r with |r| <= ln2/2, and e**x = 2**n * e**r; e**r by a polynomial (the
+usual reduction: Muller, Elementary Functions, 2016, chapter 11).
+"""
+
+from __future__ import annotations
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import Operand, Value
+from curta.compiler.llvm.vector_math import coefficients
+from curta.compiler.llvm.vector_math.common import (
+    LN2_HIGH,
+    LN2_LOW,
+    clamp,
+    exact,
+    nearest_multiple,
+    polynomial,
+    power_of_two,
+    scale_by_power,
+)
+
+_LOG2_E = 1.44269504088896340736
+# Below and above, e**x is 0 and infinite, also when it is halved.
+_RANGE = {"f32": (-105.0, 90.0), "f64": (-746.0, 711.0)}
+_RANGE2 = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
+_RANGE_M1 = {"f32": (-18.0, 89.0), "f64": (-38.0, 710.0)}
+
+
+def _reduced(b: Builder, x: Value, low: Operand | None) -> tuple[Value, Value]:
+    """r and n with x + low = n*ln2 + r."""
+    kind = x.type.kind
+    n, integer = nearest_multiple(b, x, _LOG2_E)
+    r = b.fma(n, -LN2_HIGH[kind], x)
+    r = b.fma(n, -LN2_LOW[kind], r)
+    return (r if low is None else r + low), integer
+
+
+@exact
+def scaled_exp(b: Builder, x: Value, power: int = 0, low: Value | None = None) -> Value:
+    """2**power * e**(x + low), rounded at the end; `low` is far below an ulp of x."""
+    x = clamp(b, x, *_RANGE[x.type.kind])
+    r, n = _reduced(b, x, low)
+    q = polynomial(b, r, coefficients.EXP)
+    p = b.fma(r * r, q, r) + 1.0
+    return scale_by_power(b, p, n + power if power else n)
+
+
+@exact
+def exp(b: Builder, x: Value) -> Value:
+    return scaled_exp(b, x)
+
+
+@exact
+def exp2(b: Builder, x: Value) -> Value:
+    x = clamp(b, x, *_RANGE2[x.type.kind])
+    n, integer = nearest_multiple(b, x, 1.0)
+    r = x - n
+    p = b.fma(polynomial(b, r, coefficients.EXP2), r, 1.0)
+    return scale_by_power(b, p, integer)
+
+
+@exact
+def expm1(b: Builder, x: Value) -> Value:
+    """2**n * (e**r - 1) + (2**n - 1), with 2**(n-1) in both so that none overflows."""
+    y = clamp(b, x, *_RANGE_M1[x.type.kind])
+    r, n = _reduced(b, y, None)
+    p = b.fma(r * r, polynomial(b, r, coefficients.EXPM1), r)
+    half = power_of_two(b, n - 1, x.type.kind)
+    result = b.fma(half, p, half - 0.5)
+    result = result + result
+    # n = 0 is the polynomial itself, which keeps tiny results and the sign of zero.
+    return b.select(b.eq(n, 0), p, result)
+
+
+@exact
+def logistic(b: Builder, x: Value) -> Value:
+    """1/(1 + e**-x), through e**-|x| so that nothing overflows."""
+    e = exp(b, -b.abs(x))
+    return b.select(x >= 0, 1.0, e) / (e + 1.0)

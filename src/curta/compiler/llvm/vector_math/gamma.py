@@ -1,0 +1,76 @@
+"""lgamma and digamma.
+
+Large arguments by Stirling's series (as a fitted polynomial), small ones by the
+recurrence, negative ones by reflection (NIST DLMF, chapter 5).
+"""
+
+from __future__ import annotations
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import Value
+from curta.compiler.llvm.vector_math import coefficients
+from curta.compiler.llvm.vector_math.common import INF, NAN, PI, exact, polynomial
+from curta.compiler.llvm.vector_math.logarithm import log
+from curta.compiler.llvm.vector_math.trigonometric import sin_cos_reduced, sin_pi
+
+_HALF_LOG_TWO_PI = 0.91893853320467274178
+_LOG_PI = 1.14472988584940017414
+# Digamma's series holds from here on: so many steps of the recurrence reach it.
+_STEPS = {"f32": 6, "f64": 10}
+
+
+@exact
+def lgamma(b: Builder, x: Value) -> Value:
+    """log|gamma(x)|; infinite at the poles and at both infinities."""
+    a = b.abs(x)
+    positive = _lgamma_positive(b, a)
+    # |gamma(-a)| = pi/(a * |sin(pi*a)| * gamma(a))
+    reflected = _LOG_PI - log(b, a * sin_pi(b, a)) - positive
+    result = b.select(x < 0, reflected, positive)
+    pole = (x <= 0) & b.eq(b.floor(x), x)
+    return b.select(pole | b.eq(a, INF), INF, result)
+
+
+def _lgamma_positive(b: Builder, x: Value) -> Value:
+    """With y = x, x+1 or x+2 in [1.5, 3]: (y - 2)*q(y) less the log of the steps."""
+    low, lower = x < 1.5, x < 0.5
+    steps = b.select(lower, x * (x + 1.0), b.select(low, x, 1.0))
+    # y - 2, which is exact where it is small.
+    y = b.select(lower, x, b.select(low, x - 1.0, x - 2.0))
+    q = polynomial(b, y - 0.25, coefficients.LGAMMA)
+    large = x > 3.0
+    logarithm = log(b, b.select(large, x, steps))
+    small = b.fma(y, q, -logarithm)
+    r = 1.0 / x
+    series = r * polynomial(b, r * r, coefficients.STIRLING)
+    main_part = b.fma(x - 0.5, logarithm - 1.0, _HALF_LOG_TWO_PI - 0.5)
+    # A little under 1e306 (f64) the first factor is exact enough; infinity is apart.
+    return b.select(large, main_part + series, small)
+
+
+@exact
+def digamma(b: Builder, x: Value) -> Value:
+    """The derivative of log(gamma(x)); NaN at the poles."""
+    reflect = x < 0.5
+    y = b.select(reflect, 1.0 - x, x)
+    start = _STEPS[x.type.kind]
+    total = b.const(x.type, 0)
+    for _ in range(start):
+        step = y < float(start)
+        total = b.select(step, total - 1.0 / y, total)
+        y = b.select(step, y + 1.0, y)
+    r = 1.0 / y
+    z = r * r
+    series = b.fma(z, -polynomial(b, z, coefficients.DIGAMMA), r * -0.5)
+    result = (log(b, y) + series) + total
+    # psi(x) = psi(1 - x) - pi/tan(pi*x)
+    f = x - b.round_even(x)
+    sine, cosine = sin_cos_reduced(b, b.select(b.abs(f) > 0.25, 0.5 - b.abs(f), f) * PI)
+    swap = b.abs(f) > 0.25
+    cotangent = b.select(swap, b.copysign(sine, f), cosine) / b.select(
+        swap, cosine, sine
+    )
+    result = b.select(reflect, result - PI * cotangent, result)
+    pole = (x <= 0) & b.eq(b.floor(x), x)
+    result = b.select(pole, NAN, result)
+    return b.select(b.eq(x, INF), INF, result)

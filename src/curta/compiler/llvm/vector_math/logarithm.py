@@ -1,0 +1,88 @@
+"""log and log1p.
+
+x = 2**k * (1 + f) with 1 + f near 1, and log(x) = k*ln2 + log1p(f). In f32 log1p(f)
+is a polynomial; in f64 it is a series in s = f/(2 + f), as 2*atanh(s) (Tang 1990,
+Table-driven implementation of the logarithm function).
+"""
+
+from __future__ import annotations
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import Value
+from curta.compiler.llvm.vector_math import coefficients
+from curta.compiler.llvm.vector_math.common import (
+    INF,
+    LN2_HIGH,
+    LN2_LOW,
+    MANTISSA,
+    NAN,
+    SMALLEST_NORMAL,
+    exact,
+    polynomial,
+)
+
+# The bits of the smallest 1 + f: 2/3 in f32, the root of 1/2 in f64.
+_LEAST = {"f32": 0x3F2AAAAB, "f64": 0x3FE6A09E667F3BCD}
+_ONE_BITS = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
+# ln2 with zeros at its end, so that its product with an exponent is exact.
+_LN2_SHORT = 6.93147180369123816490e-01
+_LN2_REST = 1.90821492927058770002e-10
+
+
+def exponent_bits(b: Builder, x: Value) -> Value:
+    """k * 2**(bits of the mantissa), where x = 2**k * (1 + f)."""
+    kind = x.type.kind
+    return (b.bits(x) - _LEAST[kind]) & -(1 << MANTISSA[kind])
+
+
+def log_reduced(b: Builder, f: Value, k: Value) -> Value:
+    """k*ln2 + log1p(f)."""
+    if f.type.kind == "f32":
+        q = b.fma(polynomial(b, f, coefficients.LOG), f, -0.5)
+        return b.fma(k, LN2_HIGH["f32"], b.fma(q, f * f, f) + k * LN2_LOW["f32"])
+    s = f / (f + 2.0)
+    z = s * s
+    half_square = f * f * 0.5
+    series = z * polynomial(b, z, coefficients.LOG)
+    low = b.fma(s, half_square + series, k * _LN2_REST)
+    return b.fma(k, _LN2_SHORT, f - (half_square - low))
+
+
+def split(b: Builder, x: Value) -> tuple[Value, Value]:
+    """f and k (a float) with x = 2**k * (1 + f), for positive finite x."""
+    kind = x.type.kind
+    bits = MANTISSA[kind]
+    tiny = x < SMALLEST_NORMAL[kind]
+    x = b.select(tiny, x * 2.0**bits, x)
+    shift = b.select(tiny, b.const(x.type, -bits), 0.0)
+    e = exponent_bits(b, x)
+    f = b.bitcast(b.bits(x) - e, x.type) - 1.0
+    k = b.fma(b.to_float(e), 2.0**-bits, shift)
+    return f, k
+
+
+@exact
+def log(b: Builder, x: Value) -> Value:
+    f, k = split(b, x)
+    return _with_poles(b, x, x, log_reduced(b, f, k))
+
+
+@exact
+def log1p(b: Builder, x: Value) -> Value:
+    """With 1 + x = 2**k * (1 + f), f = 2**-k * x + (2**-k - 1) is almost exact."""
+    kind = x.type.kind
+    total = x + 1.0
+    e = exponent_bits(b, total)
+    power = b.bitcast(_ONE_BITS[kind] - e, x.type)
+    f = b.bitcast(b.bits(x) - e, x.type) + (power - 1.0)
+    # When 1 + x rounds to near 1, k is 0: f is x itself, however small.
+    f = b.select(b.eq(e, 0), x, f)
+    k = b.to_float(e) * 2.0 ** -MANTISSA[kind]
+    return b.copysign(_with_poles(b, x, total, log_reduced(b, f, k)), x)
+
+
+def _with_poles(b: Builder, x: Value, total: Value, result: Value) -> Value:
+    """-inf where the total is 0, NaN below; infinity and NaN as they are."""
+    special = b.select(total < 0, NAN, x + x)
+    special = b.select(b.eq(total, 0), -INF, special)
+    return b.select((total > 0) & (total < INF), result, special)

@@ -1,0 +1,56 @@
+"""Every function of this package by its name in the instruction set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from curta.compiler.llvm.types import Value
+from curta.compiler.llvm.vector_math import (
+    error_function,
+    exponential,
+    gamma,
+    hyperbolic,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    rounding,
+    trigonometric,
+)
+
+# name -> function(builder, *values) for values of f32 or f64 with any lanes
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
+    "logistic": exponential.logistic,
+    "log": logarithm.log,
+    "log1p": logarithm.log1p,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "asin": inverse_trigonometric.asin,
+    "acos": inverse_trigonometric.acos,
+    "atan": inverse_trigonometric.atan,
+    "atan2": inverse_trigonometric.atan2,
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
+    "tanh": hyperbolic.tanh,
+    "asinh": hyperbolic.asinh,
+    "acosh": hyperbolic.acosh,
+    "atanh": hyperbolic.atanh,
+    "erf": error_function.erf,
+    "erfc": error_function.erfc,
+    "erf_inv": error_function.erf_inv,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
+    "pow": power.power,
+    "sqrt": power.sqrt,
+    "rsqrt": power.rsqrt,
+    "cbrt": power.cbrt,
+    "floor": rounding.floor,
+    "ceil": rounding.ceil,
+    "round": rounding.round_away,
+    "round_to_even": rounding.round_to_even,
+    "rem": rounding.remainder,
+    "nextafter": rounding.nextafter,
+}
