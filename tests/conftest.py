@@ -1,0 +1,41 @@
+"""What all tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+# Kernels made by the tests stay out of the user's cache, and are there the next time.
+os.environ.setdefault(
+    "CURTA_CACHE_DIR", str(TESTS.parent / ".pytest_cache" / "kernels")
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the golden files with what the programs print now",
+    )
+
+
+@pytest.fixture
+def golden(request):
+    """`golden(text)` or `golden(text, "part")`: the text must be that of the file.
+
+    The file is named after the test, in a folder `golden` beside it.
+    """
+
+    def check(text: str, part: str = "") -> None:
+        name = request.node.name.removeprefix("test_") + (part and f"-{part}")
+        path = request.path.parent / "golden" / f"{name}.txt"
+        text = text.rstrip("\n") + "\n"
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"no {path}: run pytest with --update-golden"
+        assert text == path.read_text()
+
+    return check
