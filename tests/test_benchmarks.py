@@ -1,0 +1,62 @@
+"""The benchmarks run (here against Curta itself, and for no longer than they must)."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.__main__ import library
+from benchmarks.cases import CASES, jit_dict
+from benchmarks.harness import Case, Timing, attempt, measure
+from benchmarks.machine import Machine
+from benchmarks.report import Row
+
+QUICK = [case for case in CASES if case.flops + case.read < 1e7]
+
+
+@pytest.fixture(scope="module")
+def lib():
+    return library("curta")
+
+
+@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+def test_programs_run(case, lib):
+    lib.block_until_ready(case.make(lib)())
+
+
+def test_measure_times_both(lib):
+    timing = measure(Case("dict", jit_dict, 1.0), lib, lib, 0.0)
+    assert timing.curta > 0 and timing.jax > 0
+
+
+def test_disagreement_is_reported(lib):
+    other = replace_jit(lib)
+    timing = attempt(lambda: measure(Case("dict", jit_dict, 1.0), lib, other, 0.0))
+    assert "AssertionError" in timing.problem
+
+
+def replace_jit(lib):
+    """A library whose `jit` gives one result too few."""
+
+    class Broken:
+        numpy, tree, block_until_ready = lib.numpy, lib.tree, lib.block_until_ready
+
+        @staticmethod
+        def jit(f):
+            return lambda tree: dict(list(f(tree).items())[1:])
+
+    return Broken
+
+
+def test_report():
+    class Loops:
+        def bandwidth(self, size, copying):
+            return 1e10
+
+    machine = Machine("a processor", 2, 1e11, Loops())
+    assert machine.floor(read=10**9, written=0, flops=10**9) == pytest.approx(0.1)
+    row = Row("case", 0.5, Timing(2e-6, 8e-6), floor=1e-6)
+    assert row.cells() == ["case", "2 µs", "8 µs", "0.25", "0.5", "yes", "50%"]
+    broken = replace(row, timing=Timing(problem="TypeError: no"))
+    assert math.isnan(broken.ratio) and not broken.met
+    assert broken.cells()[-1] == "TypeError: no"
