@@ -69,8 +69,8 @@ def expm1(b: Builder, x: Value) -> Value:
     half = power_of_two(b, n - 1, x.type.kind)
     result = b.fma(half, p, half - 0.5)
     result = result + result
-    # n = 0 is the polynomial itself, which keeps tiny results and the sign of zero.
-    return b.select(b.eq(n, 0), p, result)
+    # For n = 0 the polynomial alone, which keeps tiny results.
+    return b.copysign(b.select(b.eq(n, 0), p, result), x)
 
 
 @exact

@@ -26,7 +26,8 @@ def lgamma(b: Builder, x: Value) -> Value:
     positive = _lgamma_positive(b, a)
     # |gamma(-a)| = pi/(a * |sin(pi*a)| * gamma(a))
     reflected = _LOG_PI - log(b, a * sin_pi(b, a)) - positive
-    result = b.select(x < 0, reflected, positive)
+    # Near 0 both sides of the pole are alike, and the product above underflows.
+    result = b.select(x < -(2.0**-60), reflected, positive)
     pole = (x <= 0) & b.eq(b.floor(x), x)
     return b.select(pole | b.eq(a, INF), INF, result)
 

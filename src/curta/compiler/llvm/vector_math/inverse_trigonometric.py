@@ -73,10 +73,12 @@ def atan(b: Builder, x: Value) -> Value:
 def atan2(b: Builder, y: Value, x: Value) -> Value:
     """The angle of the point (x, y), for zeros and infinities as C's atan2."""
     down, across = b.abs(y), b.abs(x)
-    # Halved, a sum or a product of two never overflows; where both are 0 or both
-    # infinite the quotient is 0/1 or 1/1; tiny ones are enlarged.
+    # Scaled so that no sum or product of the two overflows or loses digits; where
+    # both are 0 or both infinite the quotient is 0/1 or 1/1.
     tiny = (down < 2.0**-60) & (across < 2.0**-60)
-    scale = b.select(tiny, b.const(x.type, 2.0**60), 2.0**-2)
+    huge = (down > 2.0**60) | (across > 2.0**60)
+    scale = b.select(huge, b.const(x.type, 2.0**-2), 1.0)
+    scale = b.select(tiny, 2.0**60, scale)
     both_infinite = b.eq(down, INF) & b.eq(across, INF)
     both_zero = b.eq(down, 0) & b.eq(across, 0)
     down = b.select(both_infinite, 1.0, down * scale)

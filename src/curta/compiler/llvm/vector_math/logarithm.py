@@ -73,7 +73,8 @@ def log1p(b: Builder, x: Value) -> Value:
     kind = x.type.kind
     total = x + 1.0
     e = exponent_bits(b, total)
-    power = b.bitcast(_ONE_BITS[kind] - e, x.type)
+    # 2**-k, which may stop shrinking when it no longer matters beside 1.
+    power = b.bitcast(_ONE_BITS[kind] - b.min(e, 64 << MANTISSA[kind]), x.type)
     f = b.bitcast(b.bits(x) - e, x.type) + (power - 1.0)
     # When 1 + x rounds to near 1, k is 0: f is x itself, however small.
     f = b.select(b.eq(e, 0), x, f)

@@ -43,8 +43,8 @@ def cbrt(b: Builder, x: Value) -> Value:
     third = b.to_int(b.to_float(b.bits(a)) * (1.0 / 3.0))
     y = b.bitcast(third + _CBRT_START[kind], x.type)
     for _ in range(2 if kind == "f32" else 3):
-        cube = y * y * y
-        y = y * ((cube + 2.0 * a) / (2.0 * cube + a))
+        quarter = y * y * (y * 0.25)  # of the cube, lest the sums overflow
+        y = y * ((quarter + 0.5 * a) / (2.0 * quarter + 0.25 * a))
     square = y * y
     residue = b.fma(square, y, -a) + y * b.fma(y, y, -square)
     y = y - residue / (3.0 * square)

@@ -28,7 +28,7 @@ def _reduced(b: Builder, x: Value) -> tuple[Value, Value]:
     r = x
     for part in HALF_PI[x.type.kind]:
         r = b.fma(n, -part, r)
-    # Without a reduction r is x, also when x is -0.0.
+    # -0.0 must not lose its sign.
     return b.select(b.eq(integer, 0), x, r), integer
 
 
@@ -36,6 +36,7 @@ def sin_cos_reduced(b: Builder, r: Value) -> tuple[Value, Value]:
     """sin(r) and cos(r) for |r| up to pi/4 and a little more."""
     z = r * r
     sine = b.fma(r * z, polynomial(b, z, coefficients.SIN), r)
+    sine = b.copysign(sine, r)  # for -0.0
     cosine = b.fma(z * z, polynomial(b, z, coefficients.COS), b.fma(z, -0.5, 1.0))
     return sine, cosine
 
