@@ -116,17 +116,28 @@ class Instructions(ABC):
         return self.sub(0, x)
 
     def fma(self, x: Operand, y: Operand, z: Operand) -> Value:
-        """x * y + z rounded once; a product and a sum where the machine has no FMA."""
-        type_ = next(v.type for v in (x, y, z) if isinstance(v, Value))
-        a, b, c = (self._operand(v, type_) for v in (x, y, z))
-        if not self.has_fma:
-            return self.add(self.mul(a, b), c)
-        return self.intrinsic("fma", type_, a, b, c)
+        """x * y + z rounded once, on every machine (slowly where it has no FMA)."""
+        a, b, c = self._triple(x, y, z)
+        if self.has_fma or a.type.kind == "f64":
+            return self.intrinsic("fma", a.type, a, b, c)
+        a, b, c = (self.convert(v, "f64") for v in (a, b, c))
+        return self.convert(self.add(self.mul(a, b), c), "f32")
+
+    def muladd(self, x: Operand, y: Operand, z: Operand) -> Value:
+        """x * y + z rounded once, or twice where the machine has no FMA."""
+        a, b, c = self._triple(x, y, z)
+        if self.has_fma:
+            return self.intrinsic("fma", a.type, a, b, c)
+        return self.add(self.mul(a, b), c)
+
+    def _triple(self, *operands: Operand) -> list[Value]:
+        type_ = next(v.type for v in operands if isinstance(v, Value))
+        return [self._operand(v, type_) for v in operands]
 
     def horner(self, x: Value, coefficients: Sequence[Operand]) -> Value:
         """A polynomial of x; coefficients from the highest degree to the constant."""
         first = self._operand(coefficients[0], x.type)
-        return reduce(lambda p, c: self.fma(p, x, c), coefficients[1:], first)
+        return reduce(lambda p, c: self.muladd(p, x, c), coefficients[1:], first)
 
     def estrin(self, x: Value, coefficients: Sequence[float]) -> Value:
         """The same polynomial by Estrin's scheme: a shorter chain of dependences."""
@@ -135,7 +146,7 @@ class Instructions(ABC):
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
             odd = terms[-1:] if len(terms) % 2 else []
-            terms = [self.fma(high, power, low) for low, high in pairs] + odd
+            terms = [self.muladd(high, power, low) for low, high in pairs] + odd
             if len(terms) > 1:
                 power = self.mul(power, power)
         return terms[0]
