@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -14,11 +15,26 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.ops.elementwise.convert import convert_element_type
 from curta.ops.structure import Transpose, add_tangents, zero_like_output
 
 Dims = tuple[int, ...]
 DotDims = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 """((lhs contracting, rhs contracting), (lhs batch, rhs batch))."""
+
+
+class Precision(enum.Enum):
+    """How exactly an accelerator multiplies float32 matrices; nothing to a CPU."""
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __repr__(self) -> str:
+        return f"Precision.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +165,9 @@ class DotGeneral(Op):
         out = op(ct, other)
         if permutation != tuple(range(len(order))):
             out = Transpose(permutation)(out)
-        return out
+        if typeof(out).dtype == x.aval.dtype:
+            return out
+        return convert_element_type(out, x.aval.dtype, x.aval.weak_type)
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]

@@ -55,7 +55,7 @@ class Reduction(Op):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
-        check_axes(self.name, self.axes, x.ndim)
+        check_axes(self.name, self.axes, x)
         shape = tuple(d for i, d in enumerate(x.shape) if i not in self.axes)
         return ShapedArray(shape, self.out_dtype(x.dtype), x.weak_type)
 
@@ -69,12 +69,14 @@ class Reduction(Op):
         return self.with_axes(axes)(x), out_dim
 
 
-def check_axes(name: str, axes: Sequence[int], ndim: int) -> None:
-    """Raise ValueError unless `axes` are distinct dimensions of a rank-`ndim` array."""
+def check_axes(name: str, axes: Sequence[int], operand: ShapedArray) -> None:
+    """Raise ValueError unless `axes` are distinct dims of `operand`."""
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axes' of {name}: {tuple(axes)}")
-    if not all(0 <= a < ndim for a in axes):
         raise ValueError(
-            f"{name}: axes must be between 0 and {ndim - 1} for an operand of rank"
-            f" {ndim}, got {tuple(axes)}"
+            f"duplicate value in 'axes' of reduction: {tuple(axes)} in {name}"
+        )
+    if not all(0 <= a < operand.ndim for a in axes):
+        raise ValueError(
+            f"reduction axes {tuple(axes)} contains out-of-bounds indices for"
+            f" {operand.str_short()} in {name}."
         )

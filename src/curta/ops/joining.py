@@ -31,7 +31,7 @@ class _Joining(Op):
             p if is_linear(x) else None for p, x in zip(parts, args, strict=True)
         ]
 
-    def parts(self, joined: Any, args: Sequence[Any]) -> Sequence[Any]:
+    def parts(self, joined: Any, args: Sequence[Any]) -> Any:
         """What was joined, taken apart again."""
         raise NotImplementedError
 
@@ -103,9 +103,10 @@ class Concatenate(_Joining):
         return value
 
     def _offsets(self, shapes: Sequence[tuple[int, ...]]) -> list[int]:
-        return list(itertools.accumulate((s[self.dimension] for s in shapes), initial=0))
+        sizes = (s[self.dimension] for s in shapes)
+        return list(itertools.accumulate(sizes, initial=0))
 
-    def parts(self, joined: Any, args: Sequence[Any]) -> Sequence[Any]:
+    def parts(self, joined: Any, args: Sequence[Any]) -> Any:
         sizes = [aval_of(x).shape[self.dimension] for x in args]
         return Split(tuple(sizes), self.dimension)(joined)
 
@@ -207,7 +208,7 @@ class Stack(_Joining):
             value = b.select(here, operands[k].at(source), value)
         return value
 
-    def parts(self, joined: Any, args: Sequence[Any]) -> Sequence[Any]:
+    def parts(self, joined: Any, args: Sequence[Any]) -> Any:
         return Unstack(self.axis)(joined)
 
     def batch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -10,7 +11,13 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.tangents import zero_tangent
+from curta.core.trace import typeof
+from curta.ops.elementwise import convert_element_type, div, eq, mul
 from curta.ops.families import NonDifferentiable, Reduction
+from curta.ops.shape import Squeeze
+from curta.ops.slicing import Pad, Slice
+from curta.ops.structure import Reshape, Transpose, add_any, reduce_sum, reshape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +42,63 @@ class ReduceProd(Reduction):
             return np.prod(x, axis=self.axes, dtype=np.float32).astype(x.dtype)
         return np.prod(x, axis=self.axes, dtype=x.dtype)
 
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        # By halves, as a tree of products: no division, so zeros do no harm.
+        (x,), (t,) = primals, tangents
+        if not typeof(x).size:
+            return self(x), zero_tangent(self.aval(typeof(x)))
+        x, t = _axes_first(x, self.axes), _axes_first(t, self.axes)
+        while (size := typeof(x).shape[0]) > 1:
+            half = (size + 1) // 2
+            first, second = _cut(x, 0, half), _cut(x, half, size)
+            dfirst, dsecond = _cut(t, 0, half), _cut(t, half, size)
+            if size % 2:
+                second, dsecond = _extended(second, 1), _extended(dsecond, 0)
+            x = mul(first, second)
+            t = add_any(mul(dfirst, second), mul(first, dsecond))
+        return Squeeze((0,))(x), Squeeze((0,))(t)
+
     @classmethod
     def samples(cls) -> Iterator[Any]:
         yield from _reduction_samples(cls, "number")
 
 
+def _axes_first(x: Any, axes: tuple[int, ...]) -> Any:
+    """`x` with `axes` made into one dim, in front."""
+    shape = typeof(x).shape
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    order = (*axes, *kept)
+    if order != tuple(range(len(shape))):
+        x = Transpose(order)(x)
+    return reshape(x, (math.prod(shape[a] for a in axes), *(shape[i] for i in kept)))
+
+
+def _cut(x: Any, start: int, limit: int) -> Any:
+    shape = typeof(x).shape
+    rest = len(shape) - 1
+    op = Slice((start, *[0] * rest), (limit, *shape[1:]), (1,) * len(shape))
+    return op(x)
+
+
+def _extended(x: Any, value: int) -> Any:
+    """`x` with one row of `value` more."""
+    aval = typeof(x)
+    config = ((0, 1, 0), *[(0, 0, 0)] * (aval.ndim - 1))
+    return Pad(config)(x, aval.dtype.type(value))
+
+
 class _Extremum(Reduction):
     """What reduce_max and reduce_min share; NaN where there is one."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self(x)
+        aval = typeof(x)
+        kept = tuple(1 if i in self.axes else d for i, d in enumerate(aval.shape))
+        chosen = eq(x, Reshape(kept)(out))
+        chosen = convert_element_type(chosen, typeof(t).dtype)
+        count = reduce_sum(chosen, self.axes)
+        return out, div(reduce_sum(mul(t, chosen), self.axes), count)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.core.shapes import check_nonnegative
 from curta.core.trace import typeof
 from curta.ops.families import Linear
 from curta.ops.structure import BroadcastInDim, Reshape, reduce_sum
@@ -81,10 +82,11 @@ class Rev(Linear):
         dims = self.dimensions
         if len(set(dims)) != len(dims):
             raise TypeError(f"rev dimensions must be unique, got {dims}.")
-        if dims and not all(0 <= d < x.ndim for d in dims):
+        check_nonnegative("rev dimensions", dims)
+        if any(d >= x.ndim for d in dims):
             raise TypeError(
-                f"rev dimensions must all be less than operand ndim, got {dims} for"
-                f" operand shape {x.shape}."
+                "rev dimensions must all be less than operand ndim, got dimensions"
+                f" {dims} for operand ndim {x.ndim}."
             )
         return x
 
@@ -181,12 +183,13 @@ class Iota(Op):
         if not dtypes.issubdtype(self.dtype, np.number):
             raise TypeError(
                 f"iota does not accept dtype {np.dtype(self.dtype).name}. Accepted"
-                " dtypes are subtypes of number."
+                " dtypes are subtypes of integer, floating, complexfloating."
             )
+        check_nonnegative("iota shape", self.shape)
         if not 0 <= self.dimension < len(self.shape):
             raise ValueError(
                 "iota dimension must be between 0 and len(shape), got"
-                f" dimension={self.dimension} for shape {self.shape}"
+                f" dimension={self.dimension} for shape={self.shape}"
             )
         return ShapedArray(self.shape, self.dtype)
 

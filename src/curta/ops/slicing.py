@@ -8,11 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
+from curta.ops.elementwise import select_n, sub
 from curta.ops.families import Linear
-from curta.ops.structure import broadcast_batch, instantiate
+from curta.ops.structure import (
+    BroadcastInDim,
+    broadcast_batch,
+    full,
+    instantiate,
+    reduce_sum,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,8 +228,10 @@ class Pad(Linear):
         shape = typeof(inner).shape
         steps = tuple(between + 1 for _, _, between in self.padding_config)
         inner = Slice((0,) * len(shape), shape, steps)(inner)
-        assert not is_linear(padding)
-        return [inner, None]
+        if not is_linear(padding):
+            return [inner, None]
+        rest = sub(_total(cotangent), _total(inner))
+        return [inner if is_linear(x) else None, rest]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -230,8 +240,14 @@ class Pad(Linear):
         if dim is None:
             x, dim = broadcast_batch(x, axis.size, 0), 0
         config = (*self.padding_config[:dim], (0, 0, 0), *self.padding_config[dim:])
-        assert padding_dim is None
-        return Pad(config)(x, padding), dim
+        if padding_dim is None:
+            return Pad(config)(x, padding), dim
+        aval = typeof(x)
+        inner = Pad(config)(x, np.zeros((), dtypes.physical_dtype(aval.dtype))[()])
+        inside = full(ShapedArray(aval.shape, np.dtype(bool)), True)
+        inside = Pad(config)(inside, np.False_)
+        padding = BroadcastInDim(typeof(inner).shape, (dim,))(padding)
+        return select_n(inside, padding, inner), dim
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -244,6 +260,10 @@ class Pad(Linear):
 
 def _dilated(size: int, between: int) -> int:
     return size + max(size - 1, 0) * between
+
+
+def _total(x: Any) -> Any:
+    return reduce_sum(x, tuple(range(typeof(x).ndim)))
 
 
 def pad(x: Any, config: PaddingConfig) -> Any:

@@ -7,6 +7,7 @@ with reshape, transpose and `add_any` (the sum of two cotangents).
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -31,21 +32,35 @@ class BroadcastInDim(Linear):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
-        dims = self.broadcast_dimensions
-        if len(dims) != x.ndim or list(dims) != sorted(set(dims)):
+        shape, dims = self.shape, self.broadcast_dimensions
+        if any(d < 0 for d in shape):
+            raise TypeError(
+                "broadcast_in_dim shape must have every element be nonnegative, got"
+                f" {shape}."
+            )
+        if len(dims) != x.ndim:
             raise TypeError(
                 "broadcast_in_dim broadcast_dimensions must have length equal to"
-                f" operand ndim and be strictly increasing; got {dims} for operand"
-                f" of shape {x.shape}."
+                f" operand ndim; got broadcast_dimensions {dims} for operand ndim"
+                f" {x.ndim}."
             )
-        for size, d in zip(x.shape, dims, strict=True):
-            if not 0 <= d < len(self.shape) or size not in (1, self.shape[d]):
-                raise TypeError(
-                    "broadcast_in_dim operand dimension sizes must either be 1, or be"
-                    " equal to their corresponding dimensions in the target broadcast"
-                    f" shape; got operand of shape {x.shape}, target broadcast shape"
-                    f" {self.shape}, broadcast_dimensions {dims} "
-                )
+        if not all(0 <= d < len(shape) for d in dims):
+            raise TypeError(
+                "broadcast_in_dim broadcast_dimensions must be a subset of output"
+                f" dimensions, got {dims} for operand ndim {x.ndim} and shape {shape}."
+            )
+        if any(d not in (1, shape[k]) for d, k in zip(x.shape, dims, strict=True)):
+            raise TypeError(
+                "broadcast_in_dim operand dimension sizes must either be 1, or be"
+                " equal to their corresponding dimensions in the target broadcast"
+                f" shape; got operand of shape {x.shape}, target broadcast shape"
+                f" {shape}, broadcast_dimensions {dims} "
+            )
+        if any(a >= b for a, b in itertools.pairwise(dims)):
+            raise TypeError(
+                "broadcast_in_dim broadcast_dimensions must be strictly increasing;"
+                f" got {dims}"
+            )
         return x.update(shape=self.shape)
 
     def eval(self, *args: Any) -> Any:
@@ -112,7 +127,11 @@ class Reshape(Linear):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
-        if math.prod(self.shape) != x.size or any(d < 0 for d in self.shape):
+        if any(d < 0 for d in self.shape):
+            raise TypeError(
+                f"reshape new_sizes must all be positive, got {self.shape}."
+            )
+        if math.prod(self.shape) != x.size:
             raise TypeError(
                 "reshape total size must be unchanged, got new_sizes"
                 f" {self.shape} for shape {x.shape}."

@@ -1,0 +1,67 @@
+"""Shapes and axes as users write them, checked and made canonical."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from curta.core.trace import Tracer
+
+
+def canonicalize_axis(axis: Any, ndim: int) -> int:
+    """`axis` counted from the front, of an array of rank `ndim`.
+
+    Raises ValueError if there is no such axis.
+    """
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def canonicalize_axes(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
+    """All of `axes` counted from the front."""
+    return tuple(canonicalize_axis(axis, ndim) for axis in axes)
+
+
+def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:
+    """`shape` as a tuple of ints; an int is a shape of one dim.
+
+    Raises TypeError for anything that is not a sequence of known integers. `context`
+    is a sentence that ends the message.
+    """
+    if type(shape) is tuple and all(type(d) is int for d in shape):
+        return shape
+    try:
+        return tuple(map(operator.index, _entries(shape)))
+    except TypeError:
+        raise TypeError(_shape_message(shape, context)) from None
+
+
+def _entries(shape: Any) -> Any:
+    try:
+        return (operator.index(shape),)
+    except TypeError:
+        return shape
+
+
+def _shape_message(shape: Any, context: str) -> str:
+    message = (
+        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
+    )
+    entries = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if any(isinstance(d, Tracer) for d in entries):
+        message += (
+            "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller"
+            " subfunctions."
+        )
+    return f"{message}\n{context}" if context else message
+
+
+def check_nonnegative(name: str, shape: Sequence[int]) -> None:
+    """Raise TypeError unless every entry of `shape` is at least 0."""
+    if any(d < 0 for d in shape):
+        raise TypeError(
+            f"{name} must have every element be nonnegative, got {tuple(shape)}."
+        )

@@ -1,0 +1,150 @@
+"""Products of matrices and of arrays of more dims."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+from curta import dtypes
+from curta.config import config
+from curta.core.trace import typeof
+from curta.ops.dot import DotDims, DotGeneral, Precision
+
+_PRECISIONS = {
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "default": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+}
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The product of vectors and matrices, or of any dims if they are numbered.
+
+    `dimension_numbers` is ((lhs contracting dims, rhs contracting dims), (lhs batch
+    dims, rhs batch dims)). The output has the batch dims, then the other dims of lhs,
+    then those of rhs. `precision` is a `Precision`, its name, or a pair of them.
+
+    Raises ValueError without numbers for anything but vectors and matrices whose
+    sizes agree, TypeError for numbers or shapes that do not fit.
+
+    >>> import curta
+    >>> x = curta.numpy.ones((2, 3))
+    >>> curta.lax.dot(x, curta.numpy.arange(3.))
+    Array([3., 3.], dtype=float32)
+    """
+    if dimension_numbers is None:
+        dimension_numbers = _simple_numbers(typeof(lhs).shape, typeof(rhs).shape)
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    numbers = (
+        (_dims(lhs_contract), _dims(rhs_contract)),
+        (_dims(lhs_batch), _dims(rhs_batch)),
+    )
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot")
+    precision = canonicalize_precision(precision)
+    return DotGeneral(numbers, precision, preferred_element_type)(lhs, rhs)
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """`dot` over numbered dims.
+
+    >>> import curta
+    >>> x = curta.numpy.ones((4, 2, 3))
+    >>> curta.lax.dot_general(x, x, (((2,), (2,)), ((0,), (0,)))).shape
+    (4, 2, 2)
+    """
+    return dot(
+        lhs,
+        rhs,
+        dimension_numbers=dimension_numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """The matrix products over the last two dims; the dims before are batch dims.
+
+    >>> import curta
+    >>> x = curta.numpy.ones((4, 2, 3))
+    >>> curta.lax.batch_matmul(x, curta.numpy.ones((4, 3, 5))).shape
+    (4, 2, 5)
+    """
+    ranks = typeof(lhs).ndim, typeof(rhs).ndim
+    if min(ranks) < 2:
+        raise ValueError(
+            f"Arguments to batch_matmul must be at least 2D, got {ranks[0]}, {ranks[1]}"
+        )
+    if ranks[0] != ranks[1]:
+        raise ValueError(
+            f"Arguments to batch_matmul must have same ndim, got {ranks[0]}, {ranks[1]}"
+        )
+    batch = tuple(range(ranks[0] - 2))
+    numbers = (((ranks[0] - 1,), (ranks[0] - 2,)), (batch, batch))
+    return dot(lhs, rhs, dimension_numbers=numbers, precision=precision)
+
+
+def canonicalize_precision(precision: Any) -> tuple[Precision, Precision] | None:
+    """A precision for each operand, or None for what the settings leave open.
+
+    Raises ValueError for anything that is not a precision.
+    """
+    if precision is None:
+        precision = config.jax_default_matmul_precision
+        if precision is None:
+            return None
+    if isinstance(precision, (tuple, list)) and len(precision) == 2:
+        left, right = (_precision(p, precision) for p in precision)
+        return left, right
+    found = _precision(precision, precision)
+    return found, found
+
+
+def _precision(name: Any, given: Any) -> Precision:
+    if isinstance(name, Precision):
+        return name
+    if name not in _PRECISIONS:
+        raise ValueError(
+            "Precision argument must be one of:\n- None,\n"
+            f"- a string in {list(_PRECISIONS)},\n"
+            "- a lax.Precision value,\n"
+            "- a tuple of two lax.Precision values or strings;\n"
+            f"but got {given}."
+        )
+    return _PRECISIONS[name]
+
+
+def _simple_numbers(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> DotDims:
+    if not (1 <= len(lhs) <= 2 and 1 <= len(rhs) <= 2 and lhs[-1] == rhs[0]):
+        raise ValueError(
+            "jax.lax.dot: dimension_numbers must be specified when not performing"
+            " simple un-batched matrix-matrix, matrix-vector, or vector-vector"
+            f" products; got lhs_shape={lhs} rhs_shape={rhs}"
+        )
+    return ((len(lhs) - 1,), (0,)), ((), ())
+
+
+def _dims(dims: Iterable[Any] | Any) -> tuple[int, ...]:
+    return tuple(map(operator.index, dims if hasattr(dims, "__iter__") else (dims,)))

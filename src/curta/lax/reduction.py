@@ -1,0 +1,112 @@
+"""Reductions over given axes, without NumPy's keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from curta import dtypes
+from curta.ops import reduction
+from curta.ops.structure import ReduceSum
+
+
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """The sum over `axes`, in the operand's dtype.
+
+    Raises TypeError for booleans, ValueError for axes that do not exist.
+
+    >>> import curta
+    >>> curta.lax.reduce_sum(curta.numpy.ones((2, 3)), (1,))
+    Array([3., 3.], dtype=float32)
+    """
+    return ReduceSum(tuple(axes))(operand)
+
+
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+    """The product over `axes`, in the operand's dtype.
+
+    >>> import curta
+    >>> curta.lax.reduce_prod(curta.numpy.arange(1, 4), (0,))
+    Array(6, dtype=int32)
+    """
+    return reduction.ReduceProd(tuple(axes))(operand)
+
+
+def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+    """The greatest element along `axes`, NaN if one is NaN.
+
+    Over no elements it is the least value of the dtype.
+
+    >>> import curta
+    >>> curta.lax.reduce_max(curta.numpy.arange(4), (0,))
+    Array(3, dtype=int32)
+    """
+    return reduction.ReduceMax(tuple(axes))(operand)
+
+
+def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+    """The least element along `axes`, NaN if one is NaN.
+
+    Over no elements it is the greatest value of the dtype.
+
+    >>> import curta
+    >>> curta.lax.reduce_min(curta.numpy.arange(4), (0,))
+    Array(0, dtype=int32)
+    """
+    return reduction.ReduceMin(tuple(axes))(operand)
+
+
+def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+    """The bitwise and over `axes`, of booleans or integers.
+
+    >>> import curta
+    >>> curta.lax.reduce_and(curta.numpy.array([True, False]), (0,))
+    Array(False, dtype=bool)
+    """
+    return reduction.ReduceAnd(tuple(axes))(operand)
+
+
+def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+    """The bitwise or over `axes`, of booleans or integers.
+
+    >>> import curta
+    >>> curta.lax.reduce_or(curta.numpy.array([True, False]), (0,))
+    Array(True, dtype=bool)
+    """
+    return reduction.ReduceOr(tuple(axes))(operand)
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+    """The bitwise exclusive or over `axes`, of booleans or integers.
+
+    >>> import curta
+    >>> curta.lax.reduce_xor(curta.numpy.array([5, 1]), (0,))
+    Array(4, dtype=int32)
+    """
+    return reduction.ReduceXor(tuple(axes))(operand)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The place of the first greatest element along `axis`, or of the first NaN.
+
+    Raises ValueError if the dim is empty.
+
+    >>> import curta
+    >>> curta.lax.argmax(curta.numpy.array([1, 3, 3]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(index_dtype, "argmax")
+    return reduction.ArgMax((axis,), dtype)(operand)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The place of the first least element along `axis`, or of the first NaN.
+
+    Raises ValueError if the dim is empty.
+
+    >>> import curta
+    >>> curta.lax.argmin(curta.numpy.array([1, 3, 1]), 0, "int32")
+    Array(0, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(index_dtype, "argmin")
+    return reduction.ArgMin((axis,), dtype)(operand)

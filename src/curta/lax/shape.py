@@ -1,0 +1,418 @@
+"""Functions that rearrange, cut, join and create arrays."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.array import Array
+from curta.core.avals import is_python_scalar
+from curta.core.shapes import (
+    canonicalize_axes,
+    canonicalize_axis,
+    canonicalize_shape,
+    check_nonnegative,
+)
+from curta.core.trace import typeof
+from curta.ops.elementwise import convert_element_type
+from curta.ops.joining import Concatenate, Split, Stack, Unstack
+from curta.ops.shape import Iota, Rev, Squeeze, Tile
+from curta.ops.slicing import Pad, Slice
+from curta.ops.structure import BroadcastInDim, Reshape, Transpose
+
+_slice = slice  # Python's own; `slice` below is an array function
+
+
+def reshape(
+    operand: Any,
+    new_sizes: Any,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """The elements of `operand`, in row-major order, in shape `new_sizes`.
+
+    `dimensions` is the order in which the operand's dims are read. Raises TypeError
+    if the number of elements differs.
+
+    >>> import curta
+    >>> curta.lax.reshape(curta.numpy.arange(6), (2, 3))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
+    shape = canonicalize_shape(new_sizes)
+    if dimensions is not None:
+        operand = transpose(operand, dimensions)
+    if shape and isinstance(operand, Array) and operand.shape == shape:
+        return operand
+    return Reshape(shape)(operand)
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """`operand` with output dim i being its dim `permutation[i]`.
+
+    >>> import curta
+    >>> curta.lax.transpose(curta.numpy.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    order = tuple(map(operator.index, permutation))
+    if order == tuple(range(len(order))) and _is_array_of_rank(operand, len(order)):
+        return operand
+    return Transpose(order)(operand)
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """`operand` repeated along new leading dims of `sizes`.
+
+    >>> import curta
+    >>> curta.lax.broadcast(curta.numpy.ones(3), (2,)).shape
+    (2, 3)
+    """
+    sizes = tuple(sizes)
+    if not sizes and isinstance(operand, Array):
+        return operand
+    shape = typeof(operand).shape
+    kept = tuple(range(len(sizes), len(sizes) + len(shape)))
+    return broadcast_in_dim(operand, (*sizes, *shape), kept)
+
+
+def broadcast_in_dim(
+    operand: Any,
+    shape: Any,
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """`operand` repeated to `shape`, its dim i becoming `broadcast_dimensions[i]`.
+
+    >>> import curta
+    >>> curta.lax.broadcast_in_dim(curta.numpy.arange(2), (2, 3), (0,))
+    Array([[0, 0, 0],
+           [1, 1, 1]], dtype=int32)
+    """
+    shape = tuple(shape)
+    if not shape and _is_array_of_rank(operand, 0):
+        return operand
+    return BroadcastInDim(shape, tuple(broadcast_dimensions))(operand)
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape to which arrays of these shapes broadcast, as in NumPy.
+
+    Raises ValueError if they do not.
+
+    >>> from curta import lax
+    >>> lax.broadcast_shapes((3, 1), (2, 1, 4))
+    (2, 3, 4)
+    """
+    found = [canonicalize_shape(shape) for shape in shapes]
+    rank = max(map(len, found), default=0)
+    out = []
+    for sizes in zip(*((1,) * (rank - len(s)) + s for s in found), strict=True):
+        distinct = {d for d in sizes if d != 1}
+        if len(distinct) > 1:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={found}")
+        out.append(distinct.pop() if distinct else 1)
+    return tuple(out)
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` without some of its dims of size 1.
+
+    Raises ValueError for a dim that does not exist or has another size.
+
+    >>> import curta
+    >>> curta.lax.squeeze(curta.numpy.ones((1, 3)), (0,)).shape
+    (3,)
+    """
+    dims = tuple(sorted(canonicalize_axes(dimensions, typeof(array).ndim)))
+    if not dims and isinstance(array, Array):
+        return array
+    return Squeeze(dims)(array)
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` with dims of size 1 at the places `dimensions` of the result.
+
+    >>> import curta
+    >>> curta.lax.expand_dims(curta.numpy.ones(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    shape = typeof(array).shape
+    rank = len(shape) + len(dimensions)
+    dims = set(canonicalize_axes(dimensions, rank))
+    if len(dims) != len(dimensions):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    kept = tuple(i for i in range(rank) if i not in dims)
+    sizes = iter(shape)
+    new_shape = tuple(1 if i in dims else next(sizes) for i in range(rank))
+    return broadcast_in_dim(array, new_shape, kept)
+
+
+def collapse(
+    operand: Any, start_dimension: int, stop_dimension: int | None = None
+) -> Any:
+    """`operand` with dims `start_dimension` to `stop_dimension` made into one.
+
+    >>> import curta
+    >>> curta.lax.collapse(curta.numpy.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    shape = typeof(operand).shape
+    lo, hi, _ = _slice(start_dimension, stop_dimension).indices(len(shape))
+    if hi < lo:
+        raise ValueError(
+            f"Invalid dimension range passed to collapse: {shape}"
+            f"[{start_dimension}:{stop_dimension}]"
+        )
+    return reshape(operand, (*shape[:lo], math.prod(shape[lo:hi]), *shape[hi:]))
+
+
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The part of `operand` from `start_indices` to before `limit_indices`.
+
+    Raises TypeError for indices outside the operand; nothing is clamped.
+
+    >>> import curta
+    >>> curta.lax.slice(curta.numpy.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
+    """
+    steps = None if strides is None else tuple(strides)
+    return Slice(tuple(start_indices), tuple(limit_indices), steps)(operand)
+
+
+def slice_in_dim(
+    operand: Any,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Any:
+    """`slice` along one axis; negative indices count from the end.
+
+    >>> import curta
+    >>> curta.lax.slice_in_dim(curta.numpy.arange(6), -3, None)
+    Array([3, 4, 5], dtype=int32)
+    """
+    shape = typeof(operand).shape
+    size, axis = shape[axis], operator.index(axis)
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = size if limit_index is None else operator.index(limit_index)
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = start + size if start < 0 else start
+    limits[axis] = limit + size if limit < 0 else limit
+    strides[axis] = operator.index(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def index_in_dim(
+    operand: Any, index: int, axis: int = 0, keepdims: bool = True
+) -> Any:
+    """The slice of size 1 at `index` along `axis`, without that dim if not `keepdims`.
+
+    Raises IndexError for an index out of bounds.
+
+    >>> import curta
+    >>> curta.lax.index_in_dim(curta.numpy.arange(6), -1, keepdims=False)
+    Array(5, dtype=int32)
+    """
+    size = typeof(operand).shape[axis]
+    place = operator.index(index)
+    place = place + size if place < 0 else place
+    if not 0 <= place < size:
+        raise IndexError(
+            f"index {index} is out of bounds for axis {axis} with size {size}"
+        )
+    result = slice_in_dim(operand, place, place + 1, 1, axis)
+    return result if keepdims else squeeze(result, (axis,))
+
+
+def pad(
+    operand: Any,
+    padding_value: Any,
+    padding_config: Sequence[tuple[int, int, int]],
+) -> Any:
+    """`operand` with padding before, after and between its elements.
+
+    `padding_config` has (low, high, interior) for every dim; negative low and high
+    cut elements off. `padding_value` is a scalar of the operand's dtype.
+
+    >>> import curta
+    >>> curta.lax.pad(curta.numpy.arange(3.), 9., ((1, 0, 1),))
+    Array([9., 0., 9., 1., 9., 2.], dtype=float32)
+    """
+    config = tuple(
+        (operator.index(lo), operator.index(hi), operator.index(between))
+        for lo, hi, between in padding_config
+    )
+    return Pad(config)(operand, padding_value)
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """`operand` with the order of elements along `dimensions` reversed.
+
+    >>> import curta
+    >>> curta.lax.rev(curta.numpy.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
+    return Rev(tuple(dimensions))(operand)
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """`operand` laid side by side, `reps[i]` times along dim i.
+
+    >>> import curta
+    >>> curta.lax.tile(curta.numpy.arange(2), (2,))
+    Array([0, 1, 0, 1], dtype=int32)
+    """
+    return Tile(tuple(map(operator.index, reps)))(operand)
+
+
+def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+    """The operands, of one dtype, one after another along `dimension`.
+
+    Raises TypeError for shapes that differ elsewhere, ValueError for no operands.
+
+    >>> import curta
+    >>> x = curta.numpy.arange(2)
+    >>> curta.lax.concatenate([x, x], 0)
+    Array([0, 1, 0, 1], dtype=int32)
+    """
+    if len(operands) == 0:
+        raise ValueError("concatenate requires a non-empty sequences of arrays")
+    if len(operands) == 1 and isinstance(operands[0], Array):
+        return operands[0]
+    return Concatenate(dimension)(*operands)
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
+    """Consecutive parts of `operand` along `axis`, of the given sizes.
+
+    >>> import curta
+    >>> curta.lax.split(curta.numpy.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
+    axis = canonicalize_axis(axis, typeof(operand).ndim)
+    parts: Sequence[Any] = Split(tuple(map(operator.index, sizes)), axis)(operand)
+    return parts
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """The operands, of one shape, along a new dim at place `axis`.
+
+    >>> import curta
+    >>> curta.lax.stack([curta.numpy.zeros(3)] * 2).shape
+    (2, 3)
+    """
+    if len(operands) == 0:
+        raise ValueError("stack requires a non-empty sequence of arrays")
+    return Stack(canonicalize_axis(axis, typeof(operands[0]).ndim + 1))(*operands)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of `x` along `axis`, without that dim.
+
+    >>> import curta
+    >>> curta.lax.unstack(curta.numpy.arange(2))
+    (Array(0, dtype=int32), Array(1, dtype=int32))
+    """
+    return tuple(Unstack(canonicalize_axis(axis, typeof(x).ndim))(x))
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """0, 1, 2 ... size - 1.
+
+    >>> from curta import lax
+    >>> lax.iota("float32", 3)
+    Array([0., 1., 2.], dtype=float32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(
+    dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None
+) -> Any:
+    """An array of `shape` that counts along `dimension`.
+
+    >>> from curta import lax
+    >>> lax.broadcasted_iota("int32", (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(dtype, "iota")
+    return Iota(dtype, canonicalize_shape(shape), operator.index(dimension))()
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
+) -> Any:
+    """An array of `shape` with every element `fill_value`.
+
+    The dtype is that of the value unless given. Raises TypeError if the value is not
+    a scalar.
+
+    >>> from curta import lax
+    >>> lax.full((2,), 7.)
+    Array([7., 7.], dtype=float32, weak_type=True)
+    """
+    shape = canonicalize_shape(shape)
+    check_nonnegative("broadcast_in_dim shape", shape)
+    found = np.shape(fill_value) if not isinstance(fill_value, Array) else (
+        fill_value.shape
+    )
+    if found:
+        raise TypeError(
+            "full must be called with scalar fill_value, got fill_value.shape"
+            f" {found}."
+        )
+    if dtype is None:
+        dtype, weak_type = dtypes.dtype_and_weak_type(fill_value)
+    else:
+        dtype, weak_type = dtypes.check_user_dtype(dtype, "full"), False
+    value = _scalar(fill_value, dtype, weak_type)
+    return BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
+
+
+def _scalar(value: Any, dtype: Any, weak_type: bool) -> Any:
+    if weak_type and is_python_scalar(value):
+        return value
+    return convert_element_type(value, dtype, weak_type)
+
+
+def full_like(
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    sharding: Any = None,
+) -> Any:
+    """An array like `x` with every element `fill_value`.
+
+    Shape and dtype are those of `x` unless given.
+
+    >>> import curta
+    >>> curta.lax.full_like(curta.numpy.zeros(2), 1)
+    Array([1., 1.], dtype=float32)
+    """
+    aval = typeof(x)
+    weak_type = dtype is None and aval.weak_type
+    shape = aval.shape if shape is None else canonicalize_shape(shape)
+    if dtype is None:
+        dtype = aval.dtype
+    if not weak_type:
+        return full(shape, fill_value, dtype)
+    return broadcast(convert_element_type(fill_value, dtype, True), shape)
+
+
+def _is_array_of_rank(x: Any, rank: int) -> bool:
+    return isinstance(x, Array) and len(x.shape) == rank
