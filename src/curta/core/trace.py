@@ -44,6 +44,11 @@ class Trace:
         """The named axes in scope, with their sizes."""
         return self.parent.axis_sizes() if self.parent is not None else {}
 
+    def memo(self) -> dict[Any, Any]:
+        """What others keep for as long as this trace lasts."""
+        kept: dict[Any, Any] = self.__dict__.setdefault("_memo", {})
+        return kept
+
     def is_evaluating(self) -> bool:
         """Whether ops run at once on concrete arrays with nothing recorded."""
         return False

@@ -1,0 +1,255 @@
+"""Ahead of time: the stages of `jit` one by one.
+
+`jit(f).trace(*args)` gives a `Traced`, its `lower()` a `Lowered`, that one's
+`compile()` a `Compiled`, which is called with the arguments that are not static.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from curta import tree_util
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.trace import Tracer, typeof
+from curta.errors import ConcretizationTypeError
+from curta.runtime.devices import SingleDeviceSharding, default_device
+from curta.runtime.dispatch import CompiledCall
+from curta.runtime.shape_struct import ShapeDtypeStruct
+
+
+class StagedFunction(Protocol):
+    """What jit keeps of a function traced for one signature."""
+
+    closed: ClosedJaxpr
+    captured: Sequence[Any]
+    out_tree: Any
+    donated: tuple[bool, ...]
+
+    def compiled(self, name: str) -> CompiledCall: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgInfo:
+    """What is known of one leaf of the arguments."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions."""
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self._aval.dtype
+
+
+class MemoryAnalysis(NamedTuple):
+    """The bytes that a compiled function reads, writes and needs besides."""
+
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+
+
+class Stage:
+    """What the stages share: the function's name, its jaxpr, its trees."""
+
+    def __init__(
+        self,
+        name: str,
+        staged: StagedFunction,
+        in_tree: Any,
+        arg_names: Sequence[str],
+    ):
+        self.fun_name = name
+        self._staged = staged
+        self.in_tree = in_tree
+        self._arg_names = arg_names
+
+    @property
+    def out_tree(self) -> Any:
+        """The tree structure of the output."""
+        return self._staged.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """The avals of the arguments, as `(args, kwargs)`."""
+        return tree_util.tree_unflatten(self.in_tree, self._in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """Shape, dtype and donation of the arguments, as `(args, kwargs)`."""
+        donated = self._staged.donated or (False,) * len(self._in_avals)
+        infos = map(ArgInfo, self._in_avals, donated)
+        return tree_util.tree_unflatten(self.in_tree, list(infos))
+
+    @property
+    def out_info(self) -> Any:
+        """The shapes and dtypes of the output, as a tree of `ShapeDtypeStruct`."""
+        structs = [ShapeDtypeStruct.of_aval(a) for a in self._staged.closed.out_avals]
+        return tree_util.tree_unflatten(self.out_tree, structs)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which leaves of the arguments are donated."""
+        return tuple(i for i, d in enumerate(self._staged.donated) if d)
+
+    @property
+    def _in_avals(self) -> tuple[ShapedArray, ...]:
+        return self._staged.closed.in_avals[len(self._staged.captured) :]
+
+    def cost_analysis(self) -> dict[str, float]:
+        """An estimate of the work: floating point operations, bytes in and out."""
+        closed = self._staged.closed
+        touched = (*closed.in_avals, *closed.out_avals)
+        return {
+            "flops": float(_flops(closed)),
+            "bytes accessed": float(sum(map(_bytes, touched))),
+        }
+
+
+class Traced(Stage):
+    """A function traced for certain shapes and dtypes.
+
+    >>> import curta
+    >>> curta.jit(lambda x: x + 1).trace(2.0).out_info
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    """
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """What the function does."""
+        return self._staged.closed
+
+    def lower(self, *, lowering_platforms: Any = None) -> Lowered:
+        """The next stage."""
+        return Lowered(self.fun_name, self._staged, self.in_tree, self._arg_names)
+
+
+class Lowered(Stage):
+    """A function ready to be compiled."""
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The text of what will be compiled: the jaxpr."""
+        if dialect not in (None, "jaxpr"):
+            raise ValueError(f"Unknown dialect: {dialect}. The only one is 'jaxpr'.")
+        return str(self._staged.closed)
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """The last stage: machine code."""
+        for x in self._staged.captured:
+            if isinstance(x, Tracer):
+                raise ConcretizationTypeError(
+                    x, "A function that closes over it cannot be compiled by itself."
+                )
+        return Compiled(self.fun_name, self._staged, self.in_tree, self._arg_names)
+
+
+class Compiled(Stage):
+    """A compiled function, called with the arguments that are not static.
+
+    >>> import curta
+    >>> compiled = curta.jit(lambda x: x + 1).lower(2.0).compile()
+    >>> compiled(5.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        staged: StagedFunction,
+        in_tree: Any,
+        arg_names: Sequence[str],
+    ):
+        super().__init__(name, staged, in_tree, arg_names)
+        self._run = staged.compiled(name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+        if in_tree != self.in_tree:
+            raise TypeError(
+                "Function compiled with input pytree does not match the input pytree"
+                f" it was called with: compiled for {self.in_tree}, called with"
+                f" {in_tree}. Arguments that were static are left out of the call."
+            )
+        self._check_avals([typeof(x) for x in leaves])
+        for x in leaves:
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    "Cannot apply JAX transformations to a function lowered and"
+                    f" compiled for a particular signature. Detected argument of"
+                    f" Tracer type {type(x)}. Transform the jitted function instead."
+                )
+        return tree_util.tree_unflatten(self.out_tree, self._run(leaves))
+
+    def _check_avals(self, found: Sequence[ShapedArray]) -> None:
+        wrong = [
+            f"Argument '{name}' compiled with {want.str_short()} and called with"
+            f" {have.str_short()}"
+            for name, want, have in zip(self._arg_names, self._in_avals, found)
+            if want.strip_weak_type() is not have.strip_weak_type()
+        ]
+        if wrong:
+            raise TypeError(
+                "Argument types differ from the types for which this computation was"
+                " compiled. Perhaps you are calling the compiled executable with a"
+                " different enable_x64 mode than when it was AOT compiled? The"
+                " mismatches are:\n" + "\n".join(wrong)
+            )
+
+    def as_text(self) -> str:
+        """The text of what was compiled."""
+        return str(self._staged.closed)
+
+    def runtime_executable(self) -> Any:
+        """What runs the function on buffers."""
+        return self._run.executable
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The bytes of arguments and outputs."""
+        closed = self._staged.closed
+        donated = sum(_bytes(closed.in_avals[i]) for i in self._run.consumed)
+        inputs = sum(map(_bytes, closed.in_avals))
+        return MemoryAnalysis(inputs, sum(map(_bytes, closed.out_avals)), donated, 0)
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments are expected, as `(args, kwargs)`."""
+        places = [SingleDeviceSharding(default_device()) for _ in self._in_avals]
+        return tree_util.tree_unflatten(self.in_tree, places)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the outputs will be."""
+        outs = self._staged.closed.out_avals
+        places = [SingleDeviceSharding(default_device()) for _ in outs]
+        return tree_util.tree_unflatten(self.out_tree, places)
+
+
+def _bytes(aval: ShapedArray) -> int:
+    return aval.size * int(aval.dtype.itemsize)
+
+
+def _flops(closed: ClosedJaxpr) -> int:
+    """One operation for each element that an eqn makes or reads, two for a dot's."""
+    total = 0
+    for eqn in closed.eqns:
+        inner = eqn.params.get("jaxpr")
+        if isinstance(inner, ClosedJaxpr):
+            total += _flops(inner)
+        elif "dimension_numbers" in eqn.params and eqn.op.name == "dot_general":
+            (contracted, _), _ = eqn.params["dimension_numbers"]
+            shape = eqn.invars[0].aval.shape
+            depth = math.prod(shape[d] for d in contracted)
+            total += 2 * depth * eqn.outvars[0].aval.size
+        else:
+            total += max((v.aval.size for v in (*eqn.invars, *eqn.outvars)), default=0)
+    return total

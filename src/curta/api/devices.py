@@ -1,0 +1,105 @@
+"""Moving values to and from devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import tree_util
+from curta.core.trace import Tracer
+from curta.runtime.array import ArrayImpl
+from curta.runtime.devices import Device, as_device
+from curta.runtime.transfer import to_array
+
+
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Any:
+    """The leaves of a pytree as arrays, on a device.
+
+    Args:
+      x: a pytree of arrays, NumPy arrays and scalars.
+      device: a `Device`, a sharding, or a pytree of them that is a prefix of `x`;
+        None leaves the arrays where they are.
+      donate: whether the arrays given may not be used afterwards.
+
+    Raises:
+      ValueError: for a `device` that is none.
+      TypeError: for leaves that are not arrays.
+
+    >>> import curta, numpy
+    >>> curta.device_put({"w": numpy.ones(2), "n": 3})
+    {'n': Array(3, dtype=int32, weak_type=True), 'w': Array([1., 1.], dtype=float32)}
+    """
+    if device is None or isinstance(device, Device) or not _is_tree(device):
+        place = as_device(device)
+        return tree_util.tree_map(lambda leaf: _put(leaf, place, donate), x)
+    return tree_util.tree_map(
+        lambda place, part: device_put(part, place, donate=donate),
+        device,
+        x,
+        is_leaf=lambda place: place is None,
+    )
+
+
+def _is_tree(device: Any) -> bool:
+    return isinstance(device, (tuple, list, dict))
+
+
+def _put(x: Any, device: Device | None, donate: bool) -> Any:
+    if isinstance(x, Tracer):
+        return x
+    array = to_array(x)
+    if device is None:
+        return array
+    placed = ArrayImpl(array._storage(), array.aval, device)
+    if donate and array is x:
+        array.delete()
+    return placed
+
+
+def device_get(x: Any) -> Any:
+    """The arrays in a pytree as NumPy arrays; other leaves stay as they are.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.device_get({"a": jnp.arange(3), "b": "text"})
+    {'a': array([0, 1, 2], dtype=int32), 'b': 'text'}
+    """
+
+    def get(leaf: Any) -> Any:
+        return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
+
+    return tree_util.tree_map(get, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait for the arrays in a pytree, and return it.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.block_until_ready(jnp.arange(3) + 1)
+    Array([1, 2, 3], dtype=int32)
+    """
+
+    def wait(leaf: Any) -> Any:
+        ready = getattr(leaf, "block_until_ready", None)
+        return leaf if ready is None else ready()
+
+    return tree_util.tree_map(wait, x)
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Begin bringing the arrays in a pytree to the host, and return it."""
+
+    def begin(leaf: Any) -> Any:
+        copy = getattr(leaf, "copy_to_host_async", None)
+        if copy is not None:
+            copy()
+        return leaf
+
+    return tree_util.tree_map(begin, x)

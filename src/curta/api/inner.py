@@ -1,0 +1,57 @@
+"""`inner_jit`: library functions that show as one call in a jaxpr."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.api.jit import named_jit
+from curta.core.array import Array
+from curta.core.stage import JaxprTrace
+from curta.core.trace import Trace, current_trace
+from curta.runtime.eager import COMPILE_ABOVE
+
+
+def inner_jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnames: str | Sequence[str] = (),
+    name: str | None = None,
+    inline: bool = False,
+) -> Callable[..., Any]:
+    """Make `fun` one call wherever it is recorded, and plain Python elsewhere.
+
+    Recorded in a jaxpr, `fun` is a call of a jaxpr of its own, compiled once however
+    often it occurs. Evaluated on small arrays (differentiated and batched ones
+    included) it runs op by op, which is cheaper than looking up compiled code; on
+    large ones it is compiled, so that its ops are fused.
+
+    `name` is what the jaxpr calls it, if not the name of `fun`.
+    """
+    if fun is None:
+        return functools.partial(
+            inner_jit, static_argnames=static_argnames, name=name, inline=inline
+        )
+    jitted = named_jit(fun, name, static_argnames, inline)
+    function = fun
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _runs_at_once(current_trace()) and not _any_large(args):
+            return function(*args, **kwargs)
+        return jitted(*args, **kwargs)
+
+    return call
+
+
+def _runs_at_once(trace: Trace | None) -> bool:
+    while trace is not None:
+        if isinstance(trace, JaxprTrace):
+            return False
+        trace = trace.parent
+    return True
+
+
+def _any_large(args: Sequence[Any]) -> bool:
+    return any(isinstance(x, Array) and x.aval.size > COMPILE_ABOVE for x in args)

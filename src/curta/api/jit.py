@@ -1,0 +1,408 @@
+"""`jit`: trace a function once for each signature, compile it, and run that."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from curta import tree_util
+from curta.api.aot import Lowered, Traced
+from curta.api.arguments import check_callable, leaf_names
+from curta.api.jit_options import (
+    Arguments,
+    JitOptions,
+    donated_leaves,
+    make_options,
+    split_arguments,
+)
+from curta.config import config
+from curta.control.call import Call
+from curta.core.avals import ShapedArray
+from curta.core.flat import debug_info, function_name
+from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from curta.core.stage import stage
+from curta.core.trace import Tracer, current_trace, is_array_like, typeof
+from curta.runtime.array import ArrayImpl
+from curta.runtime.devices import Device, as_device, devices
+from curta.runtime.dispatch import CompiledCall
+from curta.runtime.shape_struct import ShapeDtypeStruct
+from curta.transforms.partial_eval import hoist_constants
+
+
+class Staged:
+    """A function traced for one signature.
+
+    `captured` are the values of enclosing traces that the function closes over; the
+    jaxpr takes them as its first inputs.
+    """
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        captured: Sequence[Any],
+        out_tree: Any,
+        donated: tuple[bool, ...],
+        device: Device | None,
+    ):
+        self.closed = closed
+        self.captured = captured
+        self.out_tree = out_tree
+        self.donated = donated
+        self.device = device
+
+    def compiled(self, name: str) -> CompiledCall:
+        """What runs the jaxpr; compiled the first time it is asked for."""
+        found: CompiledCall | None = self.__dict__.get("_compiled")
+        if found is None:
+            made = CompiledCall(self.closed, f"jit({name})", self.donated, self.device)
+            found = self.__dict__.setdefault("_compiled", made)
+        return found
+
+
+class CacheStatistics(NamedTuple):
+    """How the cache of a jitted function did."""
+
+    hits: int
+    misses: int
+    signatures: int
+
+
+class _Cache:
+    """What is known of one function under one set of options, by signature.
+
+    Filled by several threads at once: whoever stores first wins, so that one
+    signature has one jaxpr.
+    """
+
+    def __init__(self) -> None:
+        self.staged: dict[Any, Staged] = {}
+        self.executed: set[Any] = set()
+        self.hits = 0
+        self.misses = 0
+
+    def clear(self) -> None:
+        self.staged.clear()
+        self.executed.clear()
+        self.hits = self.misses = 0
+
+
+_caches: weakref.WeakKeyDictionary[Any, dict[JitOptions, _Cache]] = (
+    weakref.WeakKeyDictionary()
+)
+_lock = threading.Lock()
+
+
+def _shared_cache(fun: Any, options: JitOptions) -> _Cache:
+    """The cache of all `jit(fun)` with these options, for as long as `fun` lives."""
+    try:
+        with _lock:
+            return _caches.setdefault(fun, {}).setdefault(options, _Cache())
+    except TypeError:  # cannot be hashed or weakly referenced
+        return _Cache()
+
+
+def clear_caches() -> None:
+    """Forget all traced and compiled functions.
+
+    >>> import curta
+    >>> curta.clear_caches()
+    """
+    with _lock:
+        for by_options in list(_caches.values()):
+            for cache in by_options.values():
+                cache.clear()
+
+
+class Jitted:
+    """A function compiled by `jit`; see there."""
+
+    def __init__(
+        self, fun: Callable[..., Any], options: JitOptions, name: str | None = None
+    ):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._options = options
+        self._cache = _shared_cache(fun, options)
+        self._name = name or function_name(fun)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.jax_disable_jit:
+            return self._fun(*args, **kwargs)
+        staged, leaves, key = self._stage(args, kwargs)
+        if current_trace().is_evaluating():
+            self._cache.executed.add(key)
+            outs: Sequence[Any] = staged.compiled(self._name)(leaves)
+        elif self._options.inline:
+            inputs = [*staged.captured, *leaves]
+            outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)
+        else:
+            outs = self._call_op(staged)(*staged.captured, *leaves)
+        return tree_util.tree_unflatten(staged.out_tree, outs)
+
+    def _call_op(self, staged: Staged) -> Call:
+        donated = staged.donated
+        if donated:
+            donated = (False,) * len(staged.captured) + donated
+        options = self._options
+        return Call(
+            staged.closed, self._name, donated, options.inline, options.keep_unused
+        )
+
+    # ---- tracing
+
+    def _stage(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Staged, list[Any], Any]:
+        """The function traced for these arguments, their leaves, and the cache key."""
+        arguments = split_arguments(self._options, args, kwargs)
+        leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
+        avals = tuple([self._leaf_aval(x, arguments) for x in leaves])
+        trace = current_trace()
+        axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
+        key = (in_tree, avals, arguments.static, config.context, axes)
+        cache = self._cache
+        staged = cache.staged.get(key)
+        if staged is not None:
+            cache.hits += 1
+            return staged, leaves, key
+        # What closes over values of a running trace is good for that trace only.
+        memo = trace.memo()
+        staged = memo.get((cache, key))
+        if staged is None:
+            cache.misses += 1
+            staged = self._trace(arguments, in_tree, avals)
+            if not staged.captured:
+                staged = cache.staged.setdefault(key, staged)
+            elif not trace.is_evaluating():
+                staged = memo.setdefault((cache, key), staged)
+        return staged, leaves, key
+
+    def _trace(
+        self, arguments: Arguments, in_tree: Any, avals: Sequence[ShapedArray]
+    ) -> Staged:
+        if config.jax_no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set"
+            )
+        out_tree: list[Any] = []
+        places = [*arguments.places]
+        names = leaf_names(self._fun, arguments.dynamic, arguments.options, places)
+        info = debug_info("jit", self._fun, names)
+
+        def run(*leaves: Any) -> list[Any]:
+            dynamic, options = tree_util.tree_unflatten(in_tree, leaves)
+            args, kwargs = arguments.merge(dynamic, options)
+            result = self._fun(*args, **kwargs)
+            outs, tree = tree_util.tree_flatten(result)
+            _check_outputs(result, outs, info)
+            out_tree.append(tree)
+            return outs
+
+        closed = stage(run, avals, info)
+        captured: Sequence[Any] = ()
+        if any(isinstance(c, Tracer) for c in closed.consts):
+            captured = closed.consts
+            closed = ClosedJaxpr(hoist_constants(closed.jaxpr), ())
+        donated = donated_leaves(self._options, arguments)
+        return Staged(closed, captured, out_tree[-1], donated, self._options.device)
+
+    def _leaf_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
+        if type(x) is ArrayImpl:
+            return x.aval
+        try:
+            return typeof(x)
+        except OverflowError:
+            raise OverflowError(
+                "An overflow was encountered while parsing an argument to a jitted"
+                f" computation, whose argument path is {self._path(x, arguments)}. Got"
+                f" {type(x)} with value {x}"
+            ) from None
+        except TypeError:
+            if isinstance(x, ShapeDtypeStruct):
+                raise TypeError(
+                    f"Argument '{self._path(x, arguments)}' of shape"
+                    f" {x.dtype.name}[{','.join(map(str, x.shape))}] of type"
+                    f" {type(x)} is not a valid JAX type. It has no elements: use"
+                    " .lower(...) or eval_shape, which need none."
+                ) from None
+            raise TypeError(
+                f"Error interpreting argument to {self._fun} as an abstract array. The"
+                f" problematic value is of type {type(x)} and was passed to the"
+                f" function at path {self._path(x, arguments)}.\nThis typically means"
+                " that a jit-wrapped function was called with a non-array argument,"
+                " and this argument was not marked as static using the static_argnums"
+                " or static_argnames parameters of jax.jit."
+            ) from None
+
+    def _path(self, x: Any, arguments: Arguments) -> str:
+        leaves = tree_util.tree_leaves((arguments.dynamic, arguments.options))
+        names = leaf_names(
+            self._fun, arguments.dynamic, arguments.options, [*arguments.places]
+        )
+        return next((n for n, leaf in zip(names, leaves) if leaf is x), "?")
+
+    # ---- ahead of time
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function traced for arguments of these shapes and dtypes."""
+        arguments = split_arguments(self._options, args, kwargs)
+        leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
+        avals = tuple(
+            [
+                x.aval if type(x) is ShapeDtypeStruct else self._leaf_aval(x, arguments)
+                for x in leaves
+            ]
+        )
+        key = (in_tree, avals, arguments.static, config.context, ())
+        staged = self._cache.staged.get(key)
+        if staged is None:
+            staged = self._trace(arguments, in_tree, avals)
+            if not staged.captured:
+                staged = self._cache.staged.setdefault(key, staged)
+        names = leaf_names(
+            self._fun, arguments.dynamic, arguments.options, [*arguments.places]
+        )
+        return Traced(self._name, staged, in_tree, names)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function lowered for arguments of these shapes and dtypes."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the output, as a tree of `ShapeDtypeStruct`."""
+        return self.trace(*args, **kwargs).out_info
+
+    # ---- the cache
+
+    def _cache_size(self) -> int:
+        return len(self._cache.executed)
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled."""
+        self._cache.clear()
+
+    def cache_statistics(self) -> CacheStatistics:
+        """How often a signature was known, how often it had to be traced.
+
+        >>> import curta
+        >>> f = curta.jit(lambda x: x + 1)
+        >>> _ = f(1.0), f(2.0), f(3)
+        >>> f.cache_statistics()
+        CacheStatistics(hits=1, misses=2, signatures=2)
+        """
+        cache = self._cache
+        return CacheStatistics(cache.hits, cache.misses, len(cache.staged))
+
+    # ---- methods
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<PjitFunction of {self._fun!r}>"
+
+
+def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
+    for x in outs:
+        if is_array_like(x):
+            continue
+        paths = tree_util.tree_leaves_with_path(result)
+        path = next(tree_util.keystr(p) for p, leaf in paths if leaf is x)
+        place = f" at output component {path}" if path else ""
+        raise TypeError(
+            f"function {info.function()} traced for jit returned a value of type"
+            f" {type(x)}{place}, which is not a valid JAX type. Return arrays, scalars"
+            " and pytrees of them."
+        )
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compile a function: run it once on tracers, and machine code from then on.
+
+    Args:
+      fun: function of pytrees of arrays to a pytree of arrays, without side effects.
+        Left out, `jit` returns a decorator.
+      static_argnums, static_argnames: arguments that are compile-time constants, by
+        place or name; they must be hashable, and each value compiles anew.
+      donate_argnums, donate_argnames: arguments whose memory the outputs may take;
+        they cannot be used afterwards.
+      keep_unused: keep inputs that the function does not read.
+      inline: put the eqns, not a call of them, into an enclosing jaxpr.
+      in_shardings, out_shardings: a device or sharding, or trees of them; there is
+        one device so far, so that they change nothing.
+      device, backend: where to run; device_put of the arguments is the newer way.
+
+    Returns:
+      A function of the same arguments. It has `lower`, `trace`, `eval_shape`,
+      `cache_statistics` and `clear_cache`.
+
+    Raises:
+      TypeError: for arguments or outputs that are not arrays.
+      ValueError: for static arguments that cannot be hashed, and for argument places
+        and names that `fun` does not have.
+
+    >>> import curta, curta.numpy as jnp
+    >>> @curta.jit
+    ... def selu(x, alpha=1.67, scale=1.05):
+    ...     return scale * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)
+    >>> selu(jnp.arange(3.0))
+    Array([0.  , 1.05, 2.1 ], dtype=float32)
+    """
+    place = None
+    if device is not None or backend is not None:
+        warnings.warn(
+            "backend and device argument on jit is deprecated. You can use"
+            ' `jax.device_put(..., jax.local_devices(backend="cpu")[0])` on the inputs'
+            " to the jitted function to get the same behavior.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        place = as_device(device) if backend is None else devices(backend)[0]
+
+    def compile_function(fun: Callable[..., Any]) -> Jitted:
+        check_callable(fun)
+        options = make_options(
+            fun,
+            static_argnums,
+            static_argnames,
+            donate_argnums,
+            donate_argnames,
+            keep_unused=keep_unused,
+            inline=inline,
+            device=place,
+        )
+        return Jitted(fun, options)
+
+    return compile_function if fun is None else compile_function(fun)
+
+
+def named_jit(
+    fun: Callable[..., Any],
+    name: str | None,
+    static_argnames: str | Sequence[str],
+    inline: bool,
+) -> Jitted:
+    """`jit` for the library's own functions, under another name if one is given."""
+    static = static_argnames or None
+    options = make_options(fun, None, static, None, None, inline=inline)
+    return Jitted(fun, options, name)

@@ -1,0 +1,239 @@
+"""Which arguments of a jitted function are static and which are donated."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from curta import tree_util
+
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+_Argnums = int | Iterable[int] | None
+_Argnames = str | Iterable[str] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class JitOptions:
+    """The arguments of `jit`, normalised; equal options may share a cache."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    device: Any = None
+
+    @property
+    def has_static(self) -> bool:
+        """Whether some argument may be static."""
+        return bool(self.static_argnums or self.static_argnames)
+
+    @property
+    def donates(self) -> bool:
+        """Whether some argument may be donated."""
+        return bool(self.donate_argnums or self.donate_argnames)
+
+
+def make_options(
+    fun: Callable[..., Any],
+    static_argnums: _Argnums,
+    static_argnames: _Argnames,
+    donate_argnums: _Argnums,
+    donate_argnames: _Argnames,
+    **others: Any,
+) -> JitOptions:
+    """Options checked against the signature of `fun`.
+
+    Numbers are completed by names and the other way round, so that an argument is
+    static however it is passed. Raises ValueError for arguments `fun` does not have
+    and for ones both static and donated.
+    """
+    if all(
+        x is None
+        for x in (static_argnums, static_argnames, donate_argnums, donate_argnames)
+    ):
+        return JitOptions(**others)
+    signature = _signature(fun)
+    if signature is None and donate_argnames is not None:
+        raise ValueError(
+            f"Getting the signature of function {fun} failed. Pass donate_argnums"
+            " instead of donate_argnames."
+        )
+    static = _complete(signature, static_argnums, static_argnames)
+    donate = _complete(signature, donate_argnums, donate_argnames)
+    if signature is not None:
+        for kind, (nums, names) in (("static", static), ("donate", donate)):
+            _check_argnums(signature, nums, f"{kind}_argnums")
+            _check_argnames(signature, names, f"{kind}_argnames")
+    if both := set(static[1]) & set(donate[1]):
+        raise ValueError(
+            "static_argnames and donate_argnames cannot intersect. Argument names"
+            f" {both} appear in both static_argnames and donate_argnames"
+        )
+    return JitOptions(*static, *donate, **others)
+
+
+def _signature(fun: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):  # some builtins have none
+        return None
+
+
+def _complete(
+    signature: inspect.Signature | None, argnums: _Argnums, argnames: _Argnames
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    nums = None if argnums is None else _indices(argnums)
+    names = None if argnames is None else _strings(argnames)
+    if signature is None or (nums is None) == (names is None):
+        return nums or (), names or ()
+    either = [
+        (i, name)
+        for i, (name, p) in enumerate(signature.parameters.items())
+        if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    if nums is None:
+        assert names is not None
+        return tuple(i for i, name in either if name in names), names
+    return nums, tuple(name for i, name in either if i in nums)
+
+
+def _indices(x: int | Iterable[int]) -> tuple[int, ...]:
+    if isinstance(x, Iterable) and not isinstance(x, str):
+        return tuple(map(operator.index, x))
+    return (operator.index(x),)  # type: ignore[arg-type]
+
+
+def _strings(x: str | Iterable[str]) -> tuple[str, ...]:
+    names = (x,) if isinstance(x, str) else tuple(x)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"argument {name!r} is not a string")
+    return names
+
+
+def _check_argnums(
+    signature: inspect.Signature, argnums: Sequence[int], what: str
+) -> None:
+    kinds = [p.kind for p in signature.parameters.values()]
+    if not argnums or inspect.Parameter.VAR_POSITIONAL in kinds:
+        return
+    count = sum(k in _POSITIONAL for k in kinds)
+    if min(argnums) < -count or max(argnums) >= count:
+        raise ValueError(
+            f"Jitted function has {what}={tuple(argnums)}, but only accepts {count}"
+            " positional arguments."
+        )
+
+
+def _check_argnames(
+    signature: inspect.Signature, argnames: Sequence[str], what: str
+) -> None:
+    kinds = {name: p.kind for name, p in signature.parameters.items()}
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.VAR_POSITIONAL,
+    )
+    if wrong := {n for n in argnames if kinds.get(n) in positional}:
+        raise ValueError(
+            f"Jitted function has invalid argnames {wrong} in {what}. These are"
+            " positional-only"
+        )
+    if inspect.Parameter.VAR_KEYWORD in kinds.values():
+        return
+    if wrong := set(argnames) - kinds.keys():
+        raise ValueError(
+            f"Jitted function has invalid argnames {wrong} in {what}. Function does"
+            " not take these args."
+        )
+
+
+class Arguments(NamedTuple):
+    """The arguments of one call, the static ones taken out.
+
+    `places` says where each of `dynamic` was among the positional arguments.
+    """
+
+    dynamic: tuple[Any, ...]
+    places: tuple[int, ...]
+    options: dict[str, Any]
+    static: Statics
+
+    def merge(self, dynamic: Sequence[Any], options: dict[str, Any]) -> Any:
+        """All positional and keyword arguments, with other dynamic ones."""
+        static = self.static
+        count = len(self.places) + len(static.places)
+        args: list[Any] = [None] * count
+        for i, x in zip(static.places, static.values, strict=False):
+            args[i] = x
+        for i, x in zip(self.places, dynamic, strict=True):
+            args[i] = x
+        named = static.values[len(static.places) :]
+        return args, {**options, **dict(zip(static.names, named, strict=True))}
+
+
+class Statics(NamedTuple):
+    """The static arguments of one call: places, then names, with their values.
+
+    The types take part in comparisons: 1, 1.0 and True are different constants.
+    """
+
+    places: tuple[int, ...]
+    names: tuple[str, ...]
+    types: tuple[type, ...]
+    values: tuple[Any, ...]
+
+
+_NO_STATICS = Statics((), (), (), ())
+
+
+def split_arguments(
+    options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Arguments:
+    """Take the static arguments out; ValueError if one cannot be hashed."""
+    if not options.has_static:
+        return Arguments(args, tuple(range(len(args))), kwargs, _NO_STATICS)
+    count = len(args)
+    static = {i % count for i in options.static_argnums if -count <= i < count}
+    dynamic = tuple(i for i in range(count) if i not in static)
+    places = tuple(sorted(static))
+    names = tuple(sorted(kwargs.keys() & set(options.static_argnames)))
+    values = (*[args[i] for i in places], *[kwargs[n] for n in names])
+    for value in values:
+        _check_hashable(value)
+    statics = Statics(places, names, tuple(map(type, values)), values)
+    others = {n: x for n, x in kwargs.items() if n not in names}
+    return Arguments(tuple(args[i] for i in dynamic), dynamic, others, statics)
+
+
+def _check_hashable(value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ValueError(
+            "Non-hashable static arguments are not supported. An error occurred while"
+            f" trying to hash an object of type {type(value)}, {value}. The error"
+            f" was:\n{type(error).__name__}: {error}\n\nStatic arguments are part of"
+            " the key under which compiled code is kept: pass a tuple instead of a"
+            " list, or leave arrays out of static_argnums and static_argnames."
+        ) from None
+
+
+def donated_leaves(options: JitOptions, arguments: Arguments) -> tuple[bool, ...]:
+    """For each leaf of the dynamic arguments, whether it is donated; () if none is."""
+    if not options.donates:
+        return ()
+    count = len(arguments.places) + len(arguments.static.places)
+    donated = {i % count for i in options.donate_argnums if -count <= i < count}
+    flags = [(x, i in donated) for x, i in zip(arguments.dynamic, arguments.places)]
+    for name in sorted(arguments.options):
+        flags.append((arguments.options[name], name in options.donate_argnames))
+    leaves = tuple(f for x, f in flags for _ in tree_util.tree_leaves(x))
+    return leaves if any(leaves) else ()

@@ -1,0 +1,97 @@
+"""Calling compiled functions: arrays in, arrays out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.config import config
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.runtime.array import ArrayImpl
+from curta.runtime.devices import Device
+from curta.runtime.executables import executable
+from curta.runtime.transfer import to_array
+
+
+class CompiledCall:
+    """An executable with what is needed to call it on arrays.
+
+    `donated` marks the inputs whose memory the caller gives up; () for none.
+    `device` is where the outputs are to be, if not where the inputs are.
+    """
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        donated: Sequence[bool] = (),
+        device: Device | None = None,
+    ):
+        self.executable = executable(closed)
+        self.out_avals = closed.out_avals
+        self.name = name
+        self.device = device
+        self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
+
+    def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
+        arrays = [x if type(x) is ArrayImpl else to_array(x) for x in args]
+        device = self.device or common_device(arrays)
+        outs = self.executable(*[x._storage() for x in arrays])
+        for i in self.consumed:
+            arrays[i].delete()
+        if config.jax_debug_nans or config.jax_debug_infs:
+            check_special(self.name, outs)
+        return [ArrayImpl(x, a, device) for x, a in zip(outs, self.out_avals)]
+
+
+def common_device(arrays: Sequence[ArrayImpl]) -> Device | None:
+    """The device that the placed arrays share; None if none is placed.
+
+    Raises ValueError if they lie on several.
+    """
+    placed = {x._device for x in arrays if x._device is not None}
+    if len(placed) > 1:
+        raise ValueError(
+            "Received incompatible devices for jitted computation. Got arguments on"
+            f" {sorted(placed, key=lambda d: d.id)}. Bring them to one device with"
+            " device_put."
+        )
+    return placed.pop() if placed else None
+
+
+def check_special(name: str, outs: Sequence[np.ndarray[Any, Any]]) -> None:
+    """Raise FloatingPointError for NaN or infinity, as the settings ask."""
+    for x in outs:
+        if x.dtype.kind not in "fcV" or x.dtype.fields is not None:
+            continue
+        if config.jax_debug_nans and np.isnan(x).any():
+            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
+        if config.jax_debug_infs and np.isinf(x).any():
+            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+
+
+def _consumed_inputs(closed: ClosedJaxpr, donated: Sequence[bool]) -> tuple[int, ...]:
+    """The donated inputs whose memory an output of the same size can take over."""
+    free: list[ShapedArray] = [a.strip_weak_type() for a in closed.out_avals]
+    consumed = []
+    for i, (aval, given) in enumerate(zip(closed.in_avals, donated, strict=True)):
+        if given and (wanted := aval.strip_weak_type()) in free:
+            free.remove(wanted)
+            consumed.append(i)
+    unusable = [
+        aval.str_short()
+        for i, (aval, given) in enumerate(zip(closed.in_avals, donated, strict=True))
+        if given and i not in consumed
+    ]
+    if unusable:
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(unusable)}.\nSee an"
+            " explanation at"
+            " https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
+            stacklevel=2,
+        )
+    return tuple(consumed)
