@@ -1,0 +1,196 @@
+"""Compiled kernels on disk, so that the second run of a program compiles nothing.
+
+A kernel is found by the SHA-256 of everything that its code depends on: Curta's
+version, the processor, the optimisation level and the kernel's own text. A file holds
+a checksum and an object file. Files are written beside their place and renamed, so
+that a reader never sees half of one; what is damaged, foreign or too open is ignored
+and written anew. The folder belongs to the user alone: who could write there could
+run code as the user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from curta.compiler.llvm import target
+from curta.config import config
+from curta.version import __version__
+
+_MAGIC = b"curta-kernel-1\n"
+_DIGEST = hashlib.sha256().digest_size
+_DEFAULT_SIZE = 1 << 30
+# The folder is measured at the first write of a process and then every so often.
+_WRITES_BETWEEN_SWEEPS = 256
+_SECONDS_BETWEEN_TOUCHES = 86400.0
+
+
+@dataclass
+class Statistics:
+    """What the cache did in this process."""
+
+    hits: int = 0
+    misses: int = 0
+    compiles: int = 0
+    compile_seconds: float = 0.0
+
+
+statistics = Statistics()
+_lock = threading.Lock()
+_writes = 0
+
+
+def object_file(ir: str, level: int = target.GOOD) -> bytes:
+    """The object file of some LLVM IR: from the cache, or compiled and kept.
+
+    Raises:
+        ImportError: it is not in the cache and llvmlite is not installed.
+        CompileError: LLVM does not accept the IR.
+    """
+    folder = _folder()
+    name = key(ir, str(level))
+    found = None if folder is None else _read(folder / name)
+    if found is not None:
+        _count(hits=1)
+        return found
+    start = time.perf_counter()
+    code = target.compile_text(ir, level)
+    spent = time.perf_counter() - start
+    _count(misses=int(folder is not None), compiles=1, compile_seconds=spent)
+    if folder is not None:
+        _write(folder, name, code)
+    return code
+
+
+def key(*parts: str) -> str:
+    """The name under which something made of these parts for this machine is kept."""
+    digest = hashlib.sha256(f"{__version__}\n{target.host().identity}".encode())
+    for part in parts:
+        encoded = part.encode()
+        digest.update(b"\n%d\n" % len(encoded) + encoded)
+    return digest.hexdigest()
+
+
+def clear() -> None:
+    """Remove every kernel from the folder."""
+    folder = _folder()
+    if folder is not None:
+        _sweep(folder, 0)
+
+
+def _count(**changes: float) -> None:
+    with _lock:
+        for name, change in changes.items():
+            setattr(statistics, name, getattr(statistics, name) + change)
+
+
+def _folder() -> Path | None:
+    """The folder, made and checked; None when the cache is off or not usable."""
+    if not config.jax_enable_compilation_cache:
+        return None
+    chosen = config.jax_compilation_cache_dir
+    try:
+        path = Path(chosen).expanduser() if chosen else _default_folder()
+        info = _lstat(path)
+        if info is None:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            info = _lstat(path)
+    except (OSError, RuntimeError):
+        return None
+    if info is None or not stat.S_ISDIR(info.st_mode) or not _is_private(info):
+        return None
+    return path
+
+
+def _default_folder() -> Path:
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return Path(base or Path.home() / "AppData" / "Local") / "curta" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "curta"
+
+
+def _lstat(path: Path) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _is_private(info: os.stat_result) -> bool:
+    """Whether it is the user's own and nobody else can write to it."""
+    if sys.platform == "win32":
+        return True
+    return info.st_uid == os.geteuid() and not info.st_mode & 0o022
+
+
+def _read(path: Path) -> bytes | None:
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or not _is_private(info):
+            return None
+        try:
+            data = file.read()
+        except OSError:
+            return None
+    start = len(_MAGIC) + _DIGEST
+    payload = data[start:]
+    if data[:start] != _MAGIC + hashlib.sha256(payload).digest():
+        return None
+    if time.time() - info.st_mtime > _SECONDS_BETWEEN_TOUCHES:
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return payload
+
+
+def _write(folder: Path, name: str, payload: bytes) -> None:
+    """Keep a file; a full disk or a read-only folder is no error."""
+    global _writes
+    data = _MAGIC + hashlib.sha256(payload).digest() + payload
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(temporary, folder / name)
+        except OSError:
+            os.unlink(temporary)
+            raise
+    except OSError:
+        return
+    with _lock:
+        due = _writes % _WRITES_BETWEEN_SWEEPS == 0
+        _writes += 1
+    if due:
+        bound = config.jax_compilation_cache_max_size
+        _sweep(folder, bound if bound >= 0 else _DEFAULT_SIZE)
+
+
+def _sweep(folder: Path, bound: int) -> None:
+    """Remove the files unused for longest until the folder is within the bound."""
+    files: list[tuple[float, int, str]] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                info = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(info.st_mode):
+                    files.append((info.st_mtime, info.st_size, entry.path))
+    total = sum(size for _, size, _ in files)
+    for _, size, path in sorted(files):
+        if total <= bound:
+            break
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            total -= size
