@@ -83,6 +83,7 @@ class Call(JaxprOp):
     """What `jit` records: the whole of `jaxpr` is compiled together."""
 
     name: ClassVar[str] = "jit"
+    inlined_names: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
     fun_name: str
     donated: tuple[bool, ...] = ()
@@ -105,8 +106,6 @@ class Call(JaxprOp):
         shown: dict[str, Any] = {"name": self.fun_name, "jaxpr": self.jaxpr}
         if any(self.donated):
             shown["donated_invars"] = self.donated
-        if self.inline:
-            shown["inline"] = self.inline
         if self.keep_unused:
             shown["keep_unused"] = self.keep_unused
         return shown

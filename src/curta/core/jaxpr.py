@@ -69,7 +69,7 @@ class Eqn:
         return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
-        return f"{self.outvars} = {self.op.name} {self.invars}"
+        return _printer[1](self)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -188,12 +188,12 @@ class ClosedJaxpr:
         return self.jaxpr.pretty_print(**settings)
 
 
-_printer: list[Callable[..., str]] = [lambda jaxpr, **_: object.__repr__(jaxpr)]
+_printer: list[Callable[..., str]] = []
 
 
-def set_printer(printer: Callable[..., str]) -> None:
-    """Install the function that gives a jaxpr's text (core/pretty.py)."""
-    _printer[:] = [printer]
+def set_printer(of_jaxprs: Callable[..., str], of_eqns: Callable[[Eqn], str]) -> None:
+    """Install the functions that give the text of jaxprs and eqns (core/pretty.py)."""
+    _printer[:] = [of_jaxprs, of_eqns]
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:

@@ -38,6 +38,8 @@ class Op:
     name: ClassVar[str]
     multiple_results: ClassVar[bool] = False
     effects: ClassVar[frozenset[str]] = frozenset()
+    inlined_names: ClassVar[bool] = False
+    """Whether the variables of its jaxpr are printed under the names of the eqn's."""
 
     def __call__(self, *args: Any) -> Any:
         return trace.bind(self, *args)

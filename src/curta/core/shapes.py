@@ -14,10 +14,10 @@ def canonicalize_axis(axis: Any, ndim: int) -> int:
 
     Raises ValueError if there is no such axis.
     """
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return axis + ndim if axis < 0 else axis
+    place: int = operator.index(axis)
+    if not -ndim <= place < ndim:
+        raise ValueError(f"axis {place} is out of bounds for array of dimension {ndim}")
+    return place + ndim if place < 0 else place
 
 
 def canonicalize_axes(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:

@@ -7,8 +7,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from curta import dtypes
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
@@ -215,9 +213,7 @@ def slice_in_dim(
     return slice(operand, starts, limits, strides)
 
 
-def index_in_dim(
-    operand: Any, index: int, axis: int = 0, keepdims: bool = True
-) -> Any:
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """The slice of size 1 at `index` along `axis`, without that dim if not `keepdims`.
 
     Raises IndexError for an index out of bounds.
@@ -367,13 +363,10 @@ def full(
     """
     shape = canonicalize_shape(shape)
     check_nonnegative("broadcast_in_dim shape", shape)
-    found = np.shape(fill_value) if not isinstance(fill_value, Array) else (
-        fill_value.shape
-    )
+    found = typeof(fill_value).shape
     if found:
         raise TypeError(
-            "full must be called with scalar fill_value, got fill_value.shape"
-            f" {found}."
+            f"full must be called with scalar fill_value, got fill_value.shape {found}."
         )
     if dtype is None:
         dtype, weak_type = dtypes.dtype_and_weak_type(fill_value)

@@ -27,9 +27,7 @@ class _Joining(Op):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         parts = self.parts(cotangent, args)
-        return [
-            p if is_linear(x) else None for p, x in zip(parts, args, strict=True)
-        ]
+        return [p if is_linear(x) else None for p, x in zip(parts, args, strict=True)]
 
     def parts(self, joined: Any, args: Sequence[Any]) -> Any:
         """What was joined, taken apart again."""

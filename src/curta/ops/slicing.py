@@ -80,9 +80,7 @@ class Slice(Linear):
             raise TypeError(f"slice strides must be positive, got {strides}")
 
     def eval(self, *args: Any) -> Any:
-        bounds = zip(
-            self.start_indices, self.limit_indices, self._steps(), strict=True
-        )
+        bounds = zip(self.start_indices, self.limit_indices, self._steps(), strict=True)
         return args[0][tuple(slice(lo, hi, step) for lo, hi, step in bounds)]
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
