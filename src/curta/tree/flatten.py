@@ -1,0 +1,172 @@
+"""Taking trees apart: leaves in order of a depth-first walk, and the structure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from curta.tree.keys import KeyPath
+from curta.tree.kinds import DictKind, Kind, NoneKind, kind_of, sorted_keys
+from curta.tree.treedef import LEAF, Node, PyTreeDef, find_shared_node, make_node
+
+IsLeaf = Callable[[Any], bool]
+IsLeafWithPath = Callable[[KeyPath, Any], bool]
+
+
+def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tree and its structure; see `curta.tree.flatten`."""
+    leaves: list[Any] = []
+    if is_leaf is not None:
+        return leaves, _flatten_until(tree, leaves, is_leaf).treedef
+    flatten_one = _flatteners[type(tree)]
+    if flatten_one is None:
+        return [tree], LEAF.treedef
+    return leaves, flatten_one(tree, leaves).treedef
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: IsLeafWithPath | None = None
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """Like `flatten`, with every leaf paired with its path."""
+    leaves: list[tuple[KeyPath, Any]] = []
+    return leaves, _flatten_paths((), tree, leaves, is_leaf).treedef
+
+
+def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
+    """The children and the metadata of a container.
+
+    Raises:
+        ValueError: `tree` is a leaf.
+
+    Example:
+        >>> from curta.tree_util import flatten_one_level
+        >>> flatten_one_level({"b": [1, 2], "a": 0})
+        ((0, [1, 2]), ('a', 'b'))
+    """
+    return _kind_of_node(tree).flatten(tree)
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
+    """Like `flatten_one_level`, with every child paired with its key."""
+    return _kind_of_node(tree).flatten_with_keys(tree)
+
+
+def forget_type(cls: type) -> None:
+    """Look up anew how to flatten `cls`, because it was registered."""
+    _flatteners.pop(cls, None)
+
+
+def _kind_of_node(tree: Any) -> Kind:
+    kind = kind_of(type(tree))
+    if kind is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    return kind
+
+
+# ---- the fast walk: one function per type, found by one look-up
+
+Flattener = Callable[[Any, list[Any]], Node]
+
+
+class _Flatteners(dict[type, Flattener | None]):
+    """Type -> the function that flattens it, or None for leaves."""
+
+    def __missing__(self, cls: type) -> Flattener | None:
+        kind = kind_of(cls)
+        self[cls] = flattener = None if kind is None else _flattener(kind)
+        return flattener
+
+
+_flatteners = _Flatteners()
+
+
+def _children(values: Iterable[Any], leaves: list[Any]) -> tuple[Node, ...]:
+    nodes = []
+    for value in values:
+        flatten_one = _flatteners[type(value)]
+        if flatten_one is None:
+            leaves.append(value)
+            nodes.append(LEAF)
+        else:
+            nodes.append(flatten_one(value, leaves))
+    return tuple(nodes)
+
+
+def _flattener(kind: Kind) -> Flattener:
+    if isinstance(kind, NoneKind):
+        empty = make_node(kind, None, ())
+        return lambda tree, leaves: empty
+    if isinstance(kind, DictKind):
+        return _dict_flattener(kind)
+    return _sequence_flattener(kind) if kind.shared else _custom_flattener(kind)
+
+
+def _sequence_flattener(kind: Kind) -> Flattener:
+    def flatten_sequence(tree: Any, leaves: list[Any]) -> Node:
+        children = _children(tree, leaves)
+        key = (kind, None, children)
+        return find_shared_node(key) or make_node(*key)
+
+    return flatten_sequence
+
+
+def _dict_flattener(kind: Kind) -> Flattener:
+    # Keys in the order of insertion -> in sorted order, where all are strings.
+    sorted_strings: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def flatten_dict(tree: dict[Any, Any], leaves: list[Any]) -> Node:
+        present = tuple(tree)
+        keys = sorted_strings.get(present)
+        if keys is None:
+            keys = sorted_keys(tree)
+            if not all(type(key) is str for key in keys):
+                children = _children([tree[key] for key in keys], leaves)
+                return make_node(kind, keys, children)
+            if len(sorted_strings) > 10_000:
+                sorted_strings.clear()
+            sorted_strings[present] = keys
+        children = _children([tree[key] for key in keys], leaves)
+        return find_shared_node((kind, keys, children)) or make_node(
+            kind, keys, children
+        )
+
+    return flatten_dict
+
+
+def _custom_flattener(kind: Kind) -> Flattener:
+    def flatten_custom(tree: Any, leaves: list[Any]) -> Node:
+        children, meta = kind.flatten(tree)
+        return make_node(kind, meta, _children(children, leaves))
+
+    return flatten_custom
+
+
+# ---- walks that ask at every node
+
+
+def _flatten_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
+    kind = None if is_leaf(tree) else kind_of(type(tree))
+    if kind is None:
+        leaves.append(tree)
+        return LEAF
+    children, meta = kind.flatten(tree)
+    nodes = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
+    return make_node(kind, meta, nodes)
+
+
+def _flatten_paths(
+    path: KeyPath,
+    tree: Any,
+    leaves: list[tuple[KeyPath, Any]],
+    is_leaf: IsLeafWithPath | None,
+) -> Node:
+    stop = is_leaf is not None and is_leaf(path, tree)
+    kind = None if stop else kind_of(type(tree))
+    if kind is None:
+        leaves.append((path, tree))
+        return LEAF
+    children, meta = kind.flatten_with_keys(tree)
+    nodes = [
+        _flatten_paths((*path, key), child, leaves, is_leaf) for key, child in children
+    ]
+    return make_node(kind, meta, tuple(nodes))

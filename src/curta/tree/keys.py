@@ -1,0 +1,90 @@
+"""Key paths: how to say where in a tree a leaf is.
+
+A path is a tuple with one key for every level from the root to the leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+KeyPath = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """The index of an element of a list or tuple; prints as ``[0]``."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def __hash__(self) -> int:
+        return hash((SequenceKey, self.idx))
+
+
+@dataclass(frozen=True, slots=True)
+class DictKey:
+    """A key of a dictionary; prints as ``['a']``."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def __hash__(self) -> int:
+        return hash((DictKey, self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class GetAttrKey:
+    """The name of an attribute; prints as ``.x``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def __hash__(self) -> int:
+        return hash((GetAttrKey, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class FlattenedIndexKey:
+    """The position among the children of a class that names no keys."""
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+    def __hash__(self) -> int:
+        return hash((FlattenedIndexKey, self.key))
+
+
+def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
+    """A path as text.
+
+    Args:
+        keys: the keys of a path, of the classes above or any others.
+        simple: write the bare index, key or name of each.
+        separator: what stands between two keys.
+
+    Example:
+        >>> from curta.tree_util import DictKey, SequenceKey, keystr
+        >>> path = (DictKey("w"), SequenceKey(0))
+        >>> keystr(path), keystr(path, simple=True, separator="/")
+        ("['w'][0]", 'w/0')
+    """
+    return separator.join(map(_bare if simple else str, keys))
+
+
+def _bare(key: Any) -> str:
+    match key:
+        case SequenceKey(idx=value) | GetAttrKey(name=value):
+            return str(value)
+        case DictKey(key=value) | FlattenedIndexKey(key=value):
+            return str(value)
+    return str(key)
