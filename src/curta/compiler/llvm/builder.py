@@ -69,6 +69,11 @@ class Module:
             types = ", ".join(str(p) for p in parameters)
             self._declared[name] = f"declare {result or 'void'} @{name}({types})"
 
+    def declare_variadic(self, name: str, result: Type, first: list[Type]) -> None:
+        """Make an external function known that takes any further arguments."""
+        types = ", ".join(str(p) for p in first)
+        self._declared[name] = f"declare {result} @{name}({types}, ...)"
+
     def table(self, type_: Type, numbers: Sequence[float]) -> str:
         """The name of a read-only array in memory; equal arrays are one."""
         key = (type_, tuple(numbers))

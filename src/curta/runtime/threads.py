@@ -1,0 +1,119 @@
+"""The pool of worker threads that compiled code runs on.
+
+    parallel_for(function, context, count)
+
+is a native function, called from native code by its address. It runs
+`function(context, i)` for every i below count, on the caller and the workers. A call
+from inside a job, and one made while another thread's job runs, runs inline. What a
+chunk is the caller decides, by shape alone, so results do not depend on the number of
+threads. The threads are plain pthreads which never touch Python; they start at the
+first job, start anew in a forked process, and end with the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from curta.compiler import cache as kernel_cache
+from curta.compiler.link import load
+from curta.compiler.llvm import target
+from curta.config import config
+from curta.runtime import thread_code
+
+_CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+def num_threads() -> int:
+    """How many threads work at once, the caller included (`CURTA_NUM_THREADS`)."""
+    chosen = config.curta_num_threads
+    return min(chosen if chosen > 0 else _processors(), thread_code.MAX_WORKERS)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Pool:
+    """Native code and state of the pool; both stay for as long as the process."""
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(thread_code.STATE_SIZE + 64)
+        self._state = -(-ctypes.addressof(self._memory) // 64) * 64
+        self.address, self._code = self._make()
+        # Threads may run this code until the very end of the process.
+        for owner in (self, self._memory, self._code):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+        self.reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.reset)
+
+    def _make(self) -> tuple[int, object]:
+        system = thread_code.SYSTEMS.get(target.host().machine)
+        if sys.platform != "linux" or system is None:
+            return _serial()
+        ir = thread_code.pool_module(target.host().module(), system)
+        try:
+            compiled = kernel_cache.object_file(ir, target.QUICK)
+        except ImportError:
+            return _serial()
+        libc = ctypes.CDLL(None)
+        imports = {
+            name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
+            for name in thread_code.IMPORTS
+        }
+        code = load(compiled, ["parallel_for"], {**imports, "pool_state": self._state})
+        return code.address("parallel_for"), code
+
+    def reset(self) -> None:
+        """Forget all threads, as after a fork, where there are none."""
+        ctypes.memset(self._state, 0, thread_code.STATE_SIZE)
+        workers = ctypes.c_int32.from_address(self._state + thread_code.WANTED)
+        workers.value = num_threads() - 1
+        allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+        size = thread_code.CPUS_SIZE
+        bits = sum(1 << cpu for cpu in allowed if cpu < 8 * size)
+        ctypes.memmove(
+            self._state + thread_code.CPUS, bits.to_bytes(size, sys.byteorder), size
+        )
+
+
+def _serial() -> tuple[int, object]:
+    """`parallel_for` where there is no pool: a loop in Python, calling native code."""
+
+    def run(function: int, context: int, count: int) -> None:
+        chunk = _CHUNK(function)
+        for i in range(count):
+            chunk(context, i)
+
+    callback = _PARALLEL_FOR(run)
+    return ctypes.cast(callback, ctypes.c_void_p).value or 0, callback
+
+
+@cache
+def _pool() -> Pool:
+    return Pool()
+
+
+_lock = threading.Lock()
+
+
+def parallel_for_address() -> int:
+    """The address of `void parallel_for(function, context, int64 count)`."""
+    with _lock:
+        return _pool().address
+
+
+def parallel_for(function: Callable[[int], Any], count: int) -> None:
+    """Run a Python function on the pool: for tests and diagnosis, not for speed."""
+    chunk = _CHUNK(lambda _, i: function(i))
+    address = ctypes.cast(chunk, ctypes.c_void_p)
+    _PARALLEL_FOR(parallel_for_address())(address, None, count)
