@@ -18,8 +18,7 @@ from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import is_array_like, typeof
 from curta.ops.structure import full, instantiate
 from curta.transforms.jvp import jvp as jvp_flat
-from curta.transforms.linearize import Linearized
-from curta.transforms.linearize import linearize as linearize_flat
+from curta.transforms.linearize import Linearized, linearize as linearize_flat
 from curta.transforms.transpose import backward_pass
 
 
