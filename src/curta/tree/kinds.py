@@ -116,7 +116,8 @@ class SequenceKind(Kind):
 
     def match(self, meta: None, arity: int, tree: Any) -> Sequence[Any]:
         name = self.type.__name__
-        if type(tree) is not self.type:
+        cls = type(tree)
+        if cls is not self.type:
             raise ValueError(f"Expected {name}, got {tree!r}.")
         if len(tree) != arity:
             raise ValueError(
@@ -196,9 +197,10 @@ class NamedTupleKind(Kind):
         return self.type(*children)
 
     def match(self, meta: None, arity: int, tree: Any) -> Sequence[Any]:
-        if not is_namedtuple(type(tree)):
+        cls = type(tree)
+        if not is_namedtuple(cls):
             raise ValueError(f"Expected named tuple, got {tree!r}.")
-        if type(tree) is not self.type:
+        if cls is not self.type:
             raise ValueError(
                 f"Named tuple type mismatch: expected type: {self.type}, "
                 f"tuple: {tree!r}."

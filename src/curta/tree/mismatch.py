@@ -99,8 +99,8 @@ def _metadata_error(path: KeyPath, cls: type, prefix: Any, full: Any) -> MakeErr
         "different pytree metadata",
         path,
         f"a subtree of type\n    {cls}\nwith metadata\n    {prefix}",
-        f"the full pytree has a subtree of the same type but with metadata\n    {full}\n"
-        "so the diff in the metadata at these pytree nodes is\n"
+        "the full pytree has a subtree of the same type but with metadata\n"
+        f"    {full}\nso the diff in the metadata at these pytree nodes is\n"
         + textwrap.indent("\n".join(lines), "    "),
     )
 
