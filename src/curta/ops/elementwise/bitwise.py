@@ -82,7 +82,7 @@ class ShiftLeft(Shift):
         return np.where(legal, np.left_shift(x, count), np.zeros((), x.dtype))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.shift_left(*xs)
+        return b.shl(*xs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +99,7 @@ class ShiftRightLogical(Shift):
         return np.where(legal, shifted, np.zeros((), unsigned)).astype(x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.shift_right_logical(*xs)
+        return b.shr_logical(*xs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ class ShiftRightArithmetic(Shift):
         return np.right_shift(x, np.where(legal, count, last))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.shift_right_arithmetic(*xs)
+        return b.shr_arith(*xs)
 
 
 def _shift_count(y: Any) -> tuple[Any, Any]:

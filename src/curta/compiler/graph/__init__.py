@@ -1,0 +1,1 @@
+"""Jaxpr to work items and fusion plan."""

@@ -1,0 +1,58 @@
+"""Calls inside a jaxpr, replaced by what they call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curta.control.call import JaxprOp
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+
+
+def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with the bodies of all calls in their places."""
+    if not any(isinstance(e.op, JaxprOp) for e in closed.eqns):
+        return closed
+    inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts))
+    jaxpr = closed.jaxpr
+    env: dict[Var, Atom] = {}
+    for eqn in jaxpr.eqns:
+        inliner.add(eqn, env)
+    outs = [_read(v, env) for v in jaxpr.outvars]
+    flat = jaxpr.replace(
+        constvars=tuple(inliner.constvars), eqns=tuple(inliner.eqns), outvars=tuple(outs)
+    )
+    return ClosedJaxpr(flat, inliner.consts)
+
+
+class _Inliner:
+    def __init__(self, constvars: list[Var], consts: list[Any]) -> None:
+        self.constvars = constvars
+        self.consts = consts
+        self.eqns: list[Eqn] = []
+
+    def add(self, eqn: Eqn, env: dict[Var, Atom]) -> None:
+        """Append the eqn, or what it calls; `env` says how variables are now called."""
+        invars = tuple(_read(v, env) for v in eqn.invars)
+        if not isinstance(eqn.op, JaxprOp):
+            self.eqns.append(eqn.replace(invars=invars) if invars != eqn.invars else eqn)
+            return
+        outs = self._call(eqn.op.jaxpr, invars)
+        env.update(zip(eqn.outvars, outs, strict=True))
+
+    def _call(self, closed: ClosedJaxpr, args: tuple[Atom, ...]) -> list[Atom]:
+        jaxpr = closed.jaxpr
+        env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
+        for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
+            env[var] = fresh = Var(var.aval)
+            self.constvars.append(fresh)
+            self.consts.append(value)
+        for eqn in jaxpr.eqns:
+            renamed = tuple(Var(v.aval) for v in eqn.outvars)
+            self.add(eqn.replace(outvars=renamed), env)
+            for old, new in zip(eqn.outvars, renamed, strict=True):
+                env[old] = env.get(new, new)
+        return [_read(v, env) for v in jaxpr.outvars]
+
+
+def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:
+    return atom if isinstance(atom, Literal) else env.get(atom, atom)

@@ -1,0 +1,78 @@
+"""Work items: the values of a jaxpr that are materialised, and how each is made.
+
+An item computes one value into its buffer(s), as a map (an expression for each index),
+as a fold (a reduction over inner dims), by a library, or by the `eval` rule of its op.
+Fusion (fuse.py) decides which items share a kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
+from curta.core.jaxpr import Atom, Eqn
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LoopItem:
+    """A map over `dims`, or a fold over `inner` for each index of `dims`."""
+
+    label: str
+    dims: tuple[LoopVar, ...]
+    inner: tuple[LoopVar, ...]
+    stores: tuple[Store, ...]
+    folds: tuple[Fold, ...]
+    loads: tuple[Load, ...]
+
+    @property
+    def work(self) -> int:
+        """The number of indices it visits."""
+        return math.prod(v.extent for v in self.dims + self.inner)
+
+    @property
+    def writes(self) -> tuple[Store, ...]:
+        return self.stores + tuple(s for f in self.folds for s in f.stores)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EqnItem:
+    """An eqn that runs as a whole: by a library or in Python."""
+
+    eqn: Eqn
+    operands: tuple[Buffer | Atom, ...]
+    results: tuple[Buffer, ...]
+
+
+Item = LoopItem | EqnItem
+
+
+def reads(item: Item) -> list[Buffer]:
+    """The buffers an item reads, each once."""
+    if isinstance(item, LoopItem):
+        return list(dict.fromkeys(e.buffer for e in item.loads))
+    return list(dict.fromkeys(b for b in item.operands if isinstance(b, Buffer)))
+
+
+def written(item: Item) -> list[Buffer]:
+    """The buffers an item writes."""
+    if isinstance(item, LoopItem):
+        return list(dict.fromkeys(s.buffer for s in item.writes))
+    return list(item.results)
+
+
+def loop_item(
+    label: str,
+    dims: tuple[LoopVar, ...],
+    inner: tuple[LoopVar, ...],
+    stores: tuple[Store, ...],
+    folds: tuple[Fold, ...],
+) -> LoopItem:
+    """A loop item, with the loads of its expressions found."""
+    roots: list[Expr] = [s.value for s in stores]
+    roots += [x for f in folds for x in f.inputs]
+    loads = tuple(e for e in walk(roots) if isinstance(e, Load))
+    return LoopItem(label, dims, inner, stores, folds, loads)
+
+

@@ -1,0 +1,131 @@
+"""Which values of a jaxpr get a buffer, and which are computed where they are used.
+
+An op with a `lower` rule makes a *virtual* value: an expression inside its consumers.
+It is materialised nevertheless where computing it again would cost more than memory:
+when several consumers use something expensive, when it is spread over a larger value,
+when it grows too large; and of course when the program returns it, or its consumer
+needs memory. Materialised values still share loops (fuse.py), and then most of them
+never leave the registers, so that too many buffers here are no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from curta.core.jaxpr import Eqn, Jaxpr, Var
+from curta.core.op import Op
+from curta.ops.base import Elementwise
+from curta.ops.families import Reduction
+from curta.ops.structure import AddAny, BroadcastInDim, Reshape, Transpose
+
+SHARED_COST = 4  # more than this is not computed twice
+SPREAD_COST = 10  # more than this is not repeated along a broadcast
+LARGEST = 400  # more than this is not put into one expression
+
+_FREE = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "iota",
+         "expand_dims", "copy", "tile")  # fmt: skip
+_CHEAP = frozenset(
+    "abs add add_any and bitcast_convert_type ceil clamp complex concatenate conj"
+    " convert_element_type dynamic_slice eq floor gather ge gt imag is_finite le lt"
+    " max min mul ne neg not or pad real reduce_precision select_n shift_left"
+    " shift_right_arithmetic shift_right_logical sign square stack stop_gradient sub"
+    " xor".split()
+)
+_COSTS = {"threefry2x32": 120, "div": 4, "integer_pow": 4, "sqrt": 6, "rem": 8}
+
+
+@dataclass(frozen=True)
+class Values:
+    """The materialised variables of a jaxpr that eqns define, in order."""
+
+    materialised: dict[Var, str]
+    definitions: dict[Var, Eqn]
+
+
+def is_virtual(op: Op) -> bool:
+    """Whether the op's elements can be computed one by one."""
+    return op.has_rule("lower") and not op.effects
+
+
+def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
+    """Which variables to materialise, with the reason for each.
+
+    `host` are eqns that must run by their `eval` rule.
+    """
+    definitions = {v: e for e in jaxpr.eqns for v in e.outvars}
+    uses = _uses(jaxpr)
+    returned = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    materialised: dict[Var, str] = {}
+    cost: dict[Var, int] = {}
+    for eqn in jaxpr.eqns:
+        own = op_cost(eqn.op)
+        inlined = {v for v in eqn.invars if isinstance(v, Var) and v not in materialised}
+        total = own + sum(cost.get(v, 0) for v in inlined)
+        for var in eqn.outvars:
+            reason = _reason(eqn, var, uses[var], total, returned, host)
+            if reason:
+                materialised[var] = reason
+            cost[var] = 0 if reason else total
+    return Values(materialised, definitions)
+
+
+def _reason(
+    eqn: Eqn,
+    var: Var,
+    consumers: list[Eqn],
+    cost: int,
+    returned: set[Var],
+    host: frozenset[Eqn],
+) -> str:
+    if eqn in host or not is_virtual(eqn.op):
+        return f"{eqn.op.name} needs memory"
+    if var in returned:
+        return "returned"
+    if any(c in host or not _reads_elements(c.op) for c in consumers):
+        return "used by an op that needs memory"
+    if len(consumers) > 1 and cost > SHARED_COST:
+        return f"costs {cost} and is used {len(consumers)} times"
+    if cost > LARGEST:
+        return "a large expression"
+    if cost > SPREAD_COST and any(_spreads(c, var) for c in consumers):
+        return f"costs {cost} and is repeated by its consumer"
+    return ""
+
+
+def _spreads(consumer: Eqn, var: Var) -> bool:
+    """Whether the consumer reads elements of `var` more than once, or not in order."""
+    if isinstance(consumer.op, (Elementwise, Reduction, Transpose, Reshape, AddAny)):
+        return False
+    if isinstance(consumer.op, BroadcastInDim):
+        return 1 < var.aval.size < consumer.outvars[0].aval.size
+    return var.aval.size > 1 and consumer.op.name not in _FREE
+
+
+def _reads_elements(op: Op) -> bool:
+    return is_virtual(op) or is_fold(op)
+
+
+def is_fold(op: Op) -> bool:
+    """Whether the op is a reduction that loops can do."""
+    return isinstance(op, Reduction)
+
+
+def op_cost(op: Op) -> int:
+    """Roughly how many simple operations one element takes."""
+    if op.name in _FREE:
+        return 0
+    return _COSTS.get(op.name, 1 if op.name in _CHEAP else 12)
+
+
+def _uses(jaxpr: Jaxpr) -> dict[Var, list[Eqn]]:
+    uses: dict[Var, list[Eqn]] = {v: [] for e in jaxpr.eqns for v in e.outvars}
+    for eqn in jaxpr.eqns:
+        for var in _distinct(eqn.invars):
+            if var in uses:
+                uses[var].append(eqn)
+    return uses
+
+
+def _distinct(atoms: Iterable[object]) -> Iterable[Var]:
+    return dict.fromkeys(a for a in atoms if isinstance(a, Var))

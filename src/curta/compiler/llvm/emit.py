@@ -1,0 +1,336 @@
+"""A scheduled kernel to LLVM IR.
+
+`void name(ptr arguments, i64 chunk)` runs one chunk of a kernel: `arguments` is an
+array of the addresses of the buffers in memory, in the order of `Placement.arguments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.scalar_instructions import kind, memory_kind
+from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.compiler.loops.bufferize import Placement
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Buffer, Expr, Fold, Kernel, Stage, Store, walk
+from curta.compiler.loops.schedule import Schedule
+from curta.compiler.loops.split import piece_index
+
+WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
+ROWS_AT_ONCE = 8  # rows that a fold by columns adds up before it touches memory
+
+Values = list[Value]
+
+
+def emit_kernel(
+    module: Module, name: str, kernel: Kernel, plan: Schedule, placement: Placement
+) -> None:
+    """Add the kernel to the module as a function."""
+    b = module.function(name, [PTR, I64], None, exported=False)
+    arguments, chunk = b.arguments
+    pointers = {
+        buffer: b.load(PTR, b.offset(arguments, i, PTR))
+        for i, buffer in enumerate(placement.arguments)
+    }
+    values = Evaluator(b, pointers)
+    for buffer, (size, origin) in placement.scratch.items():
+        values.place(buffer, b.scratch(size), origin)
+    _KernelEmitter(b, values, kernel, plan, placement).emit(chunk)
+    b.ret()
+
+
+class _KernelEmitter:
+    def __init__(
+        self,
+        b: Builder,
+        values: Evaluator,
+        kernel: Kernel,
+        plan: Schedule,
+        placement: Placement,
+    ) -> None:
+        self.b = b
+        self.values = values
+        self.kernel = kernel
+        self.plan = plan
+        self.placement = placement
+        self.piece: tuple[Value, Value] | None = None
+        self.rows: dict[Fold, list[Value]] = {}
+
+    # ----------------------------------------------------------------- turns
+
+    def emit(self, chunk: Value) -> None:
+        """The loop over the turns of a chunk."""
+        b, plan = self.b, self.plan
+        self._hoist_kernel()
+        if plan.turns == 1:
+            return self._turn(b.const(I64, 0))
+        if plan.chunks == 1:
+            bounds = b.const(I64, 0), b.const(I64, plan.turns)
+        else:
+            first = b.mul(chunk, plan.grain)
+            bounds = first, b.min(b.add(first, plan.grain), plan.turns)
+        with b.loop(*bounds) as loop, self.values.scope():
+            self._turn(loop.index)
+        return None
+
+    def _hoist_kernel(self) -> None:
+        inside: list[object] = [*self.kernel.dims, *self.kernel.stored()]
+        inside += [v for s in self.kernel.stages for v in s.dims]
+        for stage in self.kernel.stages:
+            self.values.hoist(walk(stage.roots()), [*inside, *self._piece_vars()], 1)
+
+    def _piece_vars(self) -> list[LoopVar]:
+        return [piece_index(self.plan.pieces)] if self.plan.split else []
+
+    def _turn(self, turn: Value) -> None:
+        b, plan = self.b, self.plan
+        if plan.split is not None:
+            which = b.urem(turn, plan.pieces)
+            turn = b.udiv(turn, plan.pieces)
+            self.values.bind(piece_index(plan.pieces), which)
+            first = b.mul(which, plan.piece)
+            last = b.min(b.add(first, plan.piece), plan.split.extent)
+            self.piece = first, last
+        for variable in reversed(plan.outer[1:]):
+            self.values.bind(variable, b.urem(turn, variable.extent))
+            turn = b.udiv(turn, variable.extent)
+        if plan.outer:
+            self.values.bind(plan.outer[0], turn)
+        if plan.column:
+            self._start_rows()
+        for stage, lanes in zip(self.kernel.stages, plan.lanes, strict=True):
+            if plan.column:
+                self._columns(stage, lanes)
+            else:
+                self._rows(stage, lanes)
+
+    def _bounds(self, variable: LoopVar) -> tuple[Value, Value]:
+        if variable == self.plan.split and self.piece is not None:
+            return self.piece
+        return self.b.const(I64, 0), self.b.const(I64, variable.extent)
+
+    # ------------------------------------------------------------ rows: lanes
+    # are the last inner dim
+
+    def _rows(self, stage: Stage, lanes: int) -> None:
+        initial = [
+            self.b.const(Type(kind(c.dtype), lanes), c.value)
+            for fold in stage.folds
+            for c in fold.initial
+        ]
+        final = self._nest(stage, stage.dims, lanes, initial)
+        for fold in stage.folds:
+            count = len(fold.initial)
+            self._finish_row(fold, final[:count])
+            final = final[count:]
+
+    def _nest(
+        self, stage: Stage, dims: Sequence[LoopVar], lanes: int, carried: Values
+    ) -> Values:
+        """Loops over `dims`, the last one by vectors; the folds' accumulators."""
+        body = walk(stage.roots())
+        inside = [*dims, *(s.buffer for s in stage.stores)]
+        self.values.hoist(body, inside, lanes if len(dims) <= 1 else 1)
+        if not dims:
+            return self._body(stage, carried)
+        if len(dims) == 1:
+            return self._lane_loop(stage, dims[0], lanes, carried)
+        first, last = self._bounds(dims[0])
+        with self.b.loop(*_known(first, last), carried=carried) as loop:
+            with self.values.scope():
+                self.values.bind(dims[0], loop.index)
+                loop.next(*self._nest(stage, dims[1:], lanes, loop.carried))
+        return loop.results
+
+    def _lane_loop(
+        self, stage: Stage, lane: LoopVar, lanes: int, carried: Values
+    ) -> Values:
+        """Whole vectors, then what is left under a mask."""
+        for first, last, masked in self._vector_ranges(lane, lanes):
+            with self.b.loop(*_known(first, last), lanes, carried) as loop:
+                mask = None
+                if masked and lanes > 1:
+                    left = self.b.sub(self._bounds(lane)[1], loop.index)
+                    mask = self.b.first_lanes(left, lanes)
+                with self.values.vectorised(lane, loop.index, lanes, mask):
+                    loop.next(*self._body(stage, loop.carried))
+            carried = loop.results
+        return carried
+
+    def _vector_ranges(
+        self, lane: LoopVar, lanes: int
+    ) -> Iterator[tuple[Value, Value, bool]]:
+        first, last = self._bounds(lane)
+        step = self.plan.piece if lane == self.plan.split else lane.extent
+        if lane.extent % lanes == 0 and step % lanes == 0:
+            yield first, last, False
+        elif lane.extent < 4 * lanes:
+            yield first, last, True
+        else:
+            left = self.b.urem(self.b.sub(last, first), lanes)
+            whole = self.b.sub(last, left)
+            yield first, whole, False
+            yield whole, last, True
+
+    def _body(self, stage: Stage, carried: Values) -> Values:
+        """The stores and the folds of one index (or of a vector of them)."""
+        for store in stage.stores:
+            self._store(store)
+        result: Values = []
+        for fold in stage.folds:
+            count = len(fold.initial)
+            old, carried = carried[:count], carried[count:]
+            inputs = [self.values.lanewise(x) for x in fold.inputs]
+            new = self._combine(fold, old, inputs)
+            if self.values.mask is not None:
+                mask = self.values.mask
+                new = [self.b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
+            result += new
+        return result
+
+    def _combine(self, fold: Fold, left: Values, right: Values) -> Values:
+        with self.values.scope():
+            for hole, value in zip(fold.left, left, strict=True):
+                self.values.define(hole, value)
+            for hole, value in zip(fold.right, right, strict=True):
+                self.values.define(hole, value)
+            wide = self._at_width(left[0].lanes)
+            with wide:
+                return [self.values.lanewise(e) for e in fold.combined]
+
+    @contextmanager
+    def _at_width(self, lanes: int) -> Iterator[None]:
+        before, self.values.lanes = self.values.lanes, lanes
+        yield
+        self.values.lanes = before
+
+    def _finish_row(self, fold: Fold, accumulators: Values) -> None:
+        """All lanes into one, and the results to where they go."""
+        while accumulators[0].lanes > 1:
+            half = accumulators[0].lanes // 2
+            low = [self.b.shuffle(a, None, range(half)) for a in accumulators]
+            high = [self.b.shuffle(a, None, range(half, 2 * half)) for a in accumulators]
+            accumulators = self._combine(fold, low, high)
+        self._store_results(fold, accumulators)
+
+    def _store_results(self, fold: Fold, accumulators: Values) -> None:
+        with self.values.scope():
+            for hole, value in zip(fold.left, accumulators, strict=True):
+                self.values.define(hole, value)
+            results = [self.values.value(s.value) for s in fold.stores]
+        for store, value in zip(fold.stores, results, strict=True):
+            self._put(store, value)
+
+    def _store(self, store: Store) -> None:
+        self._put(store, self.values.value(store.value))
+
+    def _put(self, store: Store, value: Value) -> None:
+        self.values.forward(store.buffer, store.offset, value)
+        if store.buffer not in self.placement.registers:
+            self.values.store(store.buffer, store.offset, value, store.value.dtype)
+
+    # --------------------------------------------------------- columns: lanes
+    # are the last outer dim
+
+    def _start_rows(self) -> None:
+        """Memory for the accumulators of a piece."""
+        assert self.plan.column is not None
+        columns = self.plan.column.extent
+        if self.plan.split == self.plan.column:
+            columns = self.plan.piece
+        columns = -(-columns // WIDEST) * WIDEST
+        for stage in self.kernel.stages:
+            for fold in stage.folds:
+                sizes = [columns * max(1, c.dtype.itemsize) for c in fold.initial]
+                self.rows[fold] = [self.b.scratch(size) for size in sizes]
+
+    def _columns(self, stage: Stage, lanes: int) -> None:
+        for fold in stage.folds:
+            with self._each_vector(lanes):
+                width = self.values.lanes
+                initial = [self.b.const(Type(kind(c.dtype), width), c.value) for c in fold.initial]
+                self._put_row(fold, initial)
+        if stage.dims:
+            self._column_nest(stage, stage.dims, lanes)
+        else:
+            with self._each_vector(lanes):
+                self._body(stage, [])
+        for fold in stage.folds:
+            with self._each_vector(lanes):
+                self._store_results(fold, self._row(fold))
+
+    def _column_nest(self, stage: Stage, dims: Sequence[LoopVar], lanes: int) -> None:
+        inside = [self.plan.column, *dims, *(s.buffer for s in stage.stores)]
+        self.values.hoist(walk(stage.roots()), inside, 1)
+        first, last = self._bounds(dims[0])
+        if len(dims) > 1:
+            with self.b.loop(*_known(first, last)) as loop, self.values.scope():
+                self.values.bind(dims[0], loop.index)
+                self._column_nest(stage, dims[1:], lanes)
+            return
+        left = self.b.urem(self.b.sub(last, first), ROWS_AT_ONCE)
+        whole = self.b.sub(last, left)
+        for begin, end, rows in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
+            with self.b.loop(begin, end, rows) as loop:
+                self._add_rows(stage, dims[0], loop.index, rows, lanes)
+
+    def _add_rows(
+        self, stage: Stage, dim: LoopVar, first: Value, rows: int, lanes: int
+    ) -> None:
+        indices = [first if r == 0 else self.b.add(first, r) for r in range(rows)]
+        with self._each_vector(lanes):
+            kept = [self._row(fold) for fold in stage.folds]
+            for index in indices:
+                with self.values.scope():
+                    self.values.bind(dim, index)
+                    for store in stage.stores:
+                        self._store(store)
+                    for i, fold in enumerate(stage.folds):
+                        inputs = [self.values.lanewise(x) for x in fold.inputs]
+                        kept[i] = self._combine(fold, kept[i], inputs)
+            for fold, values in zip(stage.folds, kept, strict=True):
+                self._put_row(fold, values)
+
+    @contextmanager
+    def _each_vector(self, lanes: int) -> Iterator[None]:
+        """A loop over the vectors of the piece of columns."""
+        lane = self.plan.column
+        assert lane is not None
+        first, last = self._bounds(lane)
+        exact = lane.extent % lanes == 0
+        with self.b.loop(*_known(first, last), lanes) as loop:
+            mask = None
+            if not exact and lanes > 1:
+                mask = self.b.first_lanes(self.b.sub(last, loop.index), lanes)
+            with self.values.vectorised(lane, loop.index, lanes, mask):
+                yield
+
+    def _row_addresses(self, fold: Fold) -> Iterator[tuple[Value, Type]]:
+        assert self.plan.column is not None
+        column = self.values.current(self.plan.column)
+        if self.plan.split == self.plan.column and self.piece is not None:
+            column = self.b.sub(column, self.piece[0])
+        for pointer, constant in zip(self.rows[fold], fold.initial, strict=True):
+            type_ = Type(memory_kind(constant.dtype))
+            yield self.b.offset(pointer, column, type_), type_
+
+    def _row(self, fold: Fold) -> Values:
+        loaded = []
+        for (pointer, type_), c in zip(self._row_addresses(fold), fold.initial, strict=True):
+            value = self.b.load(type_.with_lanes(self.values.lanes), pointer)
+            loaded.append(self.b.convert(value, kind(c.dtype)))
+        return loaded
+
+    def _put_row(self, fold: Fold, accumulators: Values) -> None:
+        for (pointer, type_), value in zip(self._row_addresses(fold), accumulators, strict=True):
+            self.b.store(self.b.convert(self.values.spread(value), type_.kind), pointer)
+
+
+def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:
+    """Bounds as plain numbers where they are constants, which makes simpler loops."""
+    return tuple(  # type: ignore[return-value]
+        int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
+    )

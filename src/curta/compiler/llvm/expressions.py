@@ -1,0 +1,405 @@
+"""Scalar expressions to LLVM instructions, one lane or many at a time.
+
+`Evaluator` gives the value of an expression at the current loop indices. One loop
+variable, `lane`, may stand for as many consecutive indices as a vector has lanes;
+whatever does not depend on it stays a scalar. Values are remembered until the loop in
+which they were computed ends, so that each is computed once, as far out as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from curta.compiler.llvm import vector_math
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.scalar_instructions import INSTRUCTIONS, kind, memory_kind
+from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.loops.index import Affine, Atom, LoopVar, Quotient, Remainder
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Const,
+    DataIndex,
+    Expr,
+    IndexValue,
+    Instr,
+    Load,
+    Placeholder,
+    index_operands,
+    operands,
+)
+
+_SIGNED32: Final = 2**31 - 1
+
+
+class Evaluator:
+    """The values of expressions inside one function."""
+
+    def __init__(self, b: Builder, pointers: Mapping[Buffer, Value]) -> None:
+        self.b = b
+        self.lane: LoopVar | None = None
+        self.lanes = 1
+        self.mask: Value | None = None
+        self._pointers = dict(pointers)
+        self._origin: dict[Buffer, frozenset[LoopVar]] = {}
+        self._variables: dict[LoopVar, Value] = {}
+        self._memo: dict[Any, Value] = {}
+        self._frames: list[list[Any]] = [[]]
+        self._dependence: dict[Any, frozenset[Any]] = {}
+        self._row_rest: dict[tuple[Buffer, Affine], Affine] = {}
+
+    # ---------------------------------------------------------------- scopes
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is forgotten afterwards."""
+        self._frames.append([])
+        yield
+        for key in self._frames.pop():
+            del self._memo[key]
+
+    def bind(self, variable: LoopVar, value: Value) -> None:
+        """The current index of a loop (the first one, of the lane loop)."""
+        self._variables[variable] = value
+
+    def current(self, variable: LoopVar) -> Value:
+        """The current index of a loop (the first one, of the lane loop)."""
+        return self._variables[variable]
+
+    def define(self, expr: Any, value: Value) -> None:
+        """Give the value of an expression, such as a placeholder."""
+        self._remember(expr, value)
+
+    def forward(self, buffer: Buffer, offset: Affine, value: Value) -> None:
+        """What a load of this element gives until the scope ends."""
+        self._remember((buffer, offset), value)
+
+    def place(
+        self, buffer: Buffer, pointer: Value, origin: frozenset[LoopVar] = frozenset()
+    ) -> None:
+        """Where a buffer lies; it is indexed without the variables of `origin`."""
+        self._pointers[buffer] = pointer
+        self._origin[buffer] = origin
+
+    @contextmanager
+    def vectorised(
+        self, lane: LoopVar, first: Value, lanes: int, mask: Value | None
+    ) -> Iterator[None]:
+        """Inside, `lane` stands for `lanes` indices from `first`."""
+        before = self.lane, self.lanes, self.mask
+        self.lane, self.lanes, self.mask = lane, lanes, mask
+        with self.scope():
+            self.bind(lane, first)
+            yield
+        self.lane, self.lanes, self.mask = before
+
+    def hoist(self, body: Sequence[Expr], inside: Iterable[Any], lanes: int) -> None:
+        """Compute now what the expressions of a loop body share over all its turns.
+
+        `inside` are the variables of the loop and of those in it, and the buffers
+        written there; `lanes` is how wide the body will be.
+        """
+        inner = frozenset(inside)
+        for expr in body:
+            if isinstance(expr, Load) and (expr.buffer, expr.offset) not in self._memo:
+                self._row_pointer(expr.buffer, expr.offset, inner)
+            if not isinstance(expr, (Instr, Load)):
+                continue
+            if not self.depends(expr) & inner:
+                self.value(expr)
+            elif isinstance(expr, Instr) and lanes > 1:
+                for arg in expr.args:
+                    if not isinstance(arg, (Const, Placeholder)):
+                        if not self.depends(arg) & inner:
+                            self._splat(self.value(arg), lanes)
+
+    def depends(self, expr: Expr) -> frozenset[Any]:
+        """The loop variables (and stored buffers) that an expression varies with."""
+        found = self._dependence.get(expr)
+        if found is None:
+            parts = [self.depends(e) for e in operands(expr)]
+            if isinstance(expr, Load):
+                parts += [self._index_depends(expr.offset), {expr.buffer}]
+            elif isinstance(expr, IndexValue):
+                parts.append(self._index_depends(expr.index))
+            elif isinstance(expr, Placeholder):
+                parts.append({expr})
+            found = frozenset().union(*parts)
+            self._dependence[expr] = found
+        return found
+
+    def _index_depends(self, index: Affine) -> frozenset[Any]:
+        found = self._dependence.get(index)
+        if found is None:
+            loops = {a for a in index.atoms() if isinstance(a, LoopVar)}
+            data = [self.depends(e) for e in index_operands(index)]
+            found = self._dependence[index] = frozenset(loops).union(*data)
+        return found
+
+    # ----------------------------------------------------------- expressions
+
+    def value(self, expr: Expr) -> Value:
+        """The value of an expression: a scalar, or as many lanes as there are."""
+        if isinstance(expr, Const):
+            return self.b.const(Type(kind(expr.dtype)), expr.value)
+        known = self._memo.get(expr)
+        if known is not None:
+            return known
+        if isinstance(expr, Instr):
+            value = self._instruction(expr)
+        elif isinstance(expr, Load):
+            value = self._load(expr)
+        elif isinstance(expr, IndexValue):
+            value = self.index(expr.index)
+        else:
+            raise KeyError(f"{expr} has no value here")
+        self._remember(expr, value)
+        return value
+
+    def lanewise(self, expr: Expr) -> Value:
+        """The value in as many lanes as there are."""
+        if isinstance(expr, Const):
+            return self.b.const(Type(kind(expr.dtype), self.lanes), expr.value)
+        return self.spread(self.value(expr))
+
+    def spread(self, value: Value) -> Value:
+        """A scalar in all lanes; a vector as it is."""
+        return value if value.lanes == self.lanes else self._splat(value, self.lanes)
+
+    def _splat(self, value: Value, lanes: int) -> Value:
+        key = ("splat", value.text, lanes)
+        found = self._memo.get(key)
+        if found is None:
+            found = self.b.splat(value, lanes)
+            self._remember(key, found)
+        return found
+
+    def _instruction(self, expr: Instr) -> Value:
+        if self.lane in self.depends(expr) or self._wide(expr.args):
+            args = [self.lanewise(a) for a in expr.args]
+        else:
+            args = [self.value(a) for a in expr.args]
+        name, _, detail = expr.name.partition(".")
+        if name == "math":
+            return vector_math.FUNCTIONS[detail](self.b, *args)
+        if name == "compare":
+            unsigned = expr.args[0].dtype.kind in "ub"
+            return self.b.compare(detail, *args, unsigned=unsigned)
+        return INSTRUCTIONS[name](self.b, expr, *args)
+
+    def _wide(self, args: Iterable[Expr]) -> bool:
+        """Whether an operand has lanes without varying with a loop: a placeholder."""
+        return any(
+            isinstance(d, Placeholder) and self._memo[d].lanes > 1
+            for a in args
+            for d in self.depends(a)
+        )
+
+    # ------------------------------------------------------------------ memory
+
+    def _load(self, expr: Load) -> Value:
+        forwarded = self._memo.get((expr.buffer, expr.offset))
+        if forwarded is not None:
+            return forwarded
+        type_ = Type(memory_kind(expr.dtype))
+        where = None if expr.where is None else self.value(expr.where)
+        offset = self._within(expr.buffer, expr.offset)
+        varies = self.lane in self._index_depends(offset)
+        if not varies and (where is None or where.lanes == 1):
+            value = self._load_scalar(expr.buffer, offset, type_, where)
+        else:
+            value = self._load_lanes(expr.buffer, offset, type_, where)
+        return self.b.ne(value, 0) if expr.dtype.kind == "b" else value
+
+    def _load_scalar(
+        self, buffer: Buffer, offset: Affine, type_: Type, where: Value | None
+    ) -> Value:
+        if where is None:
+            return self.b.load(type_, self._address(buffer, offset, type_))
+        safe = self.b.select(where, self.index(offset), self.b.const(I64, 0))
+        return self.b.load(type_, self.b.offset(self._pointers[buffer], safe, type_))
+
+    def _load_lanes(
+        self, buffer: Buffer, offset: Affine, type_: Type, where: Value | None
+    ) -> Value:
+        mask = self._both(self.mask, where)
+        wide = type_.with_lanes(self.lanes)
+        stride = self._stride(offset)
+        if stride is None:
+            pointers = self.b.offset(self._pointers[buffer], self.index(offset), type_)
+            return self.b.gather(wide, pointers, self._lane_mask(mask))
+        pointer = self._address(buffer, offset, type_)
+        if stride == 1:
+            if mask is None:
+                return self.b.load(wide, pointer)
+            return self.b.masked_load(wide, pointer, self._lane_mask(mask))
+        if stride == 0:
+            return self.b.gather(
+                wide, self.b.splat(pointer, self.lanes), self._lane_mask(mask)
+            )
+        pointers = self.b.strided(pointer, stride, wide)
+        return self.b.gather(wide, pointers, self._lane_mask(mask))
+
+    def store(self, buffer: Buffer, offset: Affine, value: Value, dtype: Any) -> None:
+        """Store the value of the current lanes, as far as the mask allows."""
+        if dtype.kind == "b":
+            value = self.b.convert(value, "i8")
+        type_ = value.type.with_lanes(1)
+        offset = self._within(buffer, offset)
+        if self.lanes == 1:
+            return self.b.store(value, self._address(buffer, offset, type_))
+        value = self.spread(value)
+        stride = self._stride(offset)
+        pointer = self._address(buffer, offset, type_) if stride is not None else None
+        if stride == 1 and pointer is not None:
+            if self.mask is None:
+                return self.b.store(value, pointer)
+            return self.b.masked_store(value, pointer, self.mask)
+        if pointer is not None:
+            pointers = self.b.strided(pointer, stride or 0, value.type)
+        else:
+            pointers = self.b.offset(self._pointers[buffer], self.index(offset), type_)
+        return self.b.scatter(value, pointers, self.mask)
+
+    def _both(self, a: Value | None, b: Value | None) -> Value | None:
+        if a is None or b is None:
+            return b if a is None else a
+        return self.b.and_(self.spread(a), self.spread(b))
+
+    def _lane_mask(self, mask: Value | None) -> Value | None:
+        return None if mask is None else self.spread(mask)
+
+    def _stride(self, offset: Affine) -> int | None:
+        """How far apart the lanes are; None if that differs."""
+        assert self.lane is not None
+        for atom in offset.terms:
+            if atom != self.lane and self.lane in self._index_depends(atom.as_index()):
+                return None
+        return offset.coefficient(self.lane)
+
+    def _within(self, buffer: Buffer, offset: Affine) -> Affine:
+        origin = self._origin.get(buffer)
+        if not origin:
+            return offset
+        return offset.substitute(lambda atom: 0 if atom in origin else None)
+
+    def _address(self, buffer: Buffer, offset: Affine, type_: Type) -> Value:
+        """The address of the (first lane's) element, from that of its row if known."""
+        row, rest = self._known_row(buffer, offset)
+        if not rest.terms and not rest.const:
+            return row
+        return self.b.offset(row, self._scalar_index(rest), type_)
+
+    def _known_row(self, buffer: Buffer, offset: Affine) -> tuple[Value, Affine]:
+        inner = self._memo.get(("row of", buffer, offset))
+        if inner is None:
+            return self._pointers[buffer], offset
+        return inner, self._row_rest[buffer, offset]
+
+    def _row_pointer(
+        self, buffer: Buffer, offset: Affine, inner: frozenset[LoopVar]
+    ) -> None:
+        offset = self._within(buffer, offset)
+        moving, still = {}, {}
+        for atom, k in offset.terms.items():
+            varies = self._index_depends(atom.as_index()) & inner
+            (moving if varies else still)[atom] = k
+        key = ("row of", buffer, offset)
+        if not still or key in self._memo or buffer not in self._pointers:
+            return
+        if any(isinstance(a, DataIndex) for a in Affine(still, 0).atoms()):
+            return
+        start = self._scalar_index(Affine(still, 0))
+        type_ = Type(memory_kind(buffer.dtype))
+        self._remember(key, self.b.offset(self._pointers[buffer], start, type_))
+        self._row_rest[buffer, offset] = Affine(moving, offset.const)
+
+    # ----------------------------------------------------------------- indices
+
+    def index(self, index: Affine) -> Value:
+        """An index as an i64, or as lanes of i64 or i32."""
+        if self.lane not in self._index_depends(index):
+            return self._scalar_index(index)
+        known = self._memo.get(index)
+        if known is None:
+            low, high = index.bounds
+            fits = -_SIGNED32 <= low and high <= _SIGNED32
+            type_ = Type("i32" if fits else "i64", self.lanes)
+            known = self._lane_index(index, type_)
+            known = self.b.convert(known, "i64")
+            self._remember(index, known)
+        return known
+
+    def _lane_index(self, index: Affine, type_: Type) -> Value:
+        scalar = Affine(
+            {
+                a: k
+                for a, k in index.terms.items()
+                if self.lane not in self._index_depends(a.as_index())
+            },
+            index.const,
+        )
+        first = self.b.convert(self._scalar_index(scalar), type_.kind)
+        total = self.b.splat(first, self.lanes)
+        for atom, k in index.terms.items():
+            if atom in scalar.terms:
+                continue
+            total = self.b.add(total, self.b.mul(self._lane_atom(atom, type_), k))
+        return total
+
+    def _lane_atom(self, atom: Atom, type_: Type) -> Value:
+        if isinstance(atom, LoopVar):
+            first = self.b.convert(self._variables[atom], type_.kind)
+            return self.b.add(self.b.splat(first, self.lanes), self.b.lane_index(type_))
+        if isinstance(atom, DataIndex):
+            value = self.spread(self.value(atom.value))
+            unsigned = atom.value.dtype.kind in "ub"
+            return self.b.convert(value, type_.kind, unsigned=unsigned)
+        assert isinstance(atom, (Quotient, Remainder))
+        low, high = atom.of.bounds
+        fits = -_SIGNED32 <= low and high <= _SIGNED32
+        inner = Type("i32" if fits else "i64", self.lanes)
+        of = self._lane_index(atom.of, inner)
+        return self.b.convert(self._divided(atom, of), type_.kind)
+
+    def _divided(self, atom: Quotient | Remainder, of: Value) -> Value:
+        """Division rounding down: shifted up where the dividend may be negative."""
+        low = atom.of.bounds[0]
+        shift = -(low // atom.by) if low < 0 else 0
+        if shift:
+            of = self.b.add(of, shift * atom.by)
+        if isinstance(atom, Remainder):
+            return self.b.urem(of, atom.by)
+        return self.b.sub(self.b.udiv(of, atom.by), shift) if shift else self.b.udiv(of, atom.by)
+
+    def _scalar_index(self, index: Affine) -> Value:
+        """The index as an i64; of the lane variable, the first lane's."""
+        known = self._memo.get(("scalar", index))
+        if known is not None:
+            return known
+        total: Value | None = None
+        for atom, k in index.terms.items():
+            term = self._scalar_atom(atom)
+            term = term if k == 1 else self.b.mul(term, k)
+            total = term if total is None else self.b.add(total, term)
+        if total is None:
+            return self.b.const(I64, index.const)
+        if index.const:
+            total = self.b.add(total, index.const)
+        self._remember(("scalar", index), total)
+        return total
+
+    def _scalar_atom(self, atom: Atom) -> Value:
+        if isinstance(atom, LoopVar):
+            return self._variables[atom]
+        if isinstance(atom, DataIndex):
+            unsigned = atom.value.dtype.kind in "ub"
+            return self.b.convert(self.value(atom.value), "i64", unsigned=unsigned)
+        assert isinstance(atom, (Quotient, Remainder))
+        return self._divided(atom, self._scalar_index(atom.of))
+
+    def _remember(self, key: Any, value: Value) -> None:
+        if key not in self._memo:
+            self._frames[-1].append(key)
+        self._memo[key] = value

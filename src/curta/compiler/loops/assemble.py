@@ -1,0 +1,215 @@
+"""A group of items to a kernel: stages in order, with as few dims as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from curta.compiler.graph.fuse import Group
+from curta.compiler.graph.items import LoopItem
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.index import Affine, Atom, LoopVar, as_index
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Const,
+    DataIndex,
+    Expr,
+    Fold,
+    IndexValue,
+    Instr,
+    Kernel,
+    Load,
+    Placeholder,
+    Stage,
+    Store,
+    walk,
+)
+
+
+def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
+    """The kernel of a group of loop items."""
+    items = group.loops()
+    outer = items[0].dims[: group.shared]
+    if len({i.dims + i.inner for i in items}) == 1 and not any(i.folds for i in items):
+        outer = ()
+    stages = _stages(items, len(outer))
+    kernel = collapse(Kernel(outer, tuple(stages)), builder)
+    if not kernel.dims and len(kernel.stages) == 1 and not kernel.stages[0].folds:
+        (stage,) = kernel.stages  # a map: only its last dim is walked by vectors
+        inner = Stage(stage.dims[-1:], stage.stores, ())
+        return Kernel(stage.dims[:-1], (inner,))
+    return kernel
+
+
+def _stages(items: list[LoopItem], depth: int) -> list[Stage]:
+    """Each item in the first stage of its nest that comes after what it reads."""
+    stages: list[tuple[tuple[LoopVar, ...], list[LoopItem]]] = []
+    place: dict[Buffer, tuple[int, Store, bool]] = {}
+    for item in items:
+        inner = item.dims[depth:] + item.inner
+        earliest = 0
+        for load in item.loads:
+            if load.buffer in place:
+                at, store, folded = place[load.buffer]
+                together = not folded and load.offset == store.offset
+                together = together and stages[at][0] == inner
+                earliest = max(earliest, at if together else at + 1)
+        for at in range(earliest, len(stages)):
+            if stages[at][0] == inner:
+                break
+        else:
+            at = len(stages)
+            stages.append((inner, []))
+        stages[at][1].append(item)
+        for store in item.writes:
+            place[store.buffer] = at, store, bool(item.folds)
+    return [
+        Stage(
+            inner,
+            tuple(s for i in members for s in i.stores),
+            tuple(f for i in members for f in i.folds),
+        )
+        for inner, members in stages
+    ]
+
+
+# ------------------------------------------------------------------- collapsing
+
+
+def collapse(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
+    """Neighbouring dims that every index treats as one become one."""
+    indices = list(dict.fromkeys(_indices(kernel)))
+    merge: dict[LoopVar, tuple[LoopVar, LoopVar] | None] = {}
+    dims = _collapsed(kernel.dims, indices, merge)
+    inner = [
+        _collapsed(s.dims, indices, merge) if _alone(s, kernel) else s.dims
+        for s in kernel.stages
+    ]
+    if not merge:
+        return kernel
+    rewriter = Rewriter(builder, _replacement(merge))
+    stages = [
+        Stage(d, *rewriter.body(s)) for d, s in zip(inner, kernel.stages, strict=True)
+    ]
+    return Kernel(dims, tuple(stages), kernel.piece)
+
+
+def _alone(stage: Stage, kernel: Kernel) -> bool:
+    """Whether the other stages have all of its dims, or none of them."""
+    return all(
+        s.dims == stage.dims or not set(s.dims) & set(stage.dims) for s in kernel.stages
+    )
+
+
+def _collapsed(
+    dims: tuple[LoopVar, ...],
+    indices: list[Affine],
+    merge: dict[LoopVar, tuple[LoopVar, LoopVar] | None],
+) -> tuple[LoopVar, ...]:
+    """`dims` after merging; `merge` says what becomes of each old variable.
+
+    The last variable of a run turns into the new one, the others into 0.
+    """
+    runs: list[list[LoopVar]] = []
+    for dim in dims:
+        if runs and _as_one(runs[-1][-1], dim, indices):
+            runs[-1].append(dim)
+        else:
+            runs.append([dim])
+    result = []
+    for run in runs:
+        if len(run) > 1:
+            extent = 1
+            for variable in run:
+                extent *= variable.extent
+            fresh = LoopVar("".join(v.name for v in run), extent)
+            merge.update((v, None) for v in run[:-1])
+            merge[run[-1]] = run[-1], fresh
+            result.append(fresh)
+        else:
+            result.append(run[0])
+    return tuple(result)
+
+
+def _as_one(a: LoopVar, b: LoopVar, indices: list[Affine]) -> bool:
+    return all(i.coefficient(a) == i.coefficient(b) * b.extent for i in indices)
+
+
+def _replacement(
+    merge: dict[LoopVar, tuple[LoopVar, LoopVar] | None],
+) -> Callable[[Atom], Atom | int | None]:
+    def replace(atom: Atom) -> Atom | int | None:
+        if not isinstance(atom, LoopVar) or atom not in merge:
+            return None
+        found = merge[atom]
+        return 0 if found is None else found[1]
+
+    return replace
+
+
+def _indices(kernel: Kernel) -> Iterator[Affine]:
+    """Every affine sum of a kernel, those inside of others included."""
+    for stage in kernel.stages:
+        for store in stage.written():
+            yield from _nested(store.offset)
+        for expr in walk(stage.roots()):
+            if isinstance(expr, Load):
+                yield from _nested(expr.offset)
+            elif isinstance(expr, IndexValue):
+                yield from _nested(expr.index)
+
+
+def _nested(index: Affine) -> Iterator[Affine]:
+    yield index
+    for atom in index.atoms():
+        of = getattr(atom, "of", None)
+        if of is not None:
+            yield of
+
+
+class Rewriter:
+    """Expressions with atoms of their indices exchanged."""
+
+    def __init__(
+        self, builder: ScalarBuilder, replace: Callable[[Atom], Atom | int | None]
+    ) -> None:
+        self.builder = builder
+        self._replace = replace
+        self._done: dict[Expr, Expr] = {}
+
+    def body(self, stage: Stage) -> tuple[tuple[Store, ...], tuple[Fold, ...]]:
+        """The stores and folds of a stage, rewritten."""
+        for expr in walk(stage.roots()):
+            self._done[expr] = self._rebuilt(expr)
+        stores = tuple(self.store(s) for s in stage.stores)
+        return stores, tuple(self._fold(f) for f in stage.folds)
+
+    def store(self, store: Store) -> Store:
+        value = self._done.get(store.value, store.value)
+        return Store(store.buffer, self.index(store.offset), value)
+
+    def _fold(self, fold: Fold) -> Fold:
+        return Fold(
+            tuple(self._done[x] for x in fold.inputs), fold.initial, fold.left,
+            fold.right, fold.combined, tuple(self.store(s) for s in fold.stores),
+        )  # fmt: skip
+
+    def index(self, index: Affine) -> Affine:
+        return index.substitute(self._atom)
+
+    def _atom(self, atom: Atom) -> object:
+        if isinstance(atom, DataIndex):
+            return as_index(self._done[atom.value])
+        return self._replace(atom)
+
+    def _rebuilt(self, expr: Expr) -> Expr:
+        if isinstance(expr, (Const, Placeholder)):
+            return expr
+        if isinstance(expr, Instr):
+            args = tuple(self._done[a] for a in expr.args)
+            return self.builder.instruction(expr.name, expr.dtype, *args)
+        if isinstance(expr, Load):
+            where = None if expr.where is None else self._done[expr.where]
+            offset = self.index(expr.offset)
+            return self.builder.load_where(expr.buffer, offset, where, expr.dtype)
+        assert isinstance(expr, IndexValue)
+        return self.builder.index_expression(self.index(expr.index))

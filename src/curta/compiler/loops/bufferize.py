@@ -1,0 +1,142 @@
+"""Where buffers live: arguments, registers, a row on the stack, or the arena.
+
+A value that only its own kernel reads need not be memory. If every load of it reads
+what the same turn of the loops has just stored, it is a register. If it is read at
+other inner indices but the same outer ones, one row of it will do. Everything else
+that is not an argument or a result of the program shares one arena, in which the places
+of dead values are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from curta.compiler.loops.index import Affine, LoopVar
+from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
+from curta.compiler.loops.schedule import Schedule
+
+ROW_BYTES = 1 << 15  # the largest row kept on the stack
+STACK_BYTES = 1 << 16  # for all rows of a kernel
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the buffers of one kernel lie.
+
+    `arguments` are in memory; the kernel gets their addresses in this order. `scratch`
+    are rows on the stack: their bytes, and the outer variables that they go without.
+    """
+
+    arguments: tuple[Buffer, ...]
+    registers: frozenset[Buffer]
+    scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]]
+
+
+def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> Placement:
+    """The placement for a kernel; `outside` are the buffers others see."""
+    seen = set(outside)
+    stored = {s.buffer: (stage, s) for stage in kernel.stages for s in stage.written()}
+    registers: set[Buffer] = set()
+    scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]] = {}
+    left = STACK_BYTES
+    for buffer in stored:
+        if buffer in seen:
+            continue
+        if _in_registers(buffer, kernel, plan):
+            registers.add(buffer)
+            continue
+        size = _row_bytes(buffer, kernel, plan)
+        if size <= min(ROW_BYTES, left):
+            left -= size
+            scratch[buffer] = size, frozenset(plan.outer)
+    loaded = [e.buffer for e in kernel.loads()]
+    memory = dict.fromkeys([*stored, *loaded])
+    arguments = [b for b in memory if b not in registers and b not in scratch]
+    return Placement(tuple(arguments), frozenset(registers), scratch)
+
+
+def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
+    """Whether all loads give what the same turn of the innermost loop stored."""
+    stores = {s.offset: (i, stage, s) for i, stage in enumerate(kernel.stages)
+              for s in stage.written() if s.buffer is buffer}  # fmt: skip
+    for at, stage in enumerate(kernel.stages):
+        for load in Kernel((), (stage,)).loads():
+            if load.buffer is not buffer:
+                continue
+            found = stores.get(load.offset)
+            if found is None or not _forwarded(found, at, plan):
+                return False
+    return True
+
+
+def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool:
+    place, stage, store = found
+    if place == at:
+        return True
+    if plan.column is not None:
+        return False
+    return store not in stage.stores or not stage.dims
+
+
+def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int:
+    offsets = [s.offset for g in kernel.stages for s in g.written() if s.buffer is buffer]
+    offsets += [e.offset for e in kernel.loads() if e.buffer is buffer]
+    outer = frozenset(plan.outer)
+    rows = [o.substitute(lambda a: 0 if a in outer else None) for o in offsets]
+    low = min(r.bounds[0] for r in rows)
+    high = max(r.bounds[1] for r in rows)
+    if low < 0 or any(not _same_outer(o, offsets[0], outer) for o in offsets):
+        return ROW_BYTES + 1
+    return (high + 1) * max(1, int(buffer.dtype.itemsize))
+
+
+def _same_outer(a: Affine, b: Affine, outer: frozenset[LoopVar]) -> bool:
+    hidden = any(v in outer for t in a.terms if t not in outer for v in t.as_index().atoms())
+    return not hidden and all(a.coefficient(v) == b.coefficient(v) for v in outer)
+
+
+# ------------------------------------------------------------------------ arena
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Places of temporaries in one block of memory."""
+
+    offsets: dict[Buffer, int]
+    size: int
+
+
+def plan_arena(
+    steps: Sequence[tuple[Iterable[Buffer], Iterable[Buffer]]], outside: set[Buffer]
+) -> Arena:
+    """Places for what the steps (reads, writes) use besides `outside`: first fit."""
+    first: dict[Buffer, int] = {}
+    last: dict[Buffer, int] = {}
+    for at, (read, write) in enumerate(steps):
+        for buffer in (*write, *read):
+            if buffer not in outside:
+                first.setdefault(buffer, at)
+                last[buffer] = at
+    offsets: dict[Buffer, int] = {}
+    for buffer in first:
+        size = aligned_size(buffer)
+        taken = sorted(
+            (offsets[b], offsets[b] + aligned_size(b))
+            for b in offsets
+            if first[b] <= last[buffer] and first[buffer] <= last[b]
+        )
+        at = 0
+        for begin, end in taken:
+            if at + size <= begin:
+                break
+            at = max(at, end)
+        offsets[buffer] = at
+    total = max((offsets[b] + aligned_size(b) for b in offsets), default=0)
+    return Arena(offsets, total)
+
+
+def aligned_size(buffer: Buffer) -> int:
+    """The bytes of a buffer, rounded up to whole cache lines."""
+    return -(-max(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT

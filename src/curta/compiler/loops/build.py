@@ -1,0 +1,496 @@
+"""The scalar builder: what an op's `lower` rule writes its element with.
+
+Each method makes an expression of a fixed dtype. Here is what arithmetic means: the
+wrap-around of integers, division by zero, shifts out of range, saturating conversions
+are JAX's. Half-precision floats compute in float32 and round after every op, as NumPy
+does. Complex values are pairs (complexes.py).
+
+Equal expressions are the same object, so that a value that two consumers ask for is
+computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from curta.compiler.llvm.vector_math import FUNCTIONS
+from curta.compiler.loops import complexes
+from curta.compiler.loops.complexes import ComplexExpr
+from curta.compiler.loops.index import Affine, as_index, row_major, unravel
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Const,
+    Expr,
+    IndexValue,
+    Instr,
+    Load,
+    Placeholder,
+)
+from curta.dtypes import physical_dtype
+
+Scalar = Any
+"""An `Expr`, a `ComplexExpr`, or an index standing for an int64."""
+
+BOOL = np.dtype(bool)
+INT32, INT64, UINT8 = np.dtype("int32"), np.dtype("int64"), np.dtype("uint8")
+FLOAT16, FLOAT32, FLOAT64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+_ROUNDING = frozenset({"floor", "ceil", "trunc", "round_even", "sqrt"})
+
+
+class NoLowering(Exception):
+    """The op cannot be compiled for these dtypes; it runs its `eval` rule."""
+
+
+class ScalarBuilder:
+    """Makes expressions; one for all kernels of an executable."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[Any, ...], Expr] = {}
+        self._where: Expr | None = None
+        self._count = 0
+
+    def fresh(self) -> int:
+        """A number not given before, for the names of buffers."""
+        self._count += 1
+        return self._count
+
+    # ---------------------------------------------------------------- leaves
+
+    def const(self, value: Any, dtype: Any) -> Scalar:
+        """A constant of a dtype."""
+        dtype = np.dtype(physical_dtype(dtype))
+        if dtype.kind == "c":
+            part = component(dtype)
+            value = complex(value)
+            re, im = self.const(value.real, part), self.const(value.imag, part)
+            return ComplexExpr(re, im, dtype)
+        plain = np.asarray(value).astype(dtype).item()
+        return self._intern(("const", repr(plain), dtype), Const, plain, dtype)
+
+    def load(self, buffer: Buffer, offset: Affine, dtype: Any) -> Scalar:
+        """The element at `offset`, under the conditions of `guarded`."""
+        if dtype.kind == "c":
+            part, first = component(dtype), offset * 2
+            re, im = (self.load(buffer, first + i, part) for i in (0, 1))
+            return ComplexExpr(re, im, dtype)
+        return self.load_where(buffer, offset, self._where, dtype)
+
+    def load_where(
+        self, buffer: Buffer, offset: Affine, where: Expr | None, dtype: Any
+    ) -> Expr:
+        """The element at `offset`, of a dtype that is not complex."""
+        key = ("load", buffer, offset, where)
+        found: Expr = self._intern(key, Load, buffer, offset, where, dtype)
+        return found
+
+    def placeholder(self, name: str, dtype: Any) -> Scalar:
+        """An operand of a reduction's `combine`."""
+        if dtype.kind == "c":
+            part = component(dtype)
+            re, im = (self.placeholder(f"{name}.{i}", part) for i in ("re", "im"))
+            return ComplexExpr(re, im, dtype)
+        return self._intern(("hole", name, dtype), Placeholder, name, dtype)
+
+    def guarded(
+        self, condition: Scalar, inside: Callable[[], Scalar], outside: Scalar
+    ) -> Scalar:
+        """`inside()` where the condition holds, `outside` elsewhere.
+
+        What `inside` loads touches memory only where the condition holds.
+        """
+        before = self._where
+        self._where = condition if before is None else self.and_(before, condition)
+        try:
+            value = inside()
+        finally:
+            self._where = before
+        return self.select(condition, value, outside)
+
+    @property
+    def where(self) -> Expr | None:
+        """The condition under which loads happen now."""
+        return self._where
+
+    # --------------------------------------------------------------- indices
+
+    def reshape_index(
+        self, index: Sequence[Any], shape: tuple[int, ...], to: tuple[int, ...]
+    ) -> tuple[Affine, ...]:
+        """Where the element at `index` of an array of `shape` lies in shape `to`."""
+        return unravel(row_major(index, shape), to)
+
+    def index_value(self, index: Any, dtype: Any = INT64) -> Scalar:
+        """An index as a number."""
+        index = as_index(index)
+        if index.is_constant:
+            return self.const(index.const, dtype)
+        return self.convert(self.index_expression(index), dtype)
+
+    def index_expression(self, index: Affine) -> Expr:
+        """An index as an int64 expression."""
+        found: Expr = self._intern(("index", index), IndexValue, index)
+        return found
+
+    def value(self, x: Scalar) -> Scalar:
+        """`x` as an expression, should it be an index."""
+        if isinstance(x, (Expr, ComplexExpr)):
+            return x
+        return self.index_value(x)
+
+    # ------------------------------------------------------------ arithmetic
+
+    def add(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._arithmetic("add", x, y)
+
+    def sub(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._arithmetic("sub", x, y)
+
+    def mul(self, x: Scalar, y: Scalar) -> Scalar:
+        return self._arithmetic("mul", x, y)
+
+    def _arithmetic(self, name: str, x: Scalar, y: Scalar) -> Scalar:
+        if is_index(x, y):
+            x, y = as_index(x), as_index(y)
+            return x + y if name == "add" else x - y if name == "sub" else x * y
+        x, y = self._pair(x, y)
+        if isinstance(x, ComplexExpr):
+            rule: Any = getattr(complexes, name)
+            return rule(self, x, y)
+        if x.dtype == BOOL:
+            name = {"add": "or_", "sub": "xor", "mul": "and_"}[name]
+        return self._in_float32(name, x, y)
+
+    def div(self, x: Scalar, y: Scalar) -> Scalar:
+        """The quotient; of integers, truncated, with x / 0 = -1 (all bits set)."""
+        if isinstance(x, ComplexExpr):
+            return complexes.div(self, x, y)
+        if is_index(x, y):
+            return as_index(x) // y
+        x, y = self._pair(x, y)
+        if is_float(x.dtype):
+            return self._in_float32("div", x, y)
+        return self._integer_division(x, y)[0]
+
+    def rem(self, x: Scalar, y: Scalar) -> Scalar:
+        """The remainder with the sign of x; of integers, x rem 0 = x."""
+        if is_index(x, y):
+            return as_index(x) % y
+        x, y = self._pair(x, y)
+        if is_float(x.dtype):
+            return self.math("rem", x, y)
+        return self._integer_division(x, y)[1]
+
+    def _integer_division(self, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+        dtype, unsigned = x.dtype, x.dtype.kind == "u"
+        names = ("udiv", "urem") if unsigned else ("sdiv", "srem")
+        if isinstance(y, Const) and y.value not in (0, -1):
+            q, r = (self.instruction(n, dtype, x, y) for n in names)
+            return q, r
+        zero = self.compare("eq", y, self.const(0, dtype))
+        if dtype.itemsize <= 4:  # float64 divides them exactly, many at a time
+            wide = self.instruction("div", FLOAT64, *(self.convert(v, FLOAT64) for v in (x, y)))
+            q = self.convert(self.instruction("to_int", INT64, wide), dtype)
+            q = self.select(zero, self.const(0, dtype), q)
+            r = self.sub(x, self.mul(q, y))
+        else:
+            unsafe = zero
+            if not unsigned:  # the least integer over -1 traps
+                least = self.const(np.iinfo(dtype).min, dtype)
+                overflow = self.and_(
+                    self.compare("eq", x, least),
+                    self.compare("eq", y, self.const(-1, dtype)),
+                )
+                unsafe = self.or_(zero, overflow)
+            divisor = self.select(unsafe, self.const(1, dtype), y)
+            q, r = (self.instruction(n, dtype, x, divisor) for n in names)
+            r = self.select(zero, x, r)
+        all_set = self.const(np.iinfo(dtype).max if unsigned else -1, dtype)
+        return self.select(zero, all_set, q), r
+
+    def neg(self, x: Scalar) -> Scalar:
+        if isinstance(x, ComplexExpr):
+            return ComplexExpr(self.neg(x.re), self.neg(x.im), x.dtype)
+        return self._in_float32("neg", self.value(x))
+
+    def abs(self, x: Scalar) -> Scalar:
+        """The absolute value; a real number of a complex one."""
+        if isinstance(x, ComplexExpr):
+            return complexes.abs_(self, x)
+        if x.dtype.kind in "ub":
+            return x
+        return self._in_float32("abs", x)
+
+    def sign(self, x: Scalar) -> Scalar:
+        """-1, 0 or 1; a NaN and the sign of zero stay."""
+        if isinstance(x, ComplexExpr):
+            return complexes.sign(self, x)
+        zero, one = self.const(0, x.dtype), self.const(1, x.dtype)
+        below = x
+        if x.dtype.kind != "u":
+            minus = self.const(-1, x.dtype)
+            below = self.select(self.compare("lt", x, zero), minus, x)
+        return self.select(self.compare("gt", x, zero), one, below)
+
+    def max(self, x: Scalar, y: Scalar) -> Scalar:
+        """The larger; a NaN wins."""
+        return self._extremum("max", x, y)
+
+    def min(self, x: Scalar, y: Scalar) -> Scalar:
+        """The smaller; a NaN wins."""
+        return self._extremum("min", x, y)
+
+    def _extremum(self, name: str, x: Scalar, y: Scalar) -> Scalar:
+        if isinstance(x, ComplexExpr):
+            return complexes.extremum(self, name, x, y)
+        x, y = self._pair(x, y)
+        if x.dtype == BOOL:
+            return self.or_(x, y) if name == "max" else self.and_(x, y)
+        return self._in_float32(name, x, y)
+
+    def pow(self, x: Scalar, y: Scalar) -> Scalar:
+        """x to the power y; integers wrap around, and take only powers >= 0."""
+        if isinstance(x, ComplexExpr):
+            return complexes.power(self, x, y)
+        if is_float(x.dtype):
+            return self.math("pow", x, y)
+        return self._integer_pow(x, y)
+
+    def _integer_pow(self, x: Expr, y: Expr) -> Expr:
+        result = one = self.const(1, x.dtype)
+        for bit in range(8 * y.dtype.itemsize):
+            mask = self.const(np.array(1 << bit, "u8").astype(y.dtype), y.dtype)
+            there = self.compare("ne", self.and_(y, mask), self.const(0, y.dtype))
+            result = self.mul(result, self.select(there, x, one))
+            x = self.mul(x, x)
+        return result
+
+    def math(self, name: str, *xs: Scalar) -> Scalar:
+        """A function of the vector math library, or rounding and roots."""
+        if isinstance(xs[0], ComplexExpr):
+            rule = complexes.FUNCTIONS.get(name)
+            if rule is None:
+                raise NoLowering(f"{name} of complex numbers")
+            return rule(self, *xs)
+        if name not in _ROUNDING and name not in FUNCTIONS:
+            raise NoLowering(f"{name} is not in the vector math library")
+        return self._in_float32(name if name in _ROUNDING else f"math.{name}", *xs)
+
+    def floor(self, x: Scalar) -> Scalar:
+        return self.math("floor", x)
+
+    def ceil(self, x: Scalar) -> Scalar:
+        return self.math("ceil", x)
+
+    def trunc(self, x: Scalar) -> Scalar:
+        return self.math("trunc", x)
+
+    def round_even(self, x: Scalar) -> Scalar:
+        return self.math("round_even", x)
+
+    def sqrt(self, x: Scalar) -> Scalar:
+        return self.math("sqrt", x)
+
+    def copysign(self, x: Scalar, sign: Scalar) -> Scalar:
+        return self._in_float32("copysign", x, sign)
+
+    def is_finite(self, x: Scalar) -> Scalar:
+        """Whether x is neither infinite nor NaN."""
+        if isinstance(x, ComplexExpr):
+            return self.and_(self.is_finite(x.re), self.is_finite(x.im))
+        if not is_float(x.dtype):
+            return self.const(True, BOOL)
+        return self.compare("lt", self.abs(x), self.const(np.inf, x.dtype))
+
+    # ------------------------------------------------------------------ bits
+
+    def and_(self, x: Scalar, y: Scalar) -> Scalar:
+        if x.dtype == BOOL:
+            for this, other in ((x, y), (y, x)):
+                if isinstance(this, Const):
+                    return other if this.value else this
+        return self.instruction("and_", x.dtype, x, y)
+
+    def or_(self, x: Scalar, y: Scalar) -> Scalar:
+        return self.instruction("or_", x.dtype, x, y)
+
+    def xor(self, x: Scalar, y: Scalar) -> Scalar:
+        return self.instruction("xor", x.dtype, x, y)
+
+    def not_(self, x: Scalar) -> Scalar:
+        return self.instruction("not_", x.dtype, x)
+
+    def shl(self, x: Scalar, y: Scalar) -> Scalar:
+        """Zeros come in; 0 where the count is negative or too large."""
+        return self._shift("shl", x, y, self.const(0, x.dtype))
+
+    def shr_logical(self, x: Scalar, y: Scalar) -> Scalar:
+        """Zeros come in; 0 where the count is negative or too large."""
+        return self._shift("lshr", x, y, self.const(0, x.dtype))
+
+    def shr_arith(self, x: Scalar, y: Scalar) -> Scalar:
+        """The sign comes in; nothing but signs where the count is out of range."""
+        last = self.const(8 * x.dtype.itemsize - 1, x.dtype)
+        return self._shift("ashr", x, y, self.instruction("ashr", x.dtype, x, last))
+
+    def _shift(self, name: str, x: Expr, y: Expr, outside: Expr) -> Expr:
+        bits = 8 * x.dtype.itemsize
+        if isinstance(y, Const):
+            inside = 0 <= y.value < bits
+            return self.instruction(name, x.dtype, x, y) if inside else outside
+        unsigned = self.bitcast(y, np.dtype(f"uint{bits}"))
+        legal = self.compare("lt", unsigned, self.const(bits, unsigned.dtype))
+        return self.select(legal, self.instruction(name, x.dtype, x, y), outside)
+
+    def population_count(self, x: Scalar) -> Scalar:
+        return self.instruction("population_count", x.dtype, x)
+
+    def clz(self, x: Scalar) -> Scalar:
+        return self.instruction("leading_zeros", x.dtype, x)
+
+    def bitcast(self, x: Scalar, dtype: Any) -> Scalar:
+        """The same bits as another dtype of the same width."""
+        x, dtype = self.value(x), np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if x.dtype.kind == "c" or dtype.kind == "c":
+            raise NoLowering("bitcasts of complex numbers")
+        return self.instruction("bitcast", dtype, x)
+
+    # -------------------------------------------- comparison, choice, dtype
+
+    def compare(self, direction: str, x: Scalar, y: Scalar) -> Scalar:
+        """eq ne lt le gt ge. With a NaN, only `ne` is true."""
+        if is_index(x, y):
+            known = _known_order(direction, as_index(x) - y)
+            if known is not None:
+                return self.const(known, BOOL)
+        x, y = self._pair(x, y)
+        if isinstance(x, ComplexExpr):
+            return complexes.compare(self, direction, x, y)
+        x, y = self._widened(x), self._widened(y)
+        return self.instruction(f"compare.{direction}", BOOL, x, y)
+
+    def select(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        """x where the condition holds, y elsewhere."""
+        x, y = self._pair(x, y)
+        if isinstance(x, ComplexExpr):
+            re = self.select(condition, x.re, y.re)
+            return ComplexExpr(re, self.select(condition, x.im, y.im), x.dtype)
+        if isinstance(condition, Const):
+            return x if condition.value else y
+        if x is y:
+            return x
+        return self.instruction("select", x.dtype, condition, x, y)
+
+    def convert(self, x: Scalar, dtype: Any) -> Scalar:
+        """The number as another dtype.
+
+        Floats become integers by truncation, saturating, NaN as 0; a complex number
+        loses its imaginary part; anything but 0 is True.
+        """
+        x, dtype = self.value(x), np.dtype(physical_dtype(dtype))
+        if x.dtype == dtype:
+            return x
+        if isinstance(x, ComplexExpr):
+            if dtype == BOOL:
+                return self.compare("ne", x, self.const(0, x.dtype))
+            if dtype.kind != "c":
+                return self.convert(x.re, dtype)
+            part = component(dtype)
+            re, im = self.convert(x.re, part), self.convert(x.im, part)
+            return ComplexExpr(re, im, dtype)
+        if dtype.kind == "c":
+            re = self.convert(x, component(dtype))
+            return ComplexExpr(re, self.const(0, re.dtype), dtype)
+        if isinstance(x, Const) and not (x.dtype.kind == "f" and dtype.kind in "iu"):
+            return self.const(np.asarray(x.value, x.dtype).astype(dtype), dtype)
+        if dtype == BOOL:
+            return self.compare("ne", x, self.const(0, x.dtype))
+        if is_half(dtype) and x.dtype != FLOAT32:
+            x = self.convert(x, FLOAT32)
+        elif is_half(x.dtype) and dtype != FLOAT32:
+            x = self.convert(x, FLOAT32)
+        return self.instruction("convert", dtype, x)
+
+    def complex(self, re: Scalar, im: Scalar) -> Scalar:
+        return ComplexExpr(re, im, np.dtype("complex64" if re.dtype == FLOAT32 else "complex128"))
+
+    def real(self, x: Scalar) -> Scalar:
+        return x.re if isinstance(x, ComplexExpr) else x
+
+    def imag(self, x: Scalar) -> Scalar:
+        return x.im if isinstance(x, ComplexExpr) else self.const(0, x.dtype)
+
+    # --------------------------------------------------------------- private
+
+    def _pair(self, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+        """Two operands as expressions; a Python number takes the other's dtype."""
+        if isinstance(x, (bool, int, float)) and hasattr(y, "dtype"):
+            return self.const(x, y.dtype), y
+        if isinstance(y, (bool, int, float)) and hasattr(x, "dtype"):
+            return x, self.const(y, x.dtype)
+        return self.value(x), self.value(y)
+
+    def _in_float32(self, name: str, *xs: Scalar) -> Expr:
+        """The instruction, computed in float32 and rounded for half floats."""
+        xs = tuple(self.value(x) for x in xs)
+        dtype = xs[0].dtype
+        result = self.instruction(
+            name, FLOAT32 if is_half(dtype) else dtype, *map(self._widened, xs)
+        )
+        return self.convert(result, dtype) if is_half(dtype) else result
+
+    def _widened(self, x: Expr) -> Expr:
+        return self.convert(x, FLOAT32) if is_half(x.dtype) else x
+
+    def instruction(self, name: str, dtype: Any, *args: Expr) -> Expr:
+        """An instruction as it stands."""
+        found: Expr = self._intern((name, dtype, args), Instr, name, args, dtype)
+        return found
+
+    def _intern(self, key: tuple[Any, ...], cls: Any, *fields: Any) -> Any:
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = cls(*fields)
+        return found
+
+
+def is_half(dtype: Any) -> bool:
+    """Whether values of the dtype are computed in float32."""
+    return dtype is BFLOAT16 or dtype is FLOAT16 or dtype in (FLOAT16, BFLOAT16)
+
+
+def is_float(dtype: Any) -> bool:
+    return dtype.kind == "f" or dtype == BFLOAT16
+
+
+def component(dtype: Any) -> Any:
+    """The dtype of the parts of a complex dtype."""
+    return FLOAT32 if dtype.itemsize == 8 else FLOAT64
+
+
+def is_index(x: Scalar, y: Scalar) -> bool:
+    """Whether arithmetic on x and y is index arithmetic."""
+    return isinstance(x, (Affine, int)) and isinstance(y, (Affine, int)) or (
+        isinstance(x, Affine) or isinstance(y, Affine)
+    )
+
+
+def _known_order(direction: str, difference: Affine) -> bool | None:
+    """Whether `x direction y` for all x - y within its bounds, where that is sure."""
+    low, high = difference.bounds
+    if direction in ("ge", "lt"):
+        sure, never = low >= 0, high < 0
+    elif direction in ("gt", "le"):
+        sure, never = low > 0, high <= 0
+    else:
+        sure, never = low == high == 0, low > 0 or high < 0
+    if not (sure or never):
+        return None
+    return sure if direction in ("ge", "gt", "eq") else never

@@ -1,0 +1,240 @@
+"""Complex scalar expressions: pairs of real ones, and their arithmetic.
+
+The formulas are those of Kahan, "Branch cuts for complex elementary functions" (1987),
+and Smith, "Algorithm 116: complex division" (1962). Single precision takes absolute
+values and logarithms through float64, where nothing overflows or cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+FLOAT64 = np.dtype("float64")
+
+
+@dataclass(frozen=True, slots=True)
+class ComplexExpr:
+    """`re + i*im`; dtype is complex64 or complex128."""
+
+    re: Any
+    im: Any
+    dtype: Any
+
+
+def add(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
+    return ComplexExpr(b.add(z.re, w.re), b.add(z.im, w.im), z.dtype)
+
+
+def sub(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
+    return ComplexExpr(b.sub(z.re, w.re), b.sub(z.im, w.im), z.dtype)
+
+
+def mul(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
+    re = b.sub(b.mul(z.re, w.re), b.mul(z.im, w.im))
+    im = b.add(b.mul(z.re, w.im), b.mul(z.im, w.re))
+    return ComplexExpr(re, im, z.dtype)
+
+
+def scale(b: Any, z: ComplexExpr, factor: Any) -> ComplexExpr:
+    """z times a real number."""
+    return ComplexExpr(b.mul(z.re, factor), b.mul(z.im, factor), z.dtype)
+
+
+def div(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
+    """Smith's division: by the larger part of the divisor."""
+    by_real = b.compare("ge", b.abs(w.re), b.abs(w.im))
+    large, small = b.select(by_real, w.re, w.im), b.select(by_real, w.im, w.re)
+    first, second = b.select(by_real, z.re, z.im), b.select(by_real, z.im, z.re)
+    ratio = b.div(small, large)
+    divisor = b.add(large, b.mul(small, ratio))
+    re = b.div(b.add(first, b.mul(second, ratio)), divisor)
+    im = b.div(b.sub(second, b.mul(first, ratio)), divisor)
+    im = b.select(by_real, im, b.neg(im))
+    zero = _is_zero(b, w)
+    by_zero = [b.div(part, b.abs(w.re)) for part in (z.re, z.im)]
+    re, im = b.select(zero, by_zero[0], re), b.select(zero, by_zero[1], im)
+    return ComplexExpr(re, im, z.dtype)
+
+
+def abs_(b: Any, z: ComplexExpr) -> Any:
+    """The modulus, without overflow in between."""
+    x, y = b.abs(z.re), b.abs(z.im)
+    infinite = b.const(np.inf, x.dtype)
+    any_infinite = b.or_(b.compare("eq", x, infinite), b.compare("eq", y, infinite))
+    if x.dtype == FLOAT64:
+        large, small = b.max(x, y), b.min(x, y)
+        ratio = b.div(small, large)
+        one = b.const(1, FLOAT64)
+        modulus = b.mul(large, b.sqrt(b.add(one, b.mul(ratio, ratio))))
+        nothing = b.compare("eq", large, b.const(0, FLOAT64))
+        modulus = b.select(nothing, large, modulus)
+    else:
+        modulus = b.convert(b.sqrt(_norm64(b, z)), x.dtype)
+    return b.select(any_infinite, infinite, modulus)
+
+
+def sign(b: Any, z: ComplexExpr) -> ComplexExpr:
+    """z / |z|, and 0 of 0."""
+    modulus = abs_(b, z)
+    zero = _is_zero(b, z)
+    divisor = b.select(zero, b.const(1, modulus.dtype), modulus)
+    return ComplexExpr(b.div(z.re, divisor), b.div(z.im, divisor), z.dtype)
+
+
+def compare(b: Any, direction: str, z: ComplexExpr, w: ComplexExpr) -> Any:
+    """Equality of both parts; order is by the real part, then the imaginary one."""
+    if direction == "eq":
+        return b.and_(b.compare("eq", z.re, w.re), b.compare("eq", z.im, w.im))
+    if direction == "ne":
+        return b.or_(b.compare("ne", z.re, w.re), b.compare("ne", z.im, w.im))
+    same = b.compare("eq", z.re, w.re)
+    strict = b.compare(direction[0] + "t", z.re, w.re)
+    return b.or_(strict, b.and_(same, b.compare(direction, z.im, w.im)))
+
+
+def extremum(b: Any, name: str, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
+    """The larger or smaller in lexicographic order; a NaN in `z` or `w` wins."""
+    first = compare(b, "gt" if name == "max" else "lt", z, w)
+    is_nan = b.or_(b.compare("ne", z.re, z.re), b.compare("ne", z.im, z.im))
+    result: ComplexExpr = b.select(b.or_(first, is_nan), z, w)
+    return result
+
+
+def exp(b: Any, z: ComplexExpr) -> ComplexExpr:
+    size = b.math("exp", z.re)
+    real = b.compare("eq", z.im, b.const(0, z.im.dtype))
+    re = b.select(real, size, b.mul(size, b.math("cos", z.im)))
+    im = b.select(real, z.im, b.mul(size, b.math("sin", z.im)))
+    return ComplexExpr(re, im, z.dtype)
+
+
+def log(b: Any, z: ComplexExpr) -> ComplexExpr:
+    return ComplexExpr(_log_abs(b, z), b.math("atan2", z.im, z.re), z.dtype)
+
+
+def log1p(b: Any, z: ComplexExpr) -> ComplexExpr:
+    one = b.const(1, z.re.dtype)
+    excess = b.mul(z.re, b.add(z.re, b.const(2, z.re.dtype)))
+    squared = b.add(excess, b.mul(z.im, z.im))
+    re = b.mul(b.const(0.5, z.re.dtype), b.math("log1p", squared))
+    return ComplexExpr(re, b.math("atan2", z.im, b.add(z.re, one)), z.dtype)
+
+
+def expm1(b: Any, z: ComplexExpr) -> ComplexExpr:
+    half = b.math("sin", b.mul(z.im, b.const(0.5, z.im.dtype)))
+    size, cosine = b.math("expm1", z.re), b.math("cos", z.im)
+    two = b.const(2, z.re.dtype)
+    re = b.sub(b.mul(size, cosine), b.mul(two, b.mul(half, half)))
+    im = b.mul(b.math("exp", z.re), b.math("sin", z.im))
+    return ComplexExpr(re, im, z.dtype)
+
+
+def sqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
+    half = b.const(0.5, z.re.dtype)
+    large = b.sqrt(b.mul(half, b.add(abs_(b, z), b.abs(z.re))))
+    zero = _is_zero(b, z)
+    divisor = b.select(zero, b.const(1, large.dtype), b.add(large, large))
+    small = b.div(z.im, divisor)
+    right = b.compare("ge", z.re, b.const(0, z.re.dtype))
+    re = b.select(right, large, b.abs(small))
+    im = b.select(right, small, b.copysign(large, z.im))
+    return ComplexExpr(re, b.select(zero, z.im, im), z.dtype)
+
+
+def rsqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
+    return div(b, b.const(1, z.dtype), sqrt(b, z))
+
+
+def sin(b: Any, z: ComplexExpr) -> ComplexExpr:
+    re = b.mul(b.math("sin", z.re), b.math("cosh", z.im))
+    im = b.mul(b.math("cos", z.re), b.math("sinh", z.im))
+    return ComplexExpr(re, im, z.dtype)
+
+
+def cos(b: Any, z: ComplexExpr) -> ComplexExpr:
+    re = b.mul(b.math("cos", z.re), b.math("cosh", z.im))
+    im = b.mul(b.math("sin", z.re), b.math("sinh", z.im))
+    return ComplexExpr(re, b.neg(im), z.dtype)
+
+
+def sinh(b: Any, z: ComplexExpr) -> ComplexExpr:
+    return _divided_by_i(b, sin(b, _times_i(b, z)))
+
+
+def cosh(b: Any, z: ComplexExpr) -> ComplexExpr:
+    return cos(b, _times_i(b, z))
+
+
+def tanh(b: Any, z: ComplexExpr) -> ComplexExpr:
+    """(sinh 2x + i sin 2y) / (cosh 2x + cos 2y), which is +-1 for large x."""
+    x, y = b.add(z.re, z.re), b.add(z.im, z.im)
+    large = b.compare("gt", b.abs(x), b.const(60, x.dtype))
+    safe = b.select(large, b.const(1, x.dtype), x)
+    divisor = b.add(b.math("cosh", safe), b.math("cos", y))
+    one = b.copysign(b.const(1, x.dtype), x)
+    re = b.select(large, one, b.div(b.math("sinh", safe), divisor))
+    zero = b.copysign(b.const(0, y.dtype), y)
+    im = b.select(large, zero, b.div(b.math("sin", y), divisor))
+    return ComplexExpr(re, im, z.dtype)
+
+
+def tan(b: Any, z: ComplexExpr) -> ComplexExpr:
+    return _divided_by_i(b, tanh(b, _times_i(b, z)))
+
+
+def logistic(b: Any, z: ComplexExpr) -> ComplexExpr:
+    one = b.const(1, z.dtype)
+    return div(b, one, add(b, one, exp(b, b.neg(z))))
+
+
+def power(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
+    """exp(w log z), 0 ** 0 = 1 and 0 ** w = 0."""
+    nothing = _is_zero(b, z)
+    unit = _is_zero(b, w)
+    at_zero = b.select(unit, b.const(1, z.dtype), b.const(0, z.dtype))
+    result: ComplexExpr = b.select(nothing, at_zero, exp(b, mul(b, w, log(b, z))))
+    return result
+
+
+def _norm64(b: Any, z: ComplexExpr) -> Any:
+    x, y = b.convert(z.re, FLOAT64), b.convert(z.im, FLOAT64)
+    return b.add(b.mul(x, x), b.mul(y, y))
+
+
+def _log_abs(b: Any, z: ComplexExpr) -> Any:
+    if z.re.dtype != FLOAT64:
+        half = b.const(0.5, FLOAT64)
+        return b.convert(b.mul(half, b.math("log", _norm64(b, z))), z.re.dtype)
+    x, y = b.abs(z.re), b.abs(z.im)
+    large, small = b.max(x, y), b.min(x, y)
+    one, half = b.const(1, FLOAT64), b.const(0.5, FLOAT64)
+    excess = b.mul(b.sub(large, one), b.add(large, one))
+    near = b.mul(half, b.math("log1p", b.add(excess, b.mul(small, small))))
+    is_near = b.and_(
+        b.compare("gt", large, b.const(0.5, FLOAT64)),
+        b.compare("lt", large, b.const(2, FLOAT64)),
+    )
+    return b.select(is_near, near, b.math("log", abs_(b, z)))
+
+
+def _is_zero(b: Any, z: ComplexExpr) -> Any:
+    return compare(b, "eq", z, b.const(0, z.dtype))
+
+
+def _times_i(b: Any, z: ComplexExpr) -> ComplexExpr:
+    return ComplexExpr(b.neg(z.im), z.re, z.dtype)
+
+
+def _divided_by_i(b: Any, z: ComplexExpr) -> ComplexExpr:
+    return ComplexExpr(z.im, b.neg(z.re), z.dtype)
+
+
+FUNCTIONS: Final[dict[str, Callable[..., ComplexExpr]]] = {
+    f.__name__: f
+    for f in (exp, log, log1p, expm1, sqrt, rsqrt, sin, cos, tan, sinh, cosh, tanh,
+              logistic)
+}  # fmt: skip

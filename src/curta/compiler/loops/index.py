@@ -1,0 +1,274 @@
+"""Index expressions: integer arithmetic over loop variables, kept in affine form.
+
+Where an element lies is a sum `c + k0*i0 + k1*i1 + ...` whose atoms are loop
+variables, quotients and remainders of other sums, or integers read from data. The
+form shows at once what a schedule asks for: the stride of a load along a loop, and
+whether two loads touch the same element. Every atom knows its bounds, so that the
+`//` and `%` which reshapes write vanish wherever they can.
+
+Any integer may stand beside an index: `i + 3`, `2 * i`, `i // 4`, `i + x` where x is
+an integer scalar expression. Division rounds down and divides by positive integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Bounds = tuple[int, int]
+"""The least and the greatest value, both inclusive."""
+
+
+class Atom:
+    """What an affine sum is made of; hashable, with `bounds`."""
+
+    __slots__ = ()
+
+    @property
+    def bounds(self) -> Bounds:
+        raise NotImplementedError
+
+    def as_index(self) -> Affine:
+        return Affine({self: 1}, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopVar(Atom):
+    """A loop counter in `range(extent)`; equal names of equal extent are one loop."""
+
+    name: str
+    extent: int
+
+    @property
+    def bounds(self) -> Bounds:
+        return 0, max(self.extent - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient(Atom):
+    """`of // by`, rounded down."""
+
+    of: Affine
+    by: int
+
+    @property
+    def bounds(self) -> Bounds:
+        low, high = self.of.bounds
+        return low // self.by, high // self.by
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder(Atom):
+    """`of % by`, never negative."""
+
+    of: Affine
+    by: int
+
+    @property
+    def bounds(self) -> Bounds:
+        low, high = self.of.bounds
+        return (low, high) if 0 <= low and high < self.by else (0, self.by - 1)
+
+
+class Affine:
+    """A sum of integer multiples of atoms and a constant. Immutable."""
+
+    __slots__ = ("_bounds", "_hash", "const", "terms")
+
+    terms: Mapping[Atom, int]
+    const: int
+
+    def __init__(self, terms: dict[Atom, int], const: int) -> None:
+        self.terms = terms
+        self.const = const
+        self._hash: int | None = None
+        self._bounds: Bounds | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Affine):
+            return NotImplemented
+        return self.const == other.const and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.const, frozenset(self.terms.items())))
+        return self._hash
+
+    @property
+    def bounds(self) -> Bounds:
+        """The range that the bounds of the atoms allow."""
+        if self._bounds is None:
+            low = high = self.const
+            for atom, k in self.terms.items():
+                a, b = atom.bounds
+                low, high = (
+                    (low + k * a, high + k * b)
+                    if k > 0
+                    else (low + k * b, high + k * a)
+                )
+            self._bounds = low, high
+        return self._bounds
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def coefficient(self, atom: Atom) -> int:
+        """The multiple of `atom` itself (it may hide in other atoms as well)."""
+        return self.terms.get(atom, 0)
+
+    def as_index(self) -> Affine:
+        return self
+
+    def __add__(self, other: IndexLike) -> Affine:
+        if isinstance(other, int):
+            return Affine(dict(self.terms), self.const + other) if other else self
+        other = as_index(other)
+        if not other.terms:
+            return self + other.const
+        terms = dict(self.terms)
+        for atom, k in other.terms.items():
+            total = terms.get(atom, 0) + k
+            if total:
+                terms[atom] = total
+            else:
+                del terms[atom]
+        return Affine(terms, self.const + other.const)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Affine:
+        return self * -1
+
+    def __sub__(self, other: IndexLike) -> Affine:
+        return self + -as_index(other)
+
+    def __rsub__(self, other: IndexLike) -> Affine:
+        return -self + other
+
+    def __mul__(self, other: IndexLike) -> Affine:
+        other = as_index(other)
+        if other.terms and not self.terms:
+            self, other = other, self
+        if other.terms:
+            raise TypeError(
+                f"an index may only be multiplied by a constant, not {other}"
+            )
+        if not other.const:
+            return ZERO
+        terms = {atom: k * other.const for atom, k in self.terms.items()}
+        return Affine(terms, self.const * other.const)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, by: int) -> Affine:
+        return self._divmod(by)[0]
+
+    def __mod__(self, by: int) -> Affine:
+        return self._divmod(by)[1]
+
+    def _divmod(self, by: int) -> tuple[Affine, Affine]:
+        if by == 1:
+            return self, ZERO
+        whole = Affine(
+            {a: k // by for a, k in self.terms.items() if k % by == 0}, self.const // by
+        )
+        rest = Affine({a: k for a, k in self.terms.items() if k % by}, self.const % by)
+        low, high = rest.bounds
+        if 0 <= low and high < by:
+            return whole, rest
+        return whole + Quotient(rest, by).as_index(), Remainder(rest, by).as_index()
+
+    def substitute(self, replace: Callable[[Atom], IndexLike | None]) -> Affine:
+        """This sum with atoms exchanged; None leaves one as it is.
+
+        `replace` sees every atom, also those inside quotients and remainders; what
+        it is given there has already been rewritten inside.
+        """
+        total, kept, changed = self.const, {}, ZERO
+        for atom, k in self.terms.items():
+            inner = _rebuild(atom, replace)
+            new = replace(inner) if isinstance(inner, Atom) else inner
+            if new is not None:
+                changed = changed + as_index(new) * k
+            elif isinstance(inner, Atom):
+                kept[inner] = kept.get(inner, 0) + k
+        return Affine(kept, total) + changed
+
+    def atoms(self) -> Iterable[Atom]:
+        """All atoms, those inside quotients and remainders included."""
+        for atom in self.terms:
+            yield atom
+            if isinstance(atom, (Quotient, Remainder)):
+                yield from atom.of.atoms()
+
+    def __repr__(self) -> str:
+        return pretty_index(self)
+
+
+IndexLike = Any
+"""An int, an `Affine`, an `Atom`, or an integer scalar expression."""
+
+ZERO = Affine({}, 0)
+
+
+def as_index(x: IndexLike) -> Affine:
+    """Any integer of the compiler as an affine sum."""
+    if isinstance(x, int):
+        return Affine({}, x) if x else ZERO
+    if isinstance(x, Affine):
+        return x
+    converted: Affine = x.as_index()
+    return converted
+
+
+def row_major(index: Iterable[IndexLike], shape: tuple[int, ...]) -> Affine:
+    """The offset of the element at `index` of an array of `shape`, in elements."""
+    offset, stride = ZERO, 1
+    for i, extent in zip(reversed(tuple(index)), reversed(shape), strict=True):
+        if extent != 1:
+            offset = offset + as_index(i) * stride
+        stride *= extent
+    return offset
+
+
+def unravel(offset: Affine, shape: tuple[int, ...]) -> tuple[Affine, ...]:
+    """The index of the element at `offset` of an array of `shape`."""
+    index: list[Affine] = []
+    for extent in reversed(shape[1:]):
+        offset, remainder = offset._divmod(max(extent, 1))
+        index.append(remainder)
+    if shape:
+        index.append(offset if shape[0] != 1 else ZERO)
+    return tuple(reversed(index))
+
+
+def _rebuild(atom: Atom, replace: Callable[[Atom], IndexLike | None]) -> Atom | Affine:
+    if isinstance(atom, (Quotient, Remainder)):
+        of = atom.of.substitute(replace)
+        if of != atom.of:
+            return of // atom.by if isinstance(atom, Quotient) else of % atom.by
+    return atom
+
+
+def pretty_index(index: Affine) -> str:
+    """`8*i + j + 3`."""
+    parts = [_pretty_term(atom, k) for atom, k in index.terms.items()]
+    if index.const or not parts:
+        parts.append(str(index.const))
+    return " + ".join(parts).replace("+ -", "- ")
+
+
+def _pretty_term(atom: Atom, k: int) -> str:
+    if isinstance(atom, LoopVar):
+        text = atom.name
+    elif isinstance(atom, Quotient):
+        text = f"(({pretty_index(atom.of)}) // {atom.by})"
+    elif isinstance(atom, Remainder):
+        text = f"(({pretty_index(atom.of)}) % {atom.by})"
+    else:
+        text = str(atom)
+    return text if k == 1 else f"{k}*{text}"

@@ -1,0 +1,232 @@
+"""The loop IR: scalar expressions, and kernels as loop nests over buffers.
+
+A kernel is a nest of parallel `dims` around a list of `Stage`s. A stage is a nest of
+inner dims whose one body stores elements and folds reductions; stages of a kernel run
+one after the other for each index of the outer dims, which is how softmax reads its
+input once. What is computed is said here; in which order and how wide is the
+`Schedule`'s affair (schedule.py), and where a buffer lives the `Storage`'s
+(bufferize.py).
+
+Expressions are nodes of a graph: the builder makes equal ones the same object, and
+they compare by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.loops.index import Affine, Atom, Bounds, LoopVar
+
+# ------------------------------------------------------------------ expressions
+
+
+class Expr:
+    """A scalar expression; `dtype` is a NumPy dtype, never complex."""
+
+    __slots__ = ()
+    dtype: Any
+
+    def as_index(self) -> Affine:
+        """This integer as (part of) an index."""
+        if isinstance(self, IndexValue):
+            return self.index
+        if isinstance(self, Const):
+            return Affine({}, int(self.value))
+        if self.dtype.kind not in "iub":
+            raise TypeError(f"an index must be an integer, not {self.dtype}")
+        return Affine({DataIndex(self): 1}, 0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Const(Expr):
+    """A constant; `value` is a Python bool, int or float."""
+
+    value: Any
+    dtype: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Instr(Expr):
+    """`name(args)`; emit.py says what each name becomes."""
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Load(Expr):
+    """The element of a buffer `offset` elements from its start.
+
+    Memory is not touched where `where` is false, and the value is then arbitrary.
+    """
+
+    buffer: Buffer
+    offset: Affine
+    where: Expr | None
+    dtype: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexValue(Expr):
+    """An index as an int64 value."""
+
+    index: Affine
+    dtype: Any = np.dtype("int64")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Placeholder(Expr):
+    """An operand of a reduction's `combine`."""
+
+    name: str
+    dtype: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DataIndex(Atom):
+    """An index read from data: an integer expression, sign- or zero-extended."""
+
+    value: Expr
+
+    @property
+    def bounds(self) -> Bounds:
+        if self.value.dtype.kind == "b":
+            return 0, 1
+        info = np.iinfo(self.value.dtype)
+        return int(info.min), int(info.max)
+
+    def __repr__(self) -> str:
+        return "[data]"
+
+
+# ---------------------------------------------------------------------- buffers
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Buffer:
+    """An array of `size` elements of a dtype (a complex one counts twice)."""
+
+    name: str
+    dtype: Any
+    size: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * max(1, int(self.dtype.itemsize))
+
+
+# ----------------------------------------------------------------------- stages
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Store:
+    """`buffer[offset] = value`, once for each index of the stage."""
+
+    buffer: Buffer
+    offset: Affine
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fold:
+    """A reduction over the inner dims of a stage, one result per outer index.
+
+    `inputs` are folded into accumulators (more than one of each for argmax) that start
+    from `initial`. `combined` says, in terms of the placeholders `left` and `right`,
+    how two accumulators become one, or an accumulator and an input. `stores` write the
+    results: their values are in terms of `left`, the final accumulators.
+    """
+
+    inputs: tuple[Expr, ...]
+    initial: tuple[Const, ...]
+    left: tuple[Placeholder, ...]
+    right: tuple[Placeholder, ...]
+    combined: tuple[Expr, ...]
+    stores: tuple[Store, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stage:
+    """A nest of inner dims around stores and folds that read the same indices."""
+
+    dims: tuple[LoopVar, ...]
+    stores: tuple[Store, ...]
+    folds: tuple[Fold, ...]
+
+    def written(self) -> Iterator[Store]:
+        """All stores, those of the folds' results included."""
+        yield from self.stores
+        for fold in self.folds:
+            yield from fold.stores
+
+    def roots(self) -> Iterator[Expr]:
+        """The expressions that the body computes."""
+        for store in self.stores:
+            yield store.value
+        for fold in self.folds:
+            yield from fold.inputs
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Kernel:
+    """Stages that run one after the other for each index of `dims`.
+
+    Where `piece` is not 0, the first dim of the only stage is cut into pieces of that
+    size, and folds have a result per piece, at the index `PIECE_INDEX`.
+    """
+
+    dims: tuple[LoopVar, ...]
+    stages: tuple[Stage, ...]
+    piece: int = 0
+
+    def stored(self) -> list[Buffer]:
+        """The buffers it writes, each once."""
+        return list(dict.fromkeys(s.buffer for g in self.stages for s in g.written()))
+
+    def loads(self) -> list[Load]:
+        """All loads of all its expressions, each once."""
+        found = [e for e in walk(r for s in self.stages for r in s.roots())]
+        return [e for e in found if isinstance(e, Load)]
+
+
+def walk(roots: Any) -> list[Expr]:
+    """All expressions below `roots`, each once, operands before their users."""
+    done: dict[Expr, None] = {}
+    for root in roots:
+        _visit(root, done)
+    return list(done)
+
+
+def _visit(root: Expr, done: dict[Expr, None]) -> None:
+    stack: list[tuple[Expr, bool]] = [(root, False)]
+    while stack:
+        expr, ready = stack.pop()
+        if expr in done:
+            continue
+        if ready:
+            done[expr] = None
+            continue
+        stack.append((expr, True))
+        stack.extend((e, False) for e in reversed(operands(expr)) if e not in done)
+
+
+def operands(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions that `expr` reads, those inside its indices included."""
+    if isinstance(expr, Instr):
+        return expr.args
+    if isinstance(expr, Load):
+        inside = index_operands(expr.offset)
+        return inside if expr.where is None else (*inside, expr.where)
+    if isinstance(expr, IndexValue):
+        return index_operands(expr.index)
+    return ()
+
+
+def index_operands(index: Affine) -> tuple[Expr, ...]:
+    """The data that an index reads."""
+    return tuple(a.value for a in index.atoms() if isinstance(a, DataIndex))

@@ -1,0 +1,147 @@
+"""When and how wide: the order in which a kernel's indices are walked.
+
+A kernel walks its `turns` one by one: every index of its outer dims and, where a long
+dim is split, every piece of that. `grain` turns make a chunk, the unit that threads
+take; it depends on shapes alone, never on how many threads there are, and so do the
+results. Inside, one variable is walked by vectors, `lane`:
+
+*rows*: the last inner dim of each stage; folds end in scalars, in registers.
+*columns*: the last outer dim, for folds over the other dims of row-major arrays; they
+are kept in rows of memory that stay in the first-level cache.
+
+A vector is usually wider than a register of the machine: LLVM cuts it into several,
+which are the independent chains that keep the arithmetic units busy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
+
+PIECE = 1024  # the columns that a turn takes: rows of 4 KiB
+GRAIN_COST = 1 << 16  # a chunk is worth at least this many simple operations
+MANY_CHUNKS = 64  # more do not balance better
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel is walked; see the module's text.
+
+    `column` is the outer dim walked by vectors, or None; `lanes` has the width of the
+    vectors of each stage.
+    """
+
+    outer: tuple[LoopVar, ...]
+    split: LoopVar | None
+    piece: int
+    column: LoopVar | None
+    lanes: tuple[int, ...]
+    grain: int
+
+    @property
+    def pieces(self) -> int:
+        return 1 if self.split is None else -(-self.split.extent // self.piece)
+
+    @property
+    def turns(self) -> int:
+        return math.prod(v.extent for v in self.outer) * self.pieces
+
+    @property
+    def chunks(self) -> int:
+        return max(1, -(-self.turns // self.grain))
+
+
+def schedule(kernel: Kernel, vector_bytes: int) -> Schedule:
+    """The schedule of a kernel, from its shapes and what its body costs."""
+    column = kernel.dims[-1] if prefers_columns(kernel) else None
+    outer = kernel.dims[:-1] if column else kernel.dims
+    split, piece = _split(kernel, column)
+    lanes = tuple(_lanes(s, _lane_extent(s, column), vector_bytes) for s in kernel.stages)
+    turns = math.prod(v.extent for v in outer)
+    if split is not None:
+        turns *= -(-split.extent // piece)
+    grain = -(-GRAIN_COST * turns // max(1, kernel_cost(kernel)))
+    grain = max(1, min(turns, max(grain, -(-turns // MANY_CHUNKS))))
+    return Schedule(outer, split, piece, column, lanes, grain)
+
+
+def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:
+    """The long dim that turns take a piece of, and the piece."""
+    if kernel.piece:
+        return kernel.stages[0].dims[0], kernel.piece
+    if column is not None:
+        return (column, PIECE) if column.extent > PIECE else (None, 1)
+    (stage, *others) = kernel.stages
+    if others or stage.folds or not stage.dims:
+        return None, 1
+    first, *rest = stage.dims
+    piece = max(1, (1 << 14) // math.prod(v.extent for v in rest))
+    return (first, piece) if first.extent >= 2 * piece else (None, 1)
+
+
+def _lane_extent(stage: Stage, column: LoopVar | None) -> int:
+    if column is not None:
+        return min(column.extent, PIECE)
+    return stage.dims[-1].extent if stage.dims else 1
+
+
+def prefers_columns(kernel: Kernel) -> bool:
+    """Whether consecutive outer indices, not inner ones, are neighbours in memory."""
+    if not kernel.dims or not any(s.folds for s in kernel.stages):
+        return False
+    last = kernel.dims[-1]
+    along_outer = along_inner = 0
+    for stage in kernel.stages:
+        if not stage.dims:
+            continue
+        for expr in walk(stage.roots()):
+            if isinstance(expr, Load):
+                along_outer += expr.offset.coefficient(last) == 1
+                along_inner += expr.offset.coefficient(stage.dims[-1]) == 1
+    return along_outer > along_inner
+
+
+def _lanes(stage: Stage, extent: int, vector_bytes: int) -> int:
+    """As many lanes as make independent chains without spilling registers."""
+    body = walk(stage.roots())
+    widest = max(
+        (compute_size(e) for e in body if isinstance(e, (Instr, Load))), default=4
+    )
+    native = max(1, vector_bytes // widest)
+    heavy = sum(_weight(e) for e in body)
+    width = native * (4 if heavy <= 24 else 2 if heavy <= 160 else 1)
+    while width > 1 and width >= 2 * extent:
+        width //= 2
+    return width
+
+
+def compute_size(expr: Expr) -> int:
+    """The bytes of a lane while computing (half floats widen)."""
+    size = int(expr.dtype.itemsize)
+    return 4 if size == 2 and expr.dtype.kind not in "iu" else size
+
+
+def _weight(expr: Expr) -> int:
+    if isinstance(expr, Load):
+        return 1
+    if not isinstance(expr, Instr):
+        return 0
+    if expr.name.startswith("math."):
+        return 20
+    return 4 if expr.name in ("div", "sdiv", "udiv", "srem", "urem") else 1
+
+
+def cost(stage: Stage) -> int:
+    """What one index of a stage costs, in simple scalar operations."""
+    return 1 + sum(_weight(e) for e in walk(stage.roots()))
+
+
+def kernel_cost(kernel: Kernel) -> int:
+    """What a kernel costs, in simple scalar operations."""
+    inner = sum(
+        cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.stages
+    )
+    return inner * math.prod(v.extent for v in kernel.dims)

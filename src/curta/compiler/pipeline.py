@@ -1,0 +1,133 @@
+"""From a jaxpr to machine code: the table of contents of the compiler.
+
+    inline     calls are replaced by what they call                 graph/inline.py
+    itemise    a loop nest for each value that needs a buffer       graph/itemise.py
+    fuse       loop nests that share loops form groups              graph/fuse.py
+    assemble   each group becomes a kernel: stages of loops         loops/assemble.py
+    schedule   the order, the vectors, the chunks for threads       loops/schedule.py
+    bufferize  registers, rows on the stack, the arena              loops/bufferize.py
+    emit       LLVM IR text                                         llvm/
+    link       machine code                                         link.py
+
+`CURTA_DUMP=fuse,kernels,llvm` prints what these stages make (`jaxpr` what comes in).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.compiler.cache import object_file
+from curta.compiler.executable import Executable, NativeStep, PythonStep, Step
+from curta.compiler.graph.fuse import Group, Plan, fuse
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.items import EqnItem, reads, written
+from curta.compiler.graph.itemise import Program, itemise
+from curta.compiler.link import load
+from curta.compiler.llvm import target
+from curta.compiler.llvm.entry import ENTRY, Scheduled, emit_entry
+from curta.compiler.loops.assemble import assemble
+from curta.compiler.loops.bufferize import place, plan_arena
+from curta.compiler.loops.nodes import Buffer
+from curta.compiler.pretty import pretty_plan, pretty_scheduled
+from curta.compiler.loops.schedule import schedule
+from curta.compiler.loops.split import split_folds
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import as_numpy
+from curta.core.jaxpr import ClosedJaxpr
+
+
+def compile_jaxpr(
+    closed: ClosedJaxpr, *, donated: Sequence[bool] = (), parallel_for: int = 0
+) -> Executable:
+    """Compile a jaxpr for this machine.
+
+    Args:
+        closed: the program; the consts become part of the executable.
+        donated: which arguments the program may overwrite.
+        parallel_for: the address of the function that runs chunks on threads.
+    """
+    dump("jaxpr", lambda: str(closed))
+    flat = inline_calls(closed)
+    program = itemise(flat.jaxpr)
+    plan = fuse(program)
+    dump("fuse", lambda: pretty_plan(plan))
+    segments = _segments(plan)
+    visible = _visible(segments, program)
+    steps = [_step(s, program, v) for s, v in zip(segments, visible, strict=True)]
+    avals = [v.aval for v in flat.jaxpr.constvars]
+    arrays = map(_const_array, flat.consts, avals)
+    consts = dict(zip(program.consts, arrays, strict=True))
+    return Executable(
+        closed.in_avals, closed.out_avals, steps, program.inputs, program.outputs,
+        consts, program.avals, parallel_for,
+    )  # fmt: skip
+
+
+def _segments(plan: Plan) -> list[list[Group]]:
+    """Groups that can run without returning to Python between them, together."""
+    segments: list[list[Group]] = []
+    for group in plan.groups:
+        python = isinstance(group.items[0], EqnItem)
+        if python or not segments or isinstance(segments[-1][0].items[0], EqnItem):
+            segments.append([group])
+        else:
+            segments[-1].append(group)
+    return segments
+
+
+def _step(segment: list[Group], program: Program, outside: set[Buffer]) -> Step:
+    first = segment[0].items[0]
+    if isinstance(first, EqnItem):
+        return PythonStep(first.eqn, first.operands, first.results)
+    machine = target.host()
+    kernels: list[Scheduled] = []
+    for group in segment:
+        whole = assemble(group, program.builder)
+        for kernel in split_folds(whole, program.builder):
+            plan = schedule(kernel, machine.vector_bytes)
+            kernels.append(Scheduled(kernel, plan, place(kernel, plan, outside)))
+    dump("kernels", lambda: "\n".join(map(pretty_scheduled, kernels)))
+    return _native_step(kernels, outside, machine)
+
+
+def _native_step(
+    kernels: list[Scheduled], outside: set[Buffer], machine: target.Target
+) -> NativeStep:
+    touched = dict.fromkeys(b for k in kernels for b in k.placement.arguments)
+    pointers = tuple(b for b in touched if b in outside)
+    created = {b for k in kernels for b in k.kernel.stored()}
+    uses = [(k.placement.arguments, ()) for k in kernels]
+    arena = plan_arena(uses, outside)
+    module = machine.module()
+    emit_entry(module, kernels, pointers, arena)
+    text = module.text()
+    dump("llvm", lambda: text)
+    code = load(object_file(text, target.QUICK), [ENTRY])
+    return NativeStep(
+        code, code.address(ENTRY), pointers,
+        tuple(b for b in pointers if b in created), arena.size,
+    )  # fmt: skip
+
+
+def _visible(segments: list[list[Group]], program: Program) -> list[set[Buffer]]:
+    """For each segment, the buffers that others (or the caller) see."""
+    used = [{b for g in s for i in g.items for b in (*reads(i), *written(i))} for s in segments]
+    ends = {*program.inputs, *program.consts, *program.outputs}
+    return [
+        ends.union(*(used[j] for j in range(len(used)) if j != i)) & own
+        for i, own in enumerate(used)
+    ]
+
+
+def dump(stage: str, text: Callable[[], str]) -> None:
+    """Print a stage if `CURTA_DUMP` names it."""
+    if stage in os.environ.get("CURTA_DUMP", "").split(","):
+        print(f"--- {stage}\n{text()}", file=sys.stderr)
+
+
+def _const_array(x: Any, aval: ShapedArray) -> Any:
+    storage = getattr(x, "_storage", None)
+    return as_numpy(x if storage is None else storage(), aval)

@@ -1,0 +1,121 @@
+"""The printed form of the fusion plan and of kernels."""
+
+from __future__ import annotations
+
+from curta.compiler.graph.fuse import Plan
+from curta.compiler.graph.items import EqnItem, Item, LoopItem, written
+from curta.compiler.llvm.entry import Scheduled
+from curta.compiler.loops.index import Affine, pretty_index
+from curta.compiler.loops.nodes import (
+    Const,
+    DataIndex,
+    Expr,
+    Fold,
+    IndexValue,
+    Instr,
+    Load,
+    Placeholder,
+    Store,
+    walk,
+)
+
+
+def pretty_plan(plan: Plan) -> str:
+    """Each kernel with its items, and the refusals."""
+    lines = []
+    for i, group in enumerate(plan.groups):
+        lines.append(f"group {i}, {group.shared} outer dims shared:")
+        lines += [f"    {pretty_item(item)}" for item in group.items]
+    for (first, second), reason in plan.refusals.items():
+        lines.append(f"apart: {pretty_item(first)} | {pretty_item(second)}: {reason}")
+    return "\n".join(lines)
+
+
+def pretty_item(item: Item) -> str:
+    """`v3 = exp over i0:8 i1:16`."""
+    names = ", ".join(b.name for b in written(item))
+    if isinstance(item, EqnItem):
+        return f"{names} = {item.eqn.op.name} in Python"
+    return f"{names} = {item.label} over {_dims(item)}"
+
+
+def _dims(item: LoopItem) -> str:
+    kept = " ".join(f"{v.name}:{v.extent}" for v in item.dims)
+    folded = " ".join(f"{v.name}:{v.extent}" for v in item.inner)
+    return f"{kept} fold {folded}" if folded else kept
+
+
+def pretty_scheduled(scheduled: Scheduled) -> str:
+    """A kernel as nested loops, with its schedule and where its buffers lie."""
+    kernel, plan = scheduled.kernel, scheduled.plan
+    dims = " ".join(f"{v.name}:{v.extent}" for v in kernel.dims)
+    split = f" split {plan.split.name} by {plan.piece}" if plan.split else ""
+    lines = [f"kernel {dims}{split}, {plan.turns} turns, {plan.chunks} chunks"]
+    place = scheduled.placement
+    lines.append("  memory " + " ".join(b.name for b in place.arguments))
+    if place.registers:
+        lines.append("  registers " + " ".join(sorted(b.name for b in place.registers)))
+    for buffer, (size, _) in place.scratch.items():
+        lines.append(f"  row {buffer.name}: {size} bytes")
+    for stage, lanes in zip(kernel.stages, plan.lanes, strict=True):
+        lane = plan.column or (stage.dims[-1] if stage.dims else None)
+        loops = " ".join(f"{v.name}:{v.extent}" for v in stage.dims)
+        width = f" by {lanes} lanes of {lane.name}" if lane else ""
+        lines.append(f"  for {loops}{width}:" if loops else f"  once{width}:")
+        lines += [f"    {line}" for line in _stage_lines(stage.stores, stage.folds)]
+    return "\n".join(lines)
+
+
+def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str]:
+    names: dict[Expr, str] = {}
+    roots = [s.value for s in stores] + [x for f in folds for x in f.inputs]
+    lines = _body_lines(roots, names)
+    lines += [_store_line(s, names) for s in stores]
+    for fold in folds:
+        inputs = ", ".join(names[x] for x in fold.inputs)
+        inner: dict[Expr, str] = {}
+        body = _body_lines([*fold.combined, *(s.value for s in fold.stores)], inner)
+        lines.append(f"fold {inputs} from {', '.join(_text(c, {}) for c in fold.initial)}")
+        lines += [f"  {line}" for line in body]
+        lines.append(f"  left = {', '.join(inner[e] for e in fold.combined)}")
+        lines += [f"  {_store_line(s, inner)}" for s in fold.stores]
+    return lines
+
+
+def _store_line(store: Store, names: dict[Expr, str]) -> str:
+    offset = pretty_index(store.offset)
+    return f"{store.buffer.name}[{offset}] = {names[store.value]}"
+
+
+def _body_lines(roots: list[Expr], names: dict[Expr, str]) -> list[str]:
+    lines = []
+    for expr in walk(roots):
+        if isinstance(expr, (Const, Placeholder, IndexValue)):
+            names[expr] = _text(expr, names)
+        else:
+            text = _text(expr, names)
+            names[expr] = f"t{len(lines)}"
+            lines.append(f"{names[expr]}:{expr.dtype} = {text}")
+    return lines
+
+
+def _text(expr: Expr, names: dict[Expr, str]) -> str:
+    if isinstance(expr, Const):
+        return str(expr.value)
+    if isinstance(expr, Placeholder):
+        return expr.name
+    if isinstance(expr, IndexValue):
+        return f"({_index(expr.index, names)})"
+    if isinstance(expr, Load):
+        guard = f" where {names[expr.where]}" if expr.where is not None else ""
+        return f"{expr.buffer.name}[{_index(expr.offset, names)}]{guard}"
+    assert isinstance(expr, Instr)
+    return f"{expr.name} {', '.join(names[a] for a in expr.args)}"
+
+
+def _index(index: Affine, names: dict[Expr, str]) -> str:
+    text = pretty_index(index)
+    for atom in index.atoms():
+        if isinstance(atom, DataIndex):
+            text = text.replace("[data]", names[atom.value], 1)
+    return text
