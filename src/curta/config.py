@@ -392,12 +392,14 @@ debug_nans = _define(
     False,
     _boolean,
     "Raise FloatingPointError where a computation yields NaN.",
+    traced=True,
 )
 debug_infs = _define(
     "jax_debug_infs",
     False,
     _boolean,
     "Raise FloatingPointError where a computation yields an infinity.",
+    traced=True,
 )
 check_tracer_leaks = _define(
     "jax_check_tracer_leaks",

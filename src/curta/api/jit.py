@@ -26,12 +26,21 @@ from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.stage import stage
-from curta.core.trace import Tracer, current_trace, is_array_like, typeof
+from curta.core.trace import (
+    Tracer,
+    current_trace,
+    is_array_like,
+    thread_state,
+    typeof,
+)
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import Device, as_device, devices
 from curta.runtime.dispatch import CompiledCall
+from curta.runtime.eager import BASE
 from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.transforms.partial_eval import hoist_constants
+
+_LEAF = tree_util.tree_structure(0)
 
 
 class Staged:
@@ -82,12 +91,14 @@ class _Cache:
     def __init__(self) -> None:
         self.staged: dict[Any, Staged] = {}
         self.executed: set[Any] = set()
+        self.ready: dict[Any, tuple[CompiledCall, Any]] = {}
         self.hits = 0
         self.misses = 0
 
     def clear(self) -> None:
         self.staged.clear()
         self.executed.clear()
+        self.ready.clear()
         self.hits = self.misses = 0
 
 
@@ -131,18 +142,53 @@ class Jitted:
         self._name = name or function_name(fun)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if thread_state.trace is BASE and not kwargs:
+            avals = [x.aval for x in args if type(x) is ArrayImpl]
+            leaves: Sequence[Any] = args
+            in_tree = None
+            if len(avals) != len(args):
+                leaves, in_tree = tree_util.tree_flatten(args)
+                avals = [x.aval for x in leaves if type(x) is ArrayImpl]
+            found = self._cache.ready.get((config.context, in_tree, *avals))
+            if found is not None and len(avals) == len(leaves):
+                compiled, out_tree = found
+                outs = compiled(leaves)
+                return outs[0] if out_tree is None else out_tree.unflatten(outs)
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a signature that is not ready, or under a transformation."""
         if config.jax_disable_jit:
             return self._fun(*args, **kwargs)
         staged, leaves, key = self._stage(args, kwargs)
         if current_trace().is_evaluating():
+            compiled = staged.compiled(self._name)
+            outs: Sequence[Any] = compiled(leaves)
             self._cache.executed.add(key)
-            outs: Sequence[Any] = staged.compiled(self._name)(leaves)
+            if not kwargs and not self._options.has_static:
+                self._make_ready(args, leaves, staged, compiled)
         elif self._options.inline:
             inputs = [*staged.captured, *leaves]
             outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)
         else:
             outs = self._call_op(staged)(*staged.captured, *leaves)
         return tree_util.tree_unflatten(staged.out_tree, outs)
+
+    def _make_ready(
+        self,
+        args: tuple[Any, ...],
+        leaves: Sequence[Any],
+        staged: Staged,
+        compiled: CompiledCall,
+    ) -> None:
+        """Let the next call with these types of arguments go straight to `compiled`."""
+        if any(type(x) is not ArrayImpl for x in leaves):
+            return
+        flat = all(type(x) is ArrayImpl for x in args)
+        in_tree = None if flat else tree_util.tree_structure(args)
+        out_tree = None if staged.out_tree == _LEAF else staged.out_tree
+        key = (config.context, in_tree, *[x.aval for x in leaves])
+        self._cache.ready[key] = compiled, out_tree
 
     def _call_op(self, staged: Staged) -> Call:
         donated = staged.donated

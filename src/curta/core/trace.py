@@ -54,32 +54,37 @@ class Trace:
         return False
 
 
-class _ThreadState(threading.local):
+_base: list[Trace] = []
+
+
+class ThreadState(threading.local):
+    """What each thread has for itself: its current trace."""
+
     trace: Trace
 
+    def __init__(self) -> None:
+        if _base:
+            self.trace = _base[0]
 
-_state = _ThreadState()
-_base: list[Trace] = []
+
+thread_state = ThreadState()
 
 
 def set_base_trace(trace: Trace) -> None:
     """Install the trace that evaluates ops when no transformation is at work."""
     _base[:] = [trace]
+    thread_state.trace = trace
 
 
 def current_trace() -> Trace:
     """The trace that `bind` hands ops to, in this thread."""
-    try:
-        return _state.trace
-    except AttributeError:
-        _state.trace = _base[0]
-        return _state.trace
+    return thread_state.trace
 
 
 def swap_trace(trace: Trace) -> Trace:
     """Make `trace` current and return the one that was; pair it with try/finally."""
     before = current_trace()
-    _state.trace = trace
+    thread_state.trace = trace
     return before
 
 
@@ -90,7 +95,7 @@ def use_trace(trace: Trace) -> Iterator[Trace]:
     try:
         yield trace
     finally:
-        _state.trace = before
+        thread_state.trace = before
 
 
 def base_trace() -> Trace:
@@ -100,12 +105,7 @@ def base_trace() -> Trace:
 
 def bind(op: Op, *args: Any) -> Any:
     """Apply `op` to `args` under the current trace."""
-    try:
-        return _state.trace.process(op, args)
-    except AttributeError:
-        if "trace" in _state.__dict__:
-            raise
-    return current_trace().process(op, args)
+    return thread_state.trace.process(op, args)
 
 
 class Tracer(Array):

@@ -267,13 +267,13 @@ class Shard:
     data: Any
 
 
-def wrap(data: Any, aval: ShapedArray) -> ArrayImpl:
+def wrap(data: Any, aval: ShapedArray, device: Device | None = None) -> ArrayImpl:
     """A NumPy result that nobody else writes to, as an array of `aval`."""
     if type(data) is not np.ndarray:
         data = np.asarray(data)
     elif not data.flags.c_contiguous:
         data = data.copy()
-    return ArrayImpl(data, aval)
+    return ArrayImpl(data, aval, device)
 
 
 def key_words(data: _Any) -> _Any:

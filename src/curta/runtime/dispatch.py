@@ -6,14 +6,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import Device
-from curta.runtime.executables import executable
+from curta.runtime.executables import check_special, executable
 from curta.runtime.transfer import to_array
 
 
@@ -31,29 +29,41 @@ class CompiledCall:
         donated: Sequence[bool] = (),
         device: Device | None = None,
     ):
-        self.executable = executable(closed)
+        self.executable = run = executable(closed)
         self.out_avals = closed.out_avals
         self.name = name
         self.device = device
         self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
+        checks = config.jax_debug_nans or config.jax_debug_infs
+        self.run = checked(name, run) if checks else run
 
     def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
-        arrays = [x if type(x) is ArrayImpl else to_array(x) for x in args]
-        device = self.device or common_device(arrays)
-        outs = self.executable(*[x._storage() for x in arrays])
-        for i in self.consumed:
-            arrays[i].delete()
-        if config.jax_debug_nans or config.jax_debug_infs:
-            check_special(self.name, outs)
+        inputs = []
+        device = self.device
+        for x in args:
+            if type(x) is not ArrayImpl:
+                x = to_array(x)
+            inputs.append(x._data)
+            if x._device is not None or x._data is None:
+                x._storage()
+                device = self.device or common_device(args)
+        outs = self.run(*inputs)
+        if self.consumed:
+            self._consume(args)
         return [ArrayImpl(x, a, device) for x, a in zip(outs, self.out_avals)]
 
+    def _consume(self, args: Sequence[Any]) -> None:
+        for i in self.consumed:
+            if type(args[i]) is ArrayImpl:
+                args[i].delete()
 
-def common_device(arrays: Sequence[ArrayImpl]) -> Device | None:
+
+def common_device(args: Sequence[Any]) -> Device | None:
     """The device that the placed arrays share; None if none is placed.
 
     Raises ValueError if they lie on several.
     """
-    placed = {x._device for x in arrays if x._device is not None}
+    placed = {x._device for x in args if type(x) is ArrayImpl} - {None}
     if len(placed) > 1:
         raise ValueError(
             "Received incompatible devices for jitted computation. Got arguments on"
@@ -61,17 +71,6 @@ def common_device(arrays: Sequence[ArrayImpl]) -> Device | None:
             " device_put."
         )
     return placed.pop() if placed else None
-
-
-def check_special(name: str, outs: Sequence[np.ndarray[Any, Any]]) -> None:
-    """Raise FloatingPointError for NaN or infinity, as the settings ask."""
-    for x in outs:
-        if x.dtype.kind not in "fcV" or x.dtype.fields is not None:
-            continue
-        if config.jax_debug_nans and np.isnan(x).any():
-            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
-        if config.jax_debug_infs and np.isinf(x).any():
-            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
 
 
 def _consumed_inputs(closed: ClosedJaxpr, donated: Sequence[bool]) -> tuple[int, ...]:

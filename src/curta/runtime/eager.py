@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from curta.config import config
 from curta.control.call import Call
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import jaxprs_in_params
@@ -21,7 +22,7 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.executables import executable
+from curta.runtime.executables import check_special, executable
 from curta.runtime.transfer import to_array
 
 # An op compiles by itself where an operand or the output has more elements than
@@ -38,7 +39,7 @@ class Plan(NamedTuple):
     several: bool
 
 
-class _Quiet(threading.local):
+class Quiet(threading.local):
     """Runs functions with NumPy's floating point warnings off.
 
     `np.errstate` costs more than a small op; entering a context in which it was
@@ -50,14 +51,13 @@ class _Quiet(threading.local):
             self.enter = contextvars.copy_context().run
 
 
-_quiet = _Quiet()
-_plans: dict[tuple[Any, ...], Plan] = {}
+quiet = Quiet()
 
 
-def quietly(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
+def quietly(fun: Callable[..., Any], *args: Any) -> Any:
     """`fun(*args)` with NumPy's floating point warnings off."""
     try:
-        return _quiet.enter(fun, *args)
+        return quiet.enter(fun, *args)
     except RuntimeError as error:
         # `fun` is called while another runs quietly: a callback into the program.
         if not str(error).startswith("cannot enter context"):
@@ -80,8 +80,10 @@ class EvalTrace(Trace):
                 x = to_array(x)
             data.append(x._data if x._data is not None else x._storage())
             key.append(x.aval)
-        run, out, several = find_plan(tuple(key))
-        result = quietly(run, data)
+        run, out, several = _plans[tuple(key)]
+        result = quietly(run, *data)
+        if config.jax_debug_nans or config.jax_debug_infs:
+            check_special(op.name, result if several else [result])
         if several:
             return [wrap(x, aval) for x, aval in zip(result, out, strict=True)]
         return wrap(result, out)
@@ -92,17 +94,17 @@ class EvalTrace(Trace):
     custom_vjp = custom_jvp
 
 
-def find_plan(key: tuple[Any, ...]) -> Plan:
-    """The plan for `(op, *avals)`."""
-    try:
-        found = _plans.get(key)
-    except TypeError:  # an op with parameters that cannot be hashed
-        return _make_plan(*key)
-    if found is None:
-        if len(_plans) >= _MOST_PLANS:
-            _plans.clear()
-        found = _plans[key] = _make_plan(*key)
-    return found
+class _Plans(dict[tuple[Any, ...], Plan]):
+    """Plans by `(op, *avals)`."""
+
+    def __missing__(self, key: tuple[Any, ...]) -> Plan:
+        if len(self) >= _MOST_PLANS:
+            self.clear()
+        plan = self[key] = _make_plan(*key)
+        return plan
+
+
+_plans = _Plans()
 
 
 def _make_plan(op: Op, *avals: ShapedArray) -> Plan:
