@@ -1,6 +1,65 @@
 """The primitive operations as functions: no promotion, no broadcasting of ranks."""
 
+from curta.lax.arithmetic import (
+    abs,
+    add,
+    cbrt,
+    div,
+    integer_pow,
+    max,
+    min,
+    mul,
+    mulhi,
+    neg,
+    pow,
+    reciprocal,
+    rem,
+    rsqrt,
+    sign,
+    sqrt,
+    square,
+    sub,
+)
+from curta.lax.bitwise import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    clz,
+    population_count,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+)
+from curta.lax.comparison import (
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    ne,
+)
+from curta.lax.conversion import (
+    bitcast_convert_type,
+    complex,
+    conj,
+    convert_element_type,
+    imag,
+    real,
+    stop_gradient,
+)
 from curta.lax.dot import batch_matmul, dot, dot_general
+from curta.lax.exponential import (
+    AccuracyMode,
+    Tolerance,
+    exp,
+    exp2,
+    expm1,
+    log,
+    log1p,
+    logistic,
+    tanh,
+)
 from curta.lax.reduction import (
     argmax,
     argmin,
@@ -11,6 +70,20 @@ from curta.lax.reduction import (
     reduce_prod,
     reduce_sum,
     reduce_xor,
+)
+from curta.lax.rounding import (
+    RoundingMethod,
+    ceil,
+    floor,
+    is_finite,
+    nextafter,
+    reduce_precision,
+    round,
+)
+from curta.lax.selection import (
+    clamp,
+    select,
+    select_n,
 )
 from curta.lax.shape import (
     broadcast,
@@ -35,5 +108,28 @@ from curta.lax.shape import (
     tile,
     transpose,
     unstack,
+)
+from curta.lax.special import (
+    digamma,
+    erf,
+    erf_inv,
+    erfc,
+    lgamma,
+    polygamma,
+    zeta,
+)
+from curta.lax.trigonometric import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
 )
 from curta.ops.dot import Precision

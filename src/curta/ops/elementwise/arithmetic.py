@@ -12,9 +12,11 @@ from curta import dtypes
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
 from curta.ops.base import (
+    INT,
     NUMBER,
     Elementwise,
     Family,
+    FlatElementwise,
     LinearElementwise,
     broadcast_to,
     const,
@@ -242,4 +244,67 @@ def integer_pow(x: Any, y: int) -> Any:
     return IntegerPow(y)(x)
 
 
+@dataclasses.dataclass(frozen=True)
+class Mulhi(FlatElementwise):
+    """The upper half of the bits of x * y."""
+
+    name: ClassVar[str] = "mulhi"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = INT
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        bits = dtypes.itemsize_bits(x.dtype)
+        if bits < 64:
+            wide = np.dtype(np.int64 if x.dtype.kind == "i" else np.uint64)
+            product = np.multiply(x.astype(wide), y.astype(wide))
+            return np.right_shift(product, wide.type(bits)).astype(x.dtype)
+        high = _high_word(x.astype(np.uint64), y.astype(np.uint64)).astype(x.dtype)
+        if x.dtype.kind == "u":
+            return high
+        return high - np.where(x < 0, y, 0) - np.where(y < 0, x, 0)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        dtype = xs[0].dtype
+        bits, signed = 8 * dtype.itemsize, dtype.kind == "i"
+        if bits < 64:
+            wide = np.dtype(np.int64 if signed else np.uint64)
+            product = b.mul(*[b.convert(x, wide) for x in xs])
+            shift = b.shift_right_arithmetic if signed else b.shift_right_logical
+            return b.convert(shift(product, b.const(bits, wide)), dtype)
+        return _scalar_high_word(b, *xs)
+
+
+def _high_word(x: Any, y: Any) -> Any:
+    """The upper 64 bits of a product of uint64, from products of their halves."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    x_low, x_high, y_low, y_high = x & mask, x >> half, y & mask, y >> half
+    middle = x_high * y_low + ((x_low * y_low) >> half)
+    other = x_low * y_high + (middle & mask)
+    return x_high * y_high + (middle >> half) + (other >> half)
+
+
+def _scalar_high_word(b: Any, x: Any, y: Any) -> Any:
+    dtype, word = x.dtype, np.dtype(np.uint64)
+    mask, half = b.const(0xFFFFFFFF, word), b.const(32, word)
+
+    def halves(value: Any) -> tuple[Any, Any]:
+        value = b.bitcast(value, word)
+        return b.and_(value, mask), b.shift_right_logical(value, half)
+
+    (x_low, x_high), (y_low, y_high) = halves(x), halves(y)
+    carry = b.shift_right_logical(b.mul(x_low, y_low), half)
+    low, high = halves(b.add(b.mul(x_high, y_low), carry))
+    _, other = halves(b.add(b.mul(x_low, y_high), low))
+    result = b.bitcast(b.add(b.add(b.mul(x_high, y_high), high), other), dtype)
+    if dtype.kind == "u":
+        return result
+    zero = b.const(0, dtype)
+    for one, two in (x, y), (y, x):
+        below = b.compare("lt", one, zero)
+        result = b.sub(result, b.select(below, two, zero))
+    return result
+
+
+mulhi = Mulhi()
 neg, add, sub, mul, div, square = Neg(), Add(), Sub(), Mul(), Div(), Square()

@@ -94,9 +94,8 @@ class ShiftRightLogical(Shift):
     def eval(self, *args: Any) -> Any:
         x, y = args
         legal, count = _shift_count(y)
-        unsigned = np.dtype(x.dtype.name.removeprefix("u").replace("int", "uint"))
-        shifted = np.right_shift(x.astype(unsigned), count.astype(unsigned))
-        return np.where(legal, shifted, np.zeros((), unsigned)).astype(x.dtype)
+        shifted = np.right_shift(_unsigned(x), _unsigned(count)).astype(x.dtype)
+        return np.where(legal, shifted, np.zeros((), x.dtype))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.shr_logical(*xs)
@@ -124,6 +123,52 @@ def _shift_count(y: Any) -> tuple[Any, Any]:
     return legal, np.where(legal, y, np.zeros((), y.dtype))
 
 
+class Count(FlatElementwise):
+    """A count of bits, in the dtype of x."""
+
+    accepts: ClassVar[Family] = INT
+
+
+@dataclasses.dataclass(frozen=True)
+class PopulationCount(Count):
+    """How many bits are set."""
+
+    name: ClassVar[str] = "population_count"
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return np.bitwise_count(_unsigned(x)).astype(x.dtype)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.population_count(*xs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Clz(Count):
+    """How many zeros stand before the first bit that is set."""
+
+    name: ClassVar[str] = "clz"
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        word = _unsigned(x).astype(np.uint64)
+        # The exponent of a float64 tells the length of a number of 32 bits exactly.
+        high, low = word >> np.uint64(32), word & np.uint64(0xFFFFFFFF)
+        long, short = (np.frexp(part.astype(np.float64))[1] for part in (high, low))
+        length = np.where(high > 0, long + 32, short)
+        return np.subtract(dtypes.itemsize_bits(x.dtype), length).astype(x.dtype)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.count_leading_zeros(*xs)
+
+
+def _unsigned(x: Any) -> Any:
+    """The bits of integers as unsigned integers."""
+    name = x.dtype.name
+    return x if name.startswith("u") else x.astype(np.dtype(f"u{name}"))
+
+
+population_count, clz = PopulationCount(), Clz()
 not_, and_, or_, xor = Not(), And(), Or(), Xor()
 shift_left = ShiftLeft()
 shift_right_logical = ShiftRightLogical()

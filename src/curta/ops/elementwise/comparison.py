@@ -92,4 +92,63 @@ class Lt(Comparison):
     ufunc: ClassVar[Any] = np.less
 
 
+class TotalOrder(Comparison):
+    """A comparison in which -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN."""
+
+    domain: ClassVar[dict[str, Any]] = {"special": True}
+    compare: ClassVar[str]
+
+    def eval(self, *args: Any) -> Any:
+        return self.ufunc(*map(_ordinal, args))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.compare(self.compare, *[_scalar_ordinal(b, x) for x in xs])
+
+
+@dataclasses.dataclass(frozen=True)
+class EqTo(TotalOrder):
+    """x == y in the total order."""
+
+    name: ClassVar[str] = "eq_to"
+    compare: ClassVar[str] = "eq"
+    ufunc: ClassVar[Any] = np.equal
+
+
+@dataclasses.dataclass(frozen=True)
+class LeTo(TotalOrder):
+    """x <= y in the total order."""
+
+    name: ClassVar[str] = "le_to"
+    compare: ClassVar[str] = "le"
+    ufunc: ClassVar[Any] = np.less_equal
+
+
+@dataclasses.dataclass(frozen=True)
+class LtTo(TotalOrder):
+    """x < y in the total order."""
+
+    name: ClassVar[str] = "lt_to"
+    compare: ClassVar[str] = "lt"
+    ufunc: ClassVar[Any] = np.less
+
+
+def _ordinal(x: Any) -> Any:
+    """Integers that are ordered as the floats x are; other dtypes as they are."""
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        return x
+    word = np.dtype(f"int{8 * x.dtype.itemsize}")
+    bits = x.view(word)
+    return np.where(bits < 0, np.bitwise_xor(bits, np.iinfo(word).max), bits)
+
+
+def _scalar_ordinal(b: Any, x: Any) -> Any:
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        return x
+    word = np.dtype(f"int{8 * x.dtype.itemsize}")
+    bits = b.bitcast(x, word)
+    flipped = b.xor(bits, b.const(np.iinfo(word).max, word))
+    return b.select(b.compare("lt", bits, b.const(0, word)), flipped, bits)
+
+
+eq_to, le_to, lt_to = EqTo(), LeTo(), LtTo()
 eq, ne, ge, gt, le, lt = Eq(), Ne(), Ge(), Gt(), Le(), Lt()

@@ -1,4 +1,4 @@
-"""Changes of dtype: by value and by bits."""
+"""Changes of dtype, by value and by bits; copies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from curta.core.avals import ShapedArray, is_python_scalar, tangent_dtype
 from curta.core.op import Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.ops.families import Linear
+from curta.ops.structure import move_dim
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,3 +113,150 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if not weak_type and (aval is None or isinstance(x, np.generic)):
         return _converted(np.asarray(x), dtype)[()]
     return ConvertElementType(dtype, weak_type)(x)
+
+
+@dataclasses.dataclass(frozen=True)
+class BitcastConvertType(Op):
+    """The same bits as another dtype; a change of width adds or takes a last dim."""
+
+    name: ClassVar[str] = "bitcast_convert_type"
+    new_dtype: Any
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        old, new = x.dtype, self.new_dtype
+        if old != new and not (_has_plain_bits(old) and _has_plain_bits(new)):
+            raise TypeError(
+                "lax.bitcast_convert_type does not support bool or complex values"
+                " unless the operand and destination types match. Got operand"
+                f" dtype={old}, new_dtype={new!r}. Consider using the arr.view()"
+                " method instead."
+            )
+        return ShapedArray(self._shape(x), new)
+
+    def _shape(self, x: ShapedArray) -> tuple[int, ...]:
+        old, new = map(dtypes.itemsize_bits, (x.dtype, self.new_dtype))
+        if old == new:
+            return x.shape
+        if old > new:
+            return (*x.shape, old // new)
+        last = x.shape[-1] if x.shape else 1
+        if last * old != new:
+            raise ValueError(
+                f"Attempting to convert array of shape {x.shape} from {x.dtype} of"
+                f" size {old} bits to {self.new_dtype} of size {new}, bits but {last}"
+                f" * {old} != {new}. The last dim must make up one element."
+            )
+        return x.shape[:-1]
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        out = self._shape(ShapedArray(x.shape, x.dtype))
+        return np.ascontiguousarray(x).reshape(-1).view(self.new_dtype).reshape(out)
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        (x,) = operands
+        old, new = x.aval.dtype, self.new_dtype
+        if old.itemsize == new.itemsize:
+            return b.bitcast(x.at(index), new)
+        if old.itemsize > new.itemsize:
+            return _part(b, x.at(index[:-1]), index[-1], new)
+        count = new.itemsize // old.itemsize
+        parts = [x.at((*index, k) if x.aval.shape else ()) for k in range(count)]
+        return _joined(b, parts, new)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        out = self(*primals)
+        return out, zero_tangent(typeof(out))
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        return self(move_dim(args[0], dims[0], 0)), 0
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for old, new in ("float32", "int32"), ("int16", "bfloat16"), ("int8", "uint8"):
+            for shape in (2, 3), (), (0, 2):
+                yield cls(np.dtype(new)), [(shape, old)]
+        yield cls(np.dtype("uint8")), [((2, 3), "float32")]
+        yield cls(np.dtype("float64")), [((3, 2), "uint32", {"high": 9})]
+
+
+def _has_plain_bits(dtype: Any) -> bool:
+    """Whether elements are whole bytes without a structure of their own."""
+    opaque = dtypes.issubdtype(dtype, np.bool_) or dtype.kind == "c"
+    return not opaque and dtypes.itemsize_bits(dtype) >= 8
+
+
+def _word(dtype: Any) -> Any:
+    """The unsigned integers as wide as `dtype`."""
+    return np.dtype(f"uint{8 * dtype.itemsize}")
+
+
+def _part(b: Any, x: Any, k: Any, dtype: Any) -> Any:
+    """The k-th of the narrower elements that make up x, the least significant first."""
+    word = _word(x.dtype)
+    shift = b.index_value(b.mul(k, 8 * dtype.itemsize), word)
+    bits = b.shift_right_logical(b.bitcast(x, word), shift)
+    return b.bitcast(b.convert(bits, _word(dtype)), dtype)
+
+
+def _joined(b: Any, parts: Sequence[Any], dtype: Any) -> Any:
+    """The wider element made up of `parts`, the least significant first."""
+    word = _word(dtype)
+    bits = b.const(0, word)
+    for k, part in enumerate(parts):
+        one = b.convert(b.bitcast(part, _word(part.dtype)), word)
+        shift = b.const(8 * part.dtype.itemsize * k, word)
+        bits = b.or_(bits, b.shift_left(one, shift))
+    return b.bitcast(bits, dtype)
+
+
+class Identity(Op):
+    """An op that gives its operand back."""
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
+
+    def eval(self, *args: Any) -> Any:
+        return args[0]
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        return operands[0].at(index)
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        return self(*args), dims[0]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for shape in (2, 3), (), (0, 2):
+            yield cls(), [(shape, "any")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Copy(Identity, Linear):
+    """The operand in memory of its own."""
+
+    name: ClassVar[str] = "copy"
+
+    def eval(self, *args: Any) -> Any:
+        return args[0].copy()
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [self(cotangent)]
+
+
+@dataclasses.dataclass(frozen=True)
+class StopGradient(Identity):
+    """The operand, as a constant to differentiation."""
+
+    name: ClassVar[str] = "stop_gradient"
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), zero_tangent(typeof(*primals))
+
+
+copy, stop_gradient = Copy(), StopGradient()

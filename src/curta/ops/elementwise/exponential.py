@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from typing import Any, ClassVar
 
 import numpy as np
 
 from curta.ops.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.ops.elementwise.arithmetic import add, div, mul, neg, sub
+
+
+class AccuracyMode(enum.Enum):
+    """How exact a function is to be."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """The error that a function may have: absolute, and relative or in ULPs.
+
+    Raises ValueError if one is negative or none is given.
+    """
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
+        if atol < 0 or rtol < 0 or ulps < 0:
+            raise ValueError("Tolerances must be non-negative.")
+        if not (atol or rtol or ulps):
+            raise ValueError("At least one of atol, rtol, or ulps must be set.")
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +51,7 @@ class Accurate(Elementwise):
     @property
     def highest(self) -> bool:
         """Whether the highest accuracy is asked for."""
-        return getattr(self.accuracy, "name", None) == "HIGHEST"
+        return self.accuracy is AccuracyMode.HIGHEST
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,106 @@
+"""Changes of dtype, and complex numbers and their parts."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, tree
+from curta.core.trace import typeof
+from curta.ops import elementwise as ops
+
+
+def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+    """`operand` as `new_dtype`, value by value.
+
+    Floats become integers by truncation, saturating, with NaN as 0; complex numbers
+    lose their imaginary part, with a ComplexWarning; anything but 0 is True.
+
+    >>> from curta import lax
+    >>> lax.convert_element_type(2.75, "int32")
+    Array(2, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
+    aval = typeof(operand)
+    if dtypes.issubdtype(aval.dtype, np.complexfloating) and not dtypes.issubdtype(
+        dtype, np.complexfloating
+    ):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
+            stacklevel=2,
+        )
+    return ops.convert_element_type(operand, dtype)
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The bits of `operand` read as `new_dtype`.
+
+    A wider dtype takes the bits of the last dim together, a narrower one adds a last
+    dim. Raises TypeError for booleans and complex numbers, ValueError if the last dim
+    does not make up one element.
+
+    >>> from curta import lax
+    >>> lax.bitcast_convert_type(1.0, "int32")
+    Array(1065353216, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype(new_dtype, "bitcast_convert_type")
+    return ops.BitcastConvertType(dtype)(operand)
+
+
+def complex(x: Any, y: Any) -> Any:
+    """x + 1j * y, of float32 or float64 numbers of the same dtype.
+
+    >>> from curta import lax
+    >>> lax.complex(1.0, 2.0)
+    Array(1.+2.j, dtype=complex64, weak_type=True)
+    """
+    return ops.complex_(x, y)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; x is complex, float32 or float64.
+
+    >>> from curta import lax
+    >>> lax.conj(1 + 2j)
+    Array(1.-2.j, dtype=complex64, weak_type=True)
+    """
+    return ops.conj(x)
+
+
+def real(x: Any) -> Any:
+    """The real part of complex numbers.
+
+    >>> from curta import lax
+    >>> lax.real(1 + 2j)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return ops.real(x)
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part of complex numbers.
+
+    >>> from curta import lax
+    >>> lax.imag(1 + 2j)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return ops.imag(x)
+
+
+def stop_gradient(x: Any) -> Any:
+    """x, a pytree of arrays, as a constant to differentiation.
+
+    >>> import curta
+    >>> curta.grad(lambda x: x * curta.lax.stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    return tree.map(_stop_gradient, x)
+
+
+def _stop_gradient(x: Any) -> Any:
+    if isinstance(typeof(x).dtype, dtypes.ExtendedDType):
+        return x
+    return ops.stop_gradient(x)

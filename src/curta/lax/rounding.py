@@ -1,0 +1,79 @@
+"""Rounding, and the set of floats.
+
+The functions take floats; TypeError otherwise.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from curta.ops import elementwise as ops
+from curta.ops.elementwise import RoundingMethod
+
+
+def floor(x: Any) -> Any:
+    """The greatest integer not above x.
+
+    >>> from curta import lax
+    >>> lax.floor(-1.5)
+    Array(-2., dtype=float32, weak_type=True)
+    """
+    return ops.floor(x)
+
+
+def ceil(x: Any) -> Any:
+    """The least integer not below x.
+
+    >>> from curta import lax
+    >>> lax.ceil(-1.5)
+    Array(-1., dtype=float32, weak_type=True)
+    """
+    return ops.ceil(x)
+
+
+def round(
+    x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
+) -> Any:
+    """The nearest integer; `rounding_method` says where halves go.
+
+    >>> from curta import lax
+    >>> lax.round(2.5)
+    Array(3., dtype=float32, weak_type=True)
+    >>> lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return ops.Round(RoundingMethod(rounding_method))(x)
+
+
+def is_finite(x: Any) -> Any:
+    """Whether x is neither infinite nor NaN, as booleans.
+
+    >>> from curta import lax
+    >>> lax.is_finite(float("inf"))
+    Array(False, dtype=bool, weak_type=True)
+    """
+    return ops.is_finite(x)
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The float after x1 on the way to x2; the two have the same dtype.
+
+    >>> from curta import lax
+    >>> lax.nextafter(1.0, 2.0) > 1.0
+    Array(True, dtype=bool)
+    """
+    return ops.nextafter(x1, x2)
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """x as a float of fewer bits would hold it: rounded, and infinite beyond its range.
+
+    Raises ValueError if `exponent_bits` is less than 1 or `mantissa_bits` than 0.
+
+    >>> from curta import lax
+    >>> lax.reduce_precision(1.2, exponent_bits=8, mantissa_bits=2)
+    Array(1.25, dtype=float32, weak_type=True)
+    """
+    bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    return ops.ReducePrecision(*bits)(operand)
