@@ -11,7 +11,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import Device
-from curta.runtime.executables import check_special, executable
+from curta.runtime.executables import checked, executable
 from curta.runtime.transfer import to_array
 
 

@@ -6,18 +6,23 @@ which backend runs.
 
 from __future__ import annotations
 
+import importlib.util
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
+from curta.runtime.threads import parallel_for_address
 from curta.runtime.transfer import to_array
 
-# NumPy arrays of the physical dtypes of the jaxpr's avals, in and out.
+# C-contiguous NumPy arrays of the physical dtypes of the jaxpr's avals, in and out.
 Executable = Callable[..., Sequence[np.ndarray[Any, Any]]]
 
 
@@ -34,28 +39,42 @@ class NumpyExecutable:
         return [x if x.flags.c_contiguous else x.copy() for x in outs]
 
 
-_executables: weakref.WeakKeyDictionary[ClosedJaxpr, Executable] = (
-    weakref.WeakKeyDictionary()
-)
+_Executables = weakref.WeakKeyDictionary[ClosedJaxpr, Executable]
+_executables = {"llvm": _Executables(), "numpy": _Executables()}
 
 
 def executable(closed: ClosedJaxpr) -> Executable:
     """What runs `closed`; compiled the first time it is asked for."""
-    found = _executables.get(closed)
+    backend = config.curta_backend
+    known = _executables[backend]
+    found = known.get(closed)
     if found is None:
-        found = _executables[closed] = NumpyExecutable(closed)
+        # Two threads may both come here: the one that stores first wins.
+        found = known.setdefault(closed, _make(closed, backend))
     return found
 
 
-def check_special(name: str, outs: Sequence[np.ndarray[Any, Any]]) -> None:
-    """Raise FloatingPointError for NaN or infinity, as the settings ask."""
-    for x in outs:
-        if x.dtype.kind not in "fcV" or x.dtype.fields is not None:
-            continue
-        if config.jax_debug_nans and np.isnan(x).any():
-            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
-        if config.jax_debug_infs and np.isinf(x).any():
-            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+def _make(closed: ClosedJaxpr, backend: str) -> Executable:
+    if backend == "numpy" or not _has_llvm():
+        return NumpyExecutable(closed)
+    return compile_jaxpr(closed, parallel_for=parallel_for_address())
+
+
+@cache
+def _has_llvm() -> bool:
+    if importlib.util.find_spec("llvmlite") is not None:
+        return True
+    warnings.warn(
+        "llvmlite is not installed: functions run through NumPy, slower and otherwise"
+        " alike. To compile them, install llvmlite; CURTA_BACKEND=numpy says that this"
+        " is wanted.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
+
+
+# ---- looking for special values
 
 
 def checked(name: str, run: Executable) -> Executable:
@@ -67,3 +86,14 @@ def checked(name: str, run: Executable) -> Executable:
         return outs
 
     return run_checked
+
+
+def check_special(name: str, outs: Sequence[Any]) -> None:
+    """Raise FloatingPointError for NaN or infinity, as the settings ask."""
+    for x in outs:
+        if x.dtype.kind not in "fcV" or x.dtype.fields is not None:
+            continue
+        if config.jax_debug_nans and np.isnan(x).any():
+            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
+        if config.jax_debug_infs and np.isinf(x).any():
+            raise FloatingPointError(f"invalid value (inf) encountered in {name}")

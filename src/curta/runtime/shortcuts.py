@@ -9,7 +9,7 @@ Where a shortcut does not apply, the general function does.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from curta.config import TraceContext, config
 from curta.core.avals import ShapedArray, scalar_aval
 from curta.core.evaluate import evaluate
-from curta.core.jaxpr import ClosedJaxpr, Literal
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import thread_state
 from curta.runtime.array import ArrayImpl, wrap
