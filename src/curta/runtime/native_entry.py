@@ -1,0 +1,174 @@
+"""Native functions as Python callables that take arrays.
+
+    entry = native_entry(code, address, signature, results=1)
+    entry(result, x, y)  # True, or False when the arrays are not as promised
+
+The native function is `void f(ptr table)`: the table holds the data addresses of the
+arrays in order, then the constants. A call is checked in native code (each argument
+an ndarray of the right dtype and shape, contiguous, aligned, results writeable) and
+does nothing when the check fails, so no call can touch memory that it should not.
+
+The fast kind is a built-in function made of a little native code that reads the
+fields of array objects. Whether they lie where NumPy's C interface has them is
+verified first; where they do not, or there is no such thing as CPython's C interface,
+an entry is a Python object that does the same through ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from curta.compiler import cache as kernel_cache
+from curta.compiler.link import LoadedCode, load
+from curta.compiler.llvm import target
+from curta.runtime import entry_code
+
+Signature = tuple[np.dtype[Any], tuple[int, ...]]
+Entry = Callable[..., bool]
+
+_METH_FASTCALL = 0x80
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def native_entry(
+    code: LoadedCode,
+    address: int,
+    signature: Sequence[Signature],
+    results: int,
+    constants: Sequence[int] = (),
+    release_gil: bool = False,
+) -> Entry:
+    """Make a callable of the native function `void f(ptr table)` at an address.
+
+    Args:
+        code: what keeps the function in memory; the entry keeps it.
+        signature: dtype and shape of each array, results first.
+        results: how many of the arrays the function writes to.
+        constants: further words of the table, after the arrays.
+        release_gil: let other Python threads run meanwhile; for long work.
+    """
+    signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
+    make = _builtin_maker()
+    if make is None:
+        return _CtypesEntry(code, address, signature, results, constants, release_gil)
+    words = [address, len(signature), results, int(release_gil), len(constants)]
+    words += constants
+    for dtype, shape in signature:
+        words += [id(dtype), len(shape), *shape]
+    record = struct.pack(f"={len(words)}Q", *words)
+    # The signature is kept because the record holds the addresses of its dtypes.
+    return make((record, code, signature))
+
+
+class _CtypesEntry:
+    """The same in Python: what works everywhere."""
+
+    def __init__(
+        self,
+        code: LoadedCode,
+        address: int,
+        signature: Sequence[Signature],
+        results: int,
+        constants: Sequence[int],
+        release_gil: bool,
+    ) -> None:
+        kind = ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE
+        self._function = kind(None, ctypes.c_void_p)(address)
+        self._code = code
+        self._signature = signature
+        self._results = results
+        self._constants = constants
+        self._size = len(signature) + len(constants)
+
+    def __call__(self, *arrays: np.ndarray[Any, Any]) -> bool:
+        if len(arrays) != len(self._signature):
+            return False
+        for i, (array, (dtype, shape)) in enumerate(
+            zip(arrays, self._signature, strict=True)
+        ):
+            if type(array) is not np.ndarray or array.dtype is not dtype:
+                return False
+            flags = array.flags
+            usable = flags.c_contiguous and flags.aligned
+            if array.shape != shape or not usable:
+                return False
+            if i < self._results and not flags.writeable:
+                return False
+        words = [a.ctypes.data for a in arrays]
+        table = (ctypes.c_uint64 * max(self._size, 1))(*words, *self._constants)
+        self._function(ctypes.addressof(table))
+        return True
+
+
+@cache
+def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
+    """What makes a built-in function of an entry's record, if that is possible."""
+    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
+        return None
+    header = object.__basicsize__
+    try:
+        if not all(_layout_is_known(a, header) for a in _samples()):
+            return None
+        text = entry_code.entry_module(target.host().module(), header)
+        compiled = kernel_cache.object_file(text, target.QUICK)
+        imports = {n: _python_function(n) for n in entry_code.FUNCTIONS}
+        imports[entry_code.ARRAY_TYPE] = id(np.ndarray)
+        code = load(compiled, ["call_entry"], imports)
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+    method = _MethodDef(b"entry", code.address("call_entry"), _METH_FASTCALL, None)
+    for owner in (method, code):  # entries may outlive this module
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    new = ctypes.pythonapi["PyCFunction_NewEx"]
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    place = ctypes.addressof(method)
+    return lambda owner: new(place, owner, None)
+
+
+def _python_function(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+def _samples() -> list[np.ndarray[Any, Any]]:
+    read_only = np.zeros((2, 3), np.int16)
+    read_only.flags.writeable = False
+    strided = np.zeros((4, 6, 2), np.float64)[::2, ::3]
+    return [np.zeros((), np.float32), np.zeros(5, np.bool_), read_only, strided]
+
+
+def _layout_is_known(array: np.ndarray[Any, Any], header: int) -> bool:
+    """Whether the fields of an array object lie where the native code reads them."""
+    if np.ndarray.__basicsize__ < header + entry_code.FLAGS + 4:
+        return False
+
+    def word(place: int) -> int:
+        return ctypes.c_uint64.from_address(place).value
+
+    start = id(array) + header
+    dimensions = word(start + entry_code.DIMENSIONS)
+    flags = word(start + entry_code.FLAGS) & 0xFFFFFFFF
+    rank = word(start + entry_code.RANK) & 0xFFFFFFFF
+    return (
+        word(id(array) + header - 8) == id(np.ndarray)
+        and word(start + entry_code.DATA) == array.ctypes.data
+        and rank == array.ndim
+        and all(word(dimensions + 8 * i) == n for i, n in enumerate(array.shape))
+        and word(start + entry_code.DTYPE) == id(array.dtype)
+        and flags & 0x701 == array.flags.num & 0x701
+    )
