@@ -67,14 +67,13 @@ class JaxprOp(Op):
         split = split_jaxpr(self.jaxpr, unknown)
         known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
         results = self.with_jaxpr(split.known)(*known_args)
-        known_count = len(results) - split.residual_count
-        outs, residuals = results[:known_count], results[known_count:]
+        residuals = split.residuals(known_args, results)
         unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
         later: Sequence[Any] = ()
         if any(split.out_unknown):
             op = self.with_jaxpr(split.unknown)
             later = partial.defer(op, [*residuals, *unknown_args])
-        known_outs, unknown_outs = iter(outs), iter(later)
+        known_outs, unknown_outs = iter(results), iter(later)
         return [next(unknown_outs if u else known_outs) for u in split.out_unknown]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from curta.control.call import Call, JaxprOp
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.stage import stage
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
@@ -29,24 +30,17 @@ class Remat(JaxprOp):
     policy: Policy | None = None
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
-        unknown = [partial.is_unknown(x) for x in args]
-        inlined = inline_calls(self.jaxpr) if self.policy else self.jaxpr
-        plan = plan_residuals(inlined.jaxpr, unknown, self.policy)
+        unknown = tuple(map(partial.is_unknown, args))
+        plan = plan_residuals(self.jaxpr, unknown, self.policy)
         known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
-        results = run_closed(ClosedJaxpr(plan.known, inlined.consts), known_args)
+        results = run_closed(plan.known, known_args)
         outs = results[: plan.known_out_count]
         residuals = results[plan.known_out_count :]
         later: Sequence[Any] = ()
         if any(plan.out_unknown):
-            op = Remat(
-                ClosedJaxpr(plan.unknown, inlined.consts),
-                self.prevent_cse,
-                True,
-                self.policy,
-            )
-            values = dict(zip(inlined.jaxpr.invars, args, strict=True))
-            kept = [values[v] for v in plan.passed]
-            later = partial.defer(op, [*residuals, *kept])
+            op = Remat(plan.unknown, self.prevent_cse, True, self.policy)
+            passed = [args[i] for i in plan.passed]
+            later = partial.defer(op, [*residuals, *passed])
         known_outs, unknown_outs = iter(outs), iter(later)
         return [next(unknown_outs if u else known_outs) for u in plan.out_unknown]
 
@@ -64,21 +58,24 @@ class ResidualPlan:
     """How a rematerialised jaxpr is cut.
 
     `known` maps the known inputs to the known outputs and the kept values;
-    `unknown` maps the kept values and the inputs `passed` to the unknown outputs.
+    `unknown` maps the kept values and the inputs at `passed` to the unknown outputs.
     """
 
-    known: Jaxpr
-    unknown: Jaxpr
+    known: ClosedJaxpr
+    unknown: ClosedJaxpr
     known_out_count: int
-    passed: tuple[Var, ...]
+    passed: tuple[int, ...]
     out_unknown: tuple[bool, ...]
 
 
+@functools.lru_cache(maxsize=1024)
 def plan_residuals(
-    jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy | None
+    closed: ClosedJaxpr, in_unknown: tuple[bool, ...], policy: Policy | None
 ) -> ResidualPlan:
-    """Cut `jaxpr`, keeping between the two parts only what `policy` allows."""
-    unknown: set[Var] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
+    """Cut a jaxpr, keeping between the two parts only what `policy` allows."""
+    closed = inline_calls(closed) if policy is not None else closed
+    jaxpr = closed.jaxpr
+    unknown: set[Atom] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
     kept: list[Var] = []
     for eqn in jaxpr.eqns:
         if any(v in unknown for v in eqn.invars):
@@ -89,7 +86,8 @@ def plan_residuals(
     later = _recompute(jaxpr, kept, out_unknown)
     read = {v for e in later.eqns for v in e.invars} | set(later.outvars)
     kept = [v for v in kept if v in read]
-    passed = tuple(v for v in jaxpr.invars if v in read)
+    passed = tuple(i for i, v in enumerate(jaxpr.invars) if v in read)
+    later = later.replace(invars=[*kept, *(jaxpr.invars[i] for i in passed)])
     known_outs = [v for v, u in zip(jaxpr.outvars, out_unknown, strict=True) if not u]
     known = dce_jaxpr(
         jaxpr.replace(
@@ -98,8 +96,8 @@ def plan_residuals(
         )
     )
     return ResidualPlan(
-        known,
-        later.replace(invars=[*kept, *passed]),
+        ClosedJaxpr(known, closed.consts),
+        ClosedJaxpr(later, closed.consts),
         len(known_outs),
         passed,
         out_unknown,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, eval_jaxpr
 from curta.core.op import Op
 from curta.core.stage import JaxprTrace, JitTracer, stage
-from curta.core.trace import Trace, current_trace, use_trace
+from curta.core.trace import Trace, current_trace, swap_trace, use_trace
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -36,9 +37,11 @@ class PartialTrace(Trace):
         for x in args:
             if type(x) is JitTracer and x._trace is self.recorder:
                 return op.partial_eval(self, args)
-        assert self.parent is not None
-        with use_trace(self.parent):
-            return op(*args)
+        before = swap_trace(self.parent)
+        try:
+            return self.parent.process(op, args)
+        finally:
+            swap_trace(before)
 
     def defer(self, op: Op, args: Sequence[Any]) -> Any:
         """Record `op` to be run later."""
@@ -62,20 +65,25 @@ class PartialTrace(Trace):
 class Split(NamedTuple):
     """A jaxpr cut in two.
 
-    `known`: known inputs to known outputs followed by residuals.
-    `unknown`: residuals followed by unknown inputs, to unknown outputs.
-    `out_unknown`: which outputs of the original are unknown.
+    `known` maps the known inputs to the known outputs and such residuals as are not
+    among the inputs and outputs already; `unknown` maps the residuals and the unknown
+    inputs to the unknown outputs. `out_unknown` says which outputs those are.
     """
 
     known: ClosedJaxpr
     unknown: ClosedJaxpr
     out_unknown: tuple[bool, ...]
-    residual_count: int
+    residual_places: tuple[tuple[bool, int], ...]
+
+    def residuals(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """The residuals, from the known inputs and what `known` returned."""
+        return [(args if given else outs)[i] for given, i in self.residual_places]
 
 
-def split_jaxpr(closed: ClosedJaxpr, in_unknown: Sequence[bool]) -> Split:
+@functools.lru_cache(maxsize=2048)
+def split_jaxpr(closed: ClosedJaxpr, in_unknown: tuple[bool, ...]) -> Split:
     """Cut a jaxpr into what the known inputs determine and the rest."""
-    rest: list[Any] = []
+    rest: list[ClosedJaxpr] = []
     flags: list[bool] = []
 
     def run_known(*known_args: Any) -> list[Any]:
@@ -91,15 +99,34 @@ def split_jaxpr(closed: ClosedJaxpr, in_unknown: Sequence[bool]) -> Split:
         recorded = partial.recorder.jaxpr(
             [x for x, u in zip(outs, flags, strict=True) if u]
         )
-        recorded = prune(recorded)
-        rest[:] = [recorded]
-        return [x for x, u in zip(outs, flags, strict=True) if not u] + recorded.consts
+        rest[:] = [prune(recorded)]
+        return [x for x, u in zip(outs, flags, strict=True) if not u] + rest[0].consts
 
     known_avals = [a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u]
     known = stage(run_known, known_avals, closed.jaxpr.debug_info)
-    (recorded,) = rest
-    unknown = ClosedJaxpr(hoist_constants(recorded.jaxpr), ())
-    return Split(known, unknown, tuple(flags), len(recorded.consts))
+    unknown = ClosedJaxpr(hoist_constants(rest[0].jaxpr), ())
+    kept, places = _without_repeats(known.jaxpr, flags.count(False))
+    return Split(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), places)
+
+
+def _without_repeats(
+    known: Jaxpr, out_count: int
+) -> tuple[Jaxpr, tuple[tuple[bool, int], ...]]:
+    """The jaxpr without residuals that are inputs or outputs anyway.
+
+    Also where each residual is now: whether among the inputs, and its place.
+    """
+    inputs = {v: i for i, v in enumerate(known.invars)}
+    outs = list(known.outvars[:out_count])
+    places = []
+    for v in known.outvars[out_count:]:
+        if v in inputs:
+            places.append((True, inputs[v]))  # type: ignore[index]
+            continue
+        if v not in outs:
+            outs.append(v)
+        places.append((False, outs.index(v)))
+    return known.replace(outvars=outs), tuple(places)
 
 
 def prune(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -125,6 +152,3 @@ def residuals_as_inputs(
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """A jaxpr of no constants, and the values of the inputs it gained in front."""
     return ClosedJaxpr(hoist_constants(closed.jaxpr), ()), closed.consts
-
-
-Fun = Callable[..., Sequence[Any]]

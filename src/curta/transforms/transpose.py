@@ -7,7 +7,7 @@ from typing import Any
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.tangents import LinearArg, Zero, is_linear
-from curta.ops.structure import add_tangents
+from curta.ops.structure import add_any
 
 
 def backward_pass(
@@ -25,35 +25,41 @@ def backward_pass(
     linear_eqns = _forward(jaxpr, env)
     pending: dict[Var, Any] = {}
 
-    def accumulate(atom: Atom, ct: Any) -> None:
-        if type(atom) is Var and atom not in env and ct is not None:
-            pending[atom] = add_tangents(pending[atom], ct) if atom in pending else ct
+    def accumulate(atoms: Sequence[Atom], cts: Sequence[Any]) -> None:
+        for atom, ct in zip(atoms, cts, strict=True):
+            if ct is None or type(ct) is Zero or type(atom) is Literal or atom in env:
+                continue
+            before = pending.get(atom)  # type: ignore[arg-type]
+            pending[atom] = ct if before is None else add_any(before, ct)  # type: ignore[index]
 
-    for atom, ct in zip(jaxpr.outvars, cotangents, strict=True):
-        accumulate(atom, None if type(ct) is Zero else ct)
+    accumulate(jaxpr.outvars, cotangents)
     for eqn in reversed(linear_eqns):
-        if not any(v in pending for v in eqn.outvars):
+        given = [pending.pop(v, None) for v in eqn.outvars]
+        if all(ct is None for ct in given):
             continue
-        given = [
-            pending.pop(v, None) if v in pending else Zero(v.aval.to_tangent_aval())
-            for v in eqn.outvars
-        ]
         operands = [
-            x.val if type(x) is Literal else env.get(x, None) for x in eqn.invars
+            x.val if type(x) is Literal else _known_or_linear(env, x)  # type: ignore[arg-type]
+            for x in eqn.invars
         ]
-        operands = [
-            LinearArg(v.aval) if type(v) is Var and v not in env else x
-            for v, x in zip(eqn.invars, operands, strict=True)
-        ]
-        found = eqn.op.transpose(
-            given if eqn.op.multiple_results else given[0], *operands
-        )
-        for atom, ct in zip(eqn.invars, found, strict=True):
-            accumulate(atom, None if type(ct) is Zero else ct)
+        if eqn.op.multiple_results:
+            found = eqn.op.transpose(
+                [
+                    Zero(v.aval.to_tangent_aval()) if ct is None else ct
+                    for v, ct in zip(eqn.outvars, given, strict=True)
+                ],
+                *operands,
+            )
+        else:
+            found = eqn.op.transpose(given[0], *operands)
+        accumulate(eqn.invars, found)
     return [
         pending.get(var, Zero(var.aval.to_tangent_aval())) if is_linear(x) else None
         for var, x in zip(jaxpr.invars, args, strict=True)
     ]
+
+
+def _known_or_linear(env: dict[Var, Any], var: Var) -> Any:
+    return env[var] if var in env else LinearArg(var.aval)
 
 
 def _forward(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Eqn]:

@@ -1,0 +1,284 @@
+"""Activation functions, elementwise unless said otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.api.custom_derivatives import custom_jvp
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import ensure_arraylike
+from curta.numpy.promotion import promote_args_inexact
+
+
+@inner_jit
+def identity(x: Any) -> Any:
+    """x itself, as an array.
+
+    >>> from curta import nn
+    >>> nn.identity(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return ensure_arraylike("identity", x)
+
+
+@custom_jvp
+@inner_jit
+def relu(x: Any) -> Any:
+    """max(x, 0), with derivative 0 at 0.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.relu(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    return jnp.maximum(x, 0)
+
+
+relu.defjvps(lambda g, ans, x: lax.select(x > 0, g, lax.full_like(g, 0)))
+
+
+@inner_jit
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6).
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.relu6(jnp.array([-1.0, 8.0]))
+    Array([0., 6.], dtype=float32)
+    """
+    return jnp.minimum(jnp.maximum(x, 0), 6.0)
+
+
+@inner_jit
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x**2 + b)) / 2.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.squareplus(jnp.array([0.0, 1.5]))
+    Array([1., 2.], dtype=float32)
+    """
+    x, b = ensure_arraylike("squareplus", x), ensure_arraylike("squareplus", b)
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+
+
+@inner_jit
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)).
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.softplus(jnp.array([0.0]))
+    Array([0.6931472], dtype=float32)
+    """
+    return jnp.logaddexp(x, 0)
+
+
+@inner_jit
+def sparse_plus(x: Any) -> Any:
+    """0 up to -1, x from 1 on, (x + 1)**2 / 4 between.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.sparse_plus(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0.  , 0.25, 2.  ], dtype=float32)
+    """
+    x = ensure_arraylike("sparse_plus", x)
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@inner_jit
+def soft_sign(x: Any) -> Any:
+    """x / (abs(x) + 1).
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.soft_sign(jnp.array([-1.0, 3.0]))
+    Array([-0.5 ,  0.75], dtype=float32)
+    """
+    x = ensure_arraylike("soft_sign", x)
+    return x / (jnp.abs(x) + 1)
+
+
+@inner_jit(inline=True)
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)).
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return lax.logistic(x)
+
+
+@inner_jit
+def sparse_sigmoid(x: Any) -> Any:
+    """0 up to -1, 1 from 1 on, linear between.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 2.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
+
+
+@inner_jit
+def silu(x: Any) -> Any:
+    """x * sigmoid(x), also called swish.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.silu(jnp.array([0.0, 1.0]))
+    Array([0.       , 0.7310586], dtype=float32)
+    """
+    x = ensure_arraylike("silu", x)
+    return x * sigmoid(x)
+
+
+swish = silu
+
+
+@inner_jit
+def mish(x: Any) -> Any:
+    """x * tanh(softplus(x)).
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.mish(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    x = ensure_arraylike("mish", x)
+    return x * jnp.tanh(softplus(x))
+
+
+@inner_jit
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), without overflow.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.log_sigmoid(jnp.array([0.0]))
+    Array([-0.6931472], dtype=float32)
+    """
+    x = ensure_arraylike("log_sigmoid", x)
+    return -softplus(-x)
+
+
+@inner_jit
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x for x > 0, alpha * (exp(x) - 1) elsewhere.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.elu(jnp.array([0.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    x = ensure_arraylike("elu", x)
+    # The inner where keeps the derivative finite for large x.
+    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
+
+
+@inner_jit
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """x for x >= 0, negative_slope * x elsewhere.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.leaky_relu(jnp.array([-1.0, 2.0]))
+    Array([-0.01,  2.  ], dtype=float32)
+    """
+    x = ensure_arraylike("leaky_relu", x)
+    return jnp.where(x >= 0, x, negative_slope * x)
+
+
+@inner_jit
+def hard_tanh(x: Any) -> Any:
+    """x cut off at -1 and 1.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.hard_tanh(jnp.array([-2.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)
+    """
+    x = ensure_arraylike("hard_tanh", x)
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+
+
+@inner_jit
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1).
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.celu(jnp.array([0.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+
+
+@inner_jit
+def selu(x: Any) -> Any:
+    """A scaled `elu` that keeps mean 0 and variance 1 through layers.
+
+    Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.selu(jnp.array([0.0, 1.0]))
+    Array([0.      , 1.050701], dtype=float32)
+    """
+    alpha = 1.6732632423543772848170429916717
+    scale = 1.0507009873554804934193349852946
+    return scale * elu(x, alpha)
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x times the normal distribution function of x.
+
+    Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. With
+    `approximate` the distribution function is approximated by a tanh.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.gelu(jnp.array([0.0, 1.0]))
+    Array([0.       , 0.8411919], dtype=float32)
+    """
+    (x,) = promote_args_inexact("gelu", x)
+    if approximate:
+        factor = np.sqrt(2 / np.pi).astype(x.dtype)
+        cdf = 0.5 * (1.0 + jnp.tanh(factor * (x + 0.044715 * (x**3))))
+        return x * cdf
+    half = np.sqrt(0.5).astype(x.dtype)
+    return jnp.array(0.5 * x * lax.erfc(-x * half), dtype=x.dtype)
+
+
+@inner_jit(static_argnames=("axis",))
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half of x along `axis` times the sigmoid of the second.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.glu(jnp.array([2.0, 0.0]))
+    Array([1.], dtype=float32)
+    """
+    x = ensure_arraylike("glu", x)
+    if x.shape[axis] % 2:
+        raise AssertionError(
+            f"axis size must be divisible by 2: glu got shape {x.shape}, axis {axis}"
+        )
+    first, second = jnp.split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+@inner_jit
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.hard_sigmoid(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return relu6(x + 3.0) / 6.0
+
+
+@inner_jit
+def hard_silu(x: Any) -> Any:
+    """x * hard_sigmoid(x), also called hard swish.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.hard_silu(jnp.array([3.0]))
+    Array([3.], dtype=float32)
+    """
+    x = ensure_arraylike("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu

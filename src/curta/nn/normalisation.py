@@ -1,0 +1,215 @@
+"""Softmax and its kin, standardisation, one-hot encoding."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.api.custom_derivatives import custom_jvp
+from curta.api.inner import inner_jit
+from curta.config import config
+from curta.core.trace import typeof
+from curta.numpy.arguments import canonical_axis, check_arraylike, ensure_arraylike
+from curta.numpy.promotion import promote_args_inexact
+
+Axis = int | tuple[int, ...] | None
+
+
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """log(sum(b * exp(a))), without overflow.
+
+    Args:
+      a: array.
+      axis: the axes to sum over, by default all.
+      b: weights that broadcast with `a`.
+      keepdims: keep the summed axes with size 1.
+      return_sign: return a pair of the log of the absolute sum and its sign.
+      where: mask of the elements to include.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.logsumexp(jnp.array([0.0, 0.0]))
+    Array(0.6931472, dtype=float32)
+    """
+    if where is not None:
+        a = jnp.where(where, a, 0)
+    if b is not None:
+        a, b = promote_args_inexact("logsumexp", a, b)
+        a = jnp.where(b != 0, a, -np.inf)
+    else:
+        (a,) = promote_args_inexact("logsumexp", a)
+    axes = _axes(axis, a.ndim)
+    largest = jnp.max(
+        a.real, axis=axes, keepdims=keepdims, where=where, initial=-np.inf
+    )
+    finite = jnp.isfinite(largest)
+    largest = lax.stop_gradient(lax.select(finite, largest, lax.full_like(largest, 0)))
+    shift = largest if keepdims else lax.expand_dims(largest, axes)
+    terms = lax.exp(lax.sub(a, shift.astype(a.dtype)))
+    if b is not None:
+        terms = lax.mul(terms, b)
+    total = terms.sum(axis=axes, keepdims=keepdims, where=where)
+    sign = lax.sign(total)
+    is_complex = dtypes.issubdtype(a.dtype, np.complexfloating)
+    if return_sign or not is_complex:
+        total = abs(total)
+    out = lax.add(lax.log(total), largest.astype(total.dtype))
+    if return_sign:
+        return out, sign
+    if b is not None and not is_complex:
+        out = jnp.where(sign < 0, jnp.array(np.nan, dtype=out.dtype), out)
+    return out
+
+
+def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return tuple(canonical_axis(a, ndim) for a in axes)
+
+
+@inner_jit(static_argnames=("axis", "keepdims"))
+def logmeanexp(
+    x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False
+) -> Any:
+    """log(mean(exp(x))), without overflow.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.logmeanexp(jnp.array([1.0, 1.0]))
+    Array(1., dtype=float32)
+    """
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    ones = jnp.ones_like(x, dtype=total.dtype)
+    count = jnp.sum(ones, axis=axis, where=where, keepdims=keepdims)
+    return total - jnp.log(count)
+
+
+@inner_jit(static_argnames=("axis",))
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """log(softmax(x)) along `axis`, without overflow.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.log_softmax(jnp.array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    x = ensure_arraylike("log_softmax", x)
+    largest = jnp.max(x, axis, where=where, initial=-np.inf, keepdims=True)
+    safe = x if where is None else jnp.where(where, x, -np.inf)
+    shifted = safe - lax.stop_gradient(largest)
+    total = jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
+    result = shifted - total
+    return result if where is None else jnp.where(where, result, -np.inf)
+
+
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along `axis`, without overflow.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    if config.jax_softmax_custom_jvp:
+        return _softmax(x, axis, where)
+    return _softmax_plain(x, axis, where)
+
+
+def _softmax_plain(
+    x: Any, axis: Axis = -1, where: Any = None, initial: Any = -np.inf
+) -> Any:
+    largest = jnp.max(x, axis, where=where, initial=initial, keepdims=True)
+    return _softmax_of(x, lax.stop_gradient(largest), axis, where, initial)
+
+
+def _softmax_of(x: Any, largest: Any, axis: Axis, where: Any, initial: Any) -> Any:
+    safe = x if where is None else jnp.where(where, x, initial)
+    terms = jnp.exp(safe - largest)
+    result = terms / jnp.sum(terms, axis, where=where, keepdims=True)
+    return result if where is None else jnp.where(where, result, 0)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _softmax(x: Any, axis: Axis = -1, where: Any = None, initial: Any = -np.inf) -> Any:
+    largest = jnp.max(x, axis, where=where, initial=initial, keepdims=True)
+    return _softmax_of(x, largest, axis, where, initial)
+
+
+@_softmax.defjvp
+def _softmax_jvp(axis: Axis, primals: Any, tangents: Any) -> Any:
+    (x, where, initial), (dot, _, _) = primals, tangents
+    y = _softmax(x, axis, where, initial)
+    return y, y * (dot - (y * dot).sum(axis, where=where, keepdims=True))
+
+
+@inner_jit(static_argnames=("axis", "algorithm"))
+def standardize(
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
+    """(x - mean) / sqrt(variance + epsilon), statistics taken along `axis`.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.standardize(jnp.array([-1.0, 1.0]), epsilon=0.0)
+    Array([-1.,  1.], dtype=float32)
+    """
+    check_arraylike("standardize", x)
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "stable":
+            centred = jnp.square(jnp.subtract(x, mean))
+            variance = jnp.mean(centred, axis, keepdims=True, where=where)
+        elif algorithm == "fast":
+            squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
+            variance = jnp.clip(squares - jnp.square(mean), 0)
+        else:
+            raise ValueError(
+                f"Unknown algorithm '{algorithm}'. Expected 'fast' or 'stable'."
+            )
+    return jnp.subtract(x, mean) * lax.rsqrt(variance + epsilon)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """Indices as vectors of zeros with a one at the index.
+
+    Args:
+      x: integer array.
+      num_classes: the length of the vectors; indices outside give zeros only.
+      dtype: of the result, by default the default float.
+      axis: where the vectors lie in the result.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    x = jnp.asarray(x)
+    chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    count = operator.index(num_classes)
+    return _one_hot(x, count, dtype=chosen, axis=axis)
+
+
+@inner_jit(static_argnames=("num_classes", "dtype", "axis"))
+def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: int) -> Any:
+    place = canonical_axis(axis, typeof(x).ndim + 1)
+    indices = lax.expand_dims(x, (operator.index(axis),))
+    shape = [1] * typeof(x).ndim
+    shape.insert(place, num_classes)
+    classes = lax.broadcasted_iota(typeof(x).dtype, shape, place)
+    return (indices == classes).astype(dtype)

@@ -1,0 +1,224 @@
+"""Keys: making, splitting and looking into them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.config import config
+from curta.core.array import Array
+from curta.core.trace import is_array_like, typeof
+from curta.numpy.constructors import asarray
+from curta.ops.random_bits.implementations import (
+    KeyImplementation,
+    implementation_names,
+    implementation_of,
+)
+from curta.ops.random_bits.ops import (
+    RandomBits,
+    RandomSeed,
+    RandomSplit,
+    RandomWrap,
+    random_fold_in,
+    random_unwrap,
+)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """A random key from an integer seed.
+
+    Args:
+      seed: an integer scalar.
+      impl: the generator's name; the default is that of `jax_default_prng_impl`.
+      dtype: a key dtype, in place of `impl`.
+
+    Returns:
+      A rank-0 array of a key dtype.
+
+    >>> from curta import random
+    >>> random.key(43)
+    Array((), dtype=key<fry>) overlaying:
+    [ 0 43]
+    """
+    if dtype is not None:
+        if impl is not None:
+            raise ValueError(
+                "Cannot specify both `impl` and `dtype` arguments to jax.random.key"
+            )
+        impl = dtype
+    return _key("key", seed, impl)
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+    """A random key of the older kind: a uint32 array of the key's words.
+
+    >>> from curta import random
+    >>> print(random.PRNGKey(18))
+    [ 0 18]
+    """
+    made = _key("PRNGKey", seed, impl)
+    return made if config.jax_enable_custom_prng else random_unwrap(made)
+
+
+def _key(name: str, seed: Any, impl: Any) -> Any:
+    chosen = resolve_implementation(impl)
+    if isinstance(seed, Array) and dtypes.issubdtype(seed.dtype, dtypes.prng_key):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+    if np.ndim(seed):
+        raise TypeError(
+            f"{name} accepts a scalar seed, but was given an array of shape"
+            f" {np.shape(seed)} != (). Use jax.vmap for batching"
+        )
+    if isinstance(seed, int):
+        # Seeds of more bits than the default integer lose the upper ones.
+        seed = np.int64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF).astype(np.int64))
+        seed = seed.astype(dtypes.canonicalize_dtype(np.int64))
+    return RandomSeed(chosen)(seed)
+
+
+def resolve_implementation(impl: Any) -> KeyImplementation:
+    """The generator that a user's `impl` argument stands for."""
+    if impl is None:
+        impl = config.jax_default_prng_impl
+    if isinstance(impl, KeyImplementation):
+        return impl
+    if isinstance(impl, dtypes.KeyDType):
+        return implementation_of(impl)
+    if isinstance(impl, str):
+        if impl in implementation_names():
+            return implementation_of(impl)
+        names = ", ".join(f'"{n}"' for n in implementation_names())
+        raise ValueError(
+            f'unrecognized PRNG implementation "{impl}". Did you mean one of: {names}?'
+        )
+    raise TypeError(
+        f"unrecognized type {type(impl)} for specifying PRNG implementation."
+    )
+
+
+def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Any, bool]:
+    """The key as an array of a key dtype, and whether it was of the older kind.
+
+    Raises TypeError for what is no key, ValueError for an array of several.
+    """
+    if isinstance(key, Array) and dtypes.issubdtype(key.dtype, dtypes.prng_key):
+        wrapped, typed = False, key
+    elif is_array_like(key):
+        typed = RandomWrap(resolve_implementation(None))(key)
+        wrapped = True
+        _warn_of_raw_key()
+    else:
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
+    if not allow_batched and typed.ndim:
+        raise ValueError(
+            f"{name} accepts a single key, but was given a key array of shape"
+            f" {np.shape(key)} != (). Use jax.vmap for batching."
+        )
+    return typed, wrapped
+
+
+_RAW_KEY = (
+    "Legacy uint32 key array passed as key to jax.random function. Please create keys"
+    " using jax.random.key(). If use of a raw key array was intended, set"
+    ' jax_legacy_prng_key="allow".'
+)
+
+
+def _warn_of_raw_key() -> None:
+    if config.jax_legacy_prng_key == "error":
+        raise ValueError(_RAW_KEY)
+    if config.jax_legacy_prng_key == "warn":
+        warnings.warn(_RAW_KEY, stacklevel=4)
+
+
+def _as_given(key: Any, was_raw: bool) -> Any:
+    raw = was_raw and not config.jax_enable_custom_prng
+    return random_unwrap(key) if raw else key
+
+
+def split_key(key: Any, num: int | Sequence[int] = 2) -> Any:
+    """New keys from a typed key; for the samplers."""
+    shape = (num,) if isinstance(num, int) else tuple(num)
+    return RandomSplit(shape, config.jax_threefry_partitionable)(key)
+
+
+def random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    """Random unsigned integers from a typed key; for the samplers."""
+    return RandomBits(bit_width, shape, config.jax_threefry_partitionable)(key)
+
+
+def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+    """New keys from one, which must not be used again.
+
+    Args:
+      key: a single key.
+      num: how many, or the shape of an array of keys.
+
+    Returns:
+      An array of `num` keys.
+
+    >>> from curta import random
+    >>> print(random.key_data(random.split(random.key(0))))
+    [[1797259609 2579123966]
+     [ 928981903 3453687069]]
+    """
+    typed, was_raw = check_key("split", key)
+    return _as_given(split_key(typed, num), was_raw)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key from a key and an integer.
+
+    >>> from curta import random
+    >>> print(random.key_data(random.fold_in(random.key(0), 1)))
+    [ 928981903 3453687069]
+    """
+    typed, was_raw = check_key("fold_in", key)
+    if np.ndim(data):
+        raise TypeError(
+            "fold_in accepts a scalar, but was given an array of shape"
+            f" {np.shape(data)} != (). Use jax.vmap for batching."
+        )
+    return _as_given(random_fold_in(typed, asarray(data, dtype="uint32")), was_raw)
+
+
+def key_data(keys: Any) -> Any:
+    """The words of keys, as uint32 along a new last dim.
+
+    >>> from curta import random
+    >>> random.key_data(random.key(7))
+    Array([0, 7], dtype=uint32)
+    """
+    typed, _ = check_key("key_data", keys, allow_batched=True)
+    return random_unwrap(typed)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+    """Keys from their words: the inverse of `key_data`.
+
+    >>> from curta import random, numpy as jnp
+    >>> random.wrap_key_data(jnp.array([0, 7], dtype="uint32")).dtype
+    key<fry>
+    """
+    if dtype is not None and impl is not None:
+        raise ValueError(
+            "Cannot specify both `impl` and `dtype` arguments to"
+            " jax.random.wrap_key_data"
+        )
+    chosen = resolve_implementation(dtype if impl is None else impl)
+    return RandomWrap(chosen)(key_bits_array)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator of keys.
+
+    >>> from curta import random
+    >>> random.key_impl(random.key(0))
+    'threefry2x32'
+    """
+    typed, _ = check_key("key_impl", keys, allow_batched=True)
+    return implementation_of(typeof(typed).dtype).name

@@ -1,0 +1,330 @@
+"""Draws from the basic distributions, bit for bit those of JAX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.core.trace import concrete_or_none, typeof
+from curta.errors import ConcretizationTypeError
+from curta.numpy.constructors import array, asarray
+from curta.random.keys import check_key, random_bits, split_key
+from curta.random.shapes import check_shape, float_dtype, sample_shape
+
+_UINT = {bits: np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
+
+
+def bits(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Uniform random unsigned integers over the whole range of a dtype.
+
+    Args:
+      key: a single key.
+      shape: the shape of the result.
+      dtype: an unsigned dtype, by default the default one.
+
+    >>> from curta import random
+    >>> random.bits(random.key(0), (2,), "uint8")
+    Array([134, 146], dtype=uint8)
+    """
+    typed, _ = check_key("bits", key)
+    chosen = dtypes.canonicalize_dtype(np.uint64 if dtype is None else dtype)
+    if not dtypes.issubdtype(chosen, np.unsignedinteger):
+        raise ValueError(
+            "dtype argument to `bits` must be an unsigned int dtype, got"
+            f" {dtypes.dtype(dtype)}"
+        )
+    return random_bits(typed, chosen.itemsize * 8, sample_shape(shape))
+
+
+def uniform(
+    key: Any,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Uniform draws from [minval, maxval).
+
+    Args:
+      key: a single key.
+      shape: the shape of the result.
+      dtype: a float dtype, by default the default one.
+      minval, maxval: bounds, broadcast to `shape`.
+
+    >>> from curta import random
+    >>> random.uniform(random.key(0), (2,))
+    Array([0.947667  , 0.97856843], dtype=float32)
+    """
+    typed, _ = check_key("uniform", key)
+    chosen = float_dtype("uniform", dtype)
+    return _uniform(typed, minval, maxval, sample_shape(shape), chosen)
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _uniform(
+    key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any
+) -> Any:
+    check_shape("uniform", shape)
+    minval = lax.convert_element_type(minval, dtype)
+    maxval = lax.convert_element_type(maxval, dtype)
+    minval = lax.broadcast_to_rank(minval, len(shape))
+    maxval = lax.broadcast_to_rank(maxval, len(shape))
+    info = dtypes.finfo(dtype)
+    width = max(info.bits, 8)
+    unsigned = _UINT[width]
+    # Random bits for the mantissa, under the exponent of 1: floats in [1, 2).
+    drawn = 8 if info.nmant < 8 else width
+    found = random_bits(key, drawn, shape)
+    if drawn != width:
+        found = lax.convert_element_type(found, unsigned)
+    found = lax.shift_right_logical(found, np.array(drawn - info.nmant, unsigned))
+    one = np.array(1.0, dtype).view(unsigned)
+    floats = lax.bitcast_convert_type(lax.bitwise_or(found, one), dtype)
+    floats = lax.sub(floats, np.array(1.0, dtype))
+    spread = lax.mul(floats, lax.sub(maxval, minval))
+    return lax.max(minval, lax.reshape(lax.add(spread, minval), shape))
+
+
+def normal(
+    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Draws from the standard normal distribution.
+
+    Uniform draws through the inverse of the distribution function, sqrt(2)
+    erf_inv(u). Complex draws have independent parts of variance 1/2.
+
+    Args:
+      key: a single key.
+      shape: the shape of the result.
+      dtype: a float or complex dtype, by default the default float one.
+
+    >>> from curta import random
+    >>> print(random.normal(random.key(43)))
+    0.07520543
+    """
+    typed, _ = check_key("normal", key)
+    chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    if not dtypes.issubdtype(chosen, np.inexact):
+        raise ValueError(
+            "dtype argument to `normal` must be a float or complex dtype, got"
+            f" {dtypes.dtype(dtype)}"
+        )
+    return _normal(typed, sample_shape(shape), chosen)
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if not dtypes.issubdtype(dtype, np.complexfloating):
+        return _normal_real(key, shape, dtype)
+    keys = split_key(key)
+    part = np.array(0, dtype).real.dtype
+    re = _normal_real(keys[0], shape, part).astype(dtype)
+    im = _normal_real(keys[1], shape, part).astype(dtype)
+    return (re + 1j * im) / np.array(np.sqrt(2), dtype)
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    check_shape("normal", shape)
+    low = np.nextafter(np.array(-1.0, dtype), np.array(0.0, dtype), dtype=dtype)
+    u = uniform(key, shape, dtype, low, np.array(1.0, dtype))
+    return lax.mul(np.array(np.sqrt(2), dtype), lax.erf_inv(u))
+
+
+def bernoulli(
+    key: Any,
+    p: Any = 0.5,
+    shape: Sequence[int] | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Booleans that are true with probability `p`.
+
+    Args:
+      key: a single key.
+      p: a float array, broadcast to `shape`.
+      shape: the shape of the result, by default that of `p`.
+      mode: 'high' uses twice the bits, for very small `p`.
+
+    >>> from curta import random
+    >>> random.bernoulli(random.key(0), 0.5, (3,))
+    Array([False, False, False], dtype=bool)
+    """
+    shape = None if shape is None else sample_shape(shape)
+    if mode not in ("high", "low"):
+        raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
+    typed, _ = check_key("bernoulli", key)
+    dtype = typeof(p).dtype
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(
+            "bernoulli probability `p` must have a floating dtype, got"
+            f" {dtype.name}."
+        )
+    return _bernoulli(typed, lax.convert_element_type(p, dtype), shape, mode)
+
+
+@inner_jit(static_argnames=("shape", "mode"))
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...] | None, mode: str) -> Any:
+    if shape is None:
+        shape = np.shape(p)
+    else:
+        check_shape("bernoulli", shape, np.shape(p))
+    dtype = typeof(p).dtype
+    if mode == "low":
+        return uniform(key, shape, dtype) < p
+    fine = uniform(key, (2, *shape), dtype)
+    step = 2.0 ** -dtypes.finfo(dtype).nmant
+    return fine[1] * step < p - fine[0]
+
+
+def randint(
+    key: Any,
+    shape: Sequence[int],
+    minval: Any,
+    maxval: Any,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Uniform random integers from [minval, maxval).
+
+    Args:
+      key: a single key.
+      shape: the shape of the result.
+      minval, maxval: integer bounds, broadcast to `shape`.
+      dtype: an integer dtype, by default the default one.
+
+    >>> from curta import random
+    >>> random.randint(random.key(0), (3,), 0, 10)
+    Array([2, 0, 9], dtype=int32)
+    """
+    typed, _ = check_key("randint", key)
+    chosen = dtypes.canonicalize_dtype(int if dtype is None else dtype)
+    if not dtypes.issubdtype(chosen, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {chosen}")
+    info = dtypes.iinfo(chosen)
+    drawn = chosen
+    if info.bits < 32:
+        drawn = np.dtype("int32")
+        low, high = int(info.min), int(info.max)
+        minval = asarray(minval).astype("int32").clip(low, high)
+        maxval = asarray(maxval).astype("int32").clip(low, high + 1)
+    found = _randint(typed, minval, maxval, sample_shape(shape), drawn)
+    return found.astype(chosen)
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _randint(
+    key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any
+) -> Any:
+    check_shape("randint", shape, np.shape(minval), np.shape(maxval))
+    minval, maxval = _integers(minval), _integers(maxval)
+    # randint(key, shape, 0, 256, "uint8"): the bound itself is out of range.
+    largest = array(dtypes.iinfo(dtype).max, dtype)
+    beyond = lax.gt(maxval, _clip_to(largest, maxval.dtype))
+    minval, maxval = _clip_to(minval, dtype), _clip_to(maxval, dtype)
+    minval = lax.broadcast_to_rank(minval, len(shape))
+    maxval = lax.broadcast_to_rank(maxval, len(shape))
+    width = dtypes.iinfo(dtype).bits
+    keys = split_key(key)
+    # Twice the bits of the dtype, to make the bias of the remainder small.
+    high = random_bits(keys[0], width, shape)
+    low = random_bits(keys[1], width, shape)
+    span = lax.convert_element_type(maxval - minval, _UINT[width])
+    span = lax.select(maxval <= minval, lax.full_like(span, 1), span)
+    span = lax.select(
+        beyond & (maxval > minval), lax.add(span, lax._const(span, 1)), span
+    )
+    # (high * 2^width + low) % span, in pieces that do not overflow.
+    factor = lax.rem(lax._const(span, 2 ** (width // 2)), span)
+    factor = lax.rem(lax.mul(factor, factor), span)
+    offset = lax.add(lax.mul(lax.rem(high, span), factor), lax.rem(low, span))
+    offset = lax.rem(offset, span)
+    return lax.add(minval, lax.convert_element_type(offset, dtype))
+
+
+def _integers(x: Any) -> Any:
+    x = asarray(x)
+    return x if dtypes.issubdtype(x.dtype, np.integer) else x.astype(int)
+
+
+def _clip_to(x: Any, dtype: Any) -> Any:
+    """`x` in an integer dtype, values outside its range at its ends."""
+    source, target = dtypes.iinfo(x.dtype), dtypes.iinfo(dtype)
+    low = lax._const(x, max(int(source.min), int(target.min)))
+    high = lax._const(x, min(int(source.max), int(target.max)))
+    return lax.convert_element_type(lax.clamp(low, x, high), dtype)
+
+
+def permutation(
+    key: Any,
+    x: Any,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """The slices of `x` along `axis` in random order, or a permutation of range(x).
+
+    Args:
+      key: a single key.
+      x: an array, or an integer.
+      axis: the axis to permute.
+      independent: permute each vector along `axis` by itself.
+
+    >>> from curta import random
+    >>> random.permutation(random.key(0), 5)
+    Array([4, 0, 2, 1, 3], dtype=int32)
+    """
+    typed, _ = check_key("permutation", key)
+    x = asarray(x)
+    rank = x.ndim or 1
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    axis %= rank
+    if not x.ndim:
+        if not dtypes.issubdtype(x.dtype, np.integer):
+            raise TypeError("x must be an integer or at least 1-dimensional")
+        count = concrete_or_none(x)
+        if count is None:
+            raise ConcretizationTypeError(
+                x, "It arose in argument x of jax.random.permutation()"
+            )
+        return _shuffle(typed, arange(int(count)), axis)
+    return _permutation(typed, x, axis, independent)
+
+
+@inner_jit(static_argnames=("axis", "independent"))
+def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Any:
+    if independent or x.ndim == 1:
+        return _shuffle(key, x, axis)
+    order = _shuffle(key, arange(x.shape[axis]), 0)
+    return x[(slice(None),) * axis + (order,)]
+
+
+@inner_jit(static_argnames=("axis",))
+def _shuffle(key: Any, x: Any, axis: int) -> Any:
+    # Sorting by random 32-bit numbers; repeated until elements with equal numbers
+    # in every round are unlikely.
+    exponent = 3
+    rounds = math.ceil(
+        exponent * math.log(max(1, x.size)) / math.log(np.iinfo(np.uint32).max)
+    )
+    for _ in range(rounds):
+        keys = split_key(key)
+        key, subkey = keys[0], keys[1]
+        order = random_bits(subkey, 32, x.shape)
+        _, x = lax.sort_key_val(order, x, axis)
+    return x
+
+

@@ -1,0 +1,51 @@
+"""Checks of the shapes and dtypes that samplers are asked for."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+
+
+def sample_shape(shape: Any) -> tuple[int, ...]:
+    """The shape as a tuple of ints; TypeError if it is none."""
+    try:
+        if isinstance(shape, Sequence) or hasattr(shape, "__iter__"):
+            return tuple(operator.index(d) for d in shape)
+    except TypeError:
+        pass
+    raise TypeError(
+        "Shapes must be 1D sequences of concrete values of integer type, got"
+        f" {shape}."
+    )
+
+
+def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:
+    """Raise ValueError unless the parameters' shapes broadcast to `shape`."""
+    if not parameters:
+        return
+    try:
+        found: Any = np.broadcast_shapes(shape, *parameters)
+    except ValueError:
+        found = None
+    if found != shape:
+        raise ValueError(
+            f"{name} parameter shapes must be broadcast-compatible with shape"
+            " argument, and the result of broadcasting the shapes must equal the"
+            f" shape argument, but got result {found} for shape argument {shape}."
+        )
+
+
+def float_dtype(name: str, dtype: Any) -> Any:
+    """The canonical float dtype asked for; ValueError if it is not a float."""
+    chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    if not dtypes.issubdtype(chosen, np.floating):
+        raise ValueError(
+            f"dtype argument to `{name}` must be a float dtype, got"
+            f" {dtypes.dtype(dtype)}"
+        )
+    return chosen
