@@ -123,5 +123,9 @@ def _contiguous(array: Any, aval: ShapedArray) -> NDArray:
     return np.ascontiguousarray(array, dtype).reshape(aval.shape)
 
 
-def _reshaped(memory: dict[Buffer, NDArray], buffer: Buffer, aval: ShapedArray) -> NDArray:
+def _reshaped(
+    memory: dict[Buffer, NDArray], buffer: Buffer, aval: ShapedArray
+) -> NDArray:
+    if not aval.size:  # nothing was computed
+        return np.empty(aval.shape, physical_dtype(aval.dtype))
     return memory[buffer].reshape(aval.shape)

@@ -223,11 +223,27 @@ class ReduceXor(_Logical):
         yield from _reduction_samples(cls, "bool_or_int")
 
 
-class _ArgExtremum(NonDifferentiable):
+class ArgReduction(NonDifferentiable):
     """The place of an extremum along the one dim in `axes`: the first, or of a NaN."""
 
     axes: tuple[int, ...]
     index_dtype: Any
+    better: ClassVar[str]
+
+    def identity(self, dtype: Any) -> Any:
+        """The NumPy scalar that no element is worse than."""
+        return least_value(dtype) if self.better == "gt" else greatest_value(dtype)
+
+    def combine(
+        self, b: Any, left: tuple[Any, Any], right: tuple[Any, Any]
+    ) -> tuple[Any, Any]:
+        """The better of two (element, place) pairs: a NaN, the extremum, the first."""
+        (x, i), (y, j) = left, right
+        x_is_nan, y_is_nan = b.compare("ne", x, x), b.compare("ne", y, y)
+        wins = b.or_(b.compare(self.better, y, x), b.and_(y_is_nan, b.not_(x_is_nan)))
+        ties = b.or_(b.compare("eq", x, y), b.and_(x_is_nan, y_is_nan))
+        wins = b.or_(wins, b.and_(ties, b.compare("lt", j, i)))
+        return b.select(wins, y, x), b.select(wins, j, i)
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
@@ -259,10 +275,11 @@ class _ArgExtremum(NonDifferentiable):
 
 
 @dataclasses.dataclass(frozen=True)
-class ArgMax(_ArgExtremum):
+class ArgMax(ArgReduction):
     """The place of the greatest element."""
 
     name: ClassVar[str] = "argmax"
+    better: ClassVar[str] = "gt"
     axes: tuple[int, ...]
     index_dtype: Any
 
@@ -275,10 +292,11 @@ class ArgMax(_ArgExtremum):
 
 
 @dataclasses.dataclass(frozen=True)
-class ArgMin(_ArgExtremum):
+class ArgMin(ArgReduction):
     """The place of the least element."""
 
     name: ClassVar[str] = "argmin"
+    better: ClassVar[str] = "lt"
     axes: tuple[int, ...]
     index_dtype: Any
 

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.items import EqnItem, Item, loop_item
-from curta.compiler.graph.values import Values, decide, is_fold, is_virtual
-from curta.compiler.loops.build import FLOAT32, ScalarBuilder, component, is_half
+from curta.compiler.graph.values import Values, decide, is_virtual
+from curta.compiler.loops.build import ScalarBuilder, component
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.index import Affine, row_major
 from curta.compiler.loops.lower import (
@@ -22,7 +23,6 @@ from curta.compiler.loops.nodes import Buffer, Fold, Store
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
-from curta.ops.families import Reduction
 from curta.ops.structure import Reshape
 
 
@@ -148,12 +148,10 @@ class _Maker:
         return (Store(buffer, offset, value),)
 
     def _fold(self, eqn: Eqn) -> None:
-        assert isinstance(eqn.op, Reduction)
         (operand,), (var,) = eqn.invars, eqn.outvars
-        shape, axes = operand.aval.shape, sorted(eqn.op.axes)
+        shape, axes = operand.aval.shape, sorted(eqn.op.params()["axes"])
         kept = loop_dims(var.aval.shape)
-        first = len(variables(kept))
-        reduced = loop_dims(tuple(shape[a] for a in axes), first)
+        reduced = loop_dims(tuple(shape[a] for a in axes), len(variables(kept)))
         of_axis, rest = dict(zip(axes, reduced, strict=True)), iter(kept)
         index = tuple(
             of_axis[k] if k in of_axis else next(rest) for k in range(len(shape))
@@ -161,34 +159,23 @@ class _Maker:
         buffer = self._buffer(var, "v")
         if var.aval.size == 0:
             return
+        b, dtype = self.builder, physical_dtype(operand.aval.dtype)
+        place = index[axes[0]] if axes else 0
         with refusals(eqn):
-            fold, value = self._folded(eqn, index, buffer, row_major(kept, var.aval.shape))
+            code = fold_code(eqn.op, b, dtype)
+            holes = [_placeholders(b, side, code) for side in ("left", "right")]
+            combined = code.combine(*holes)
         inner = variables(reduced)
-        if inner and math.prod(shape):
-            item = loop_item(eqn.op.name, variables(kept), inner, (), (fold,))
-            self.items.append(item)
-        else:
-            self._emit_map(buffer, kept, value, eqn.op.name)
-
-    def _folded(
-        self, eqn: Eqn, index: tuple[Any, ...], buffer: Buffer, offset: Affine
-    ) -> tuple[Fold, Any]:
-        """The fold, and its result should there be one element or none to fold."""
-        b, op = self.builder, eqn.op
-        assert isinstance(op, Reduction)
-        aval = eqn.invars[0].aval
-        dtype = physical_dtype(aval.dtype)
-        accumulator = FLOAT32 if is_half(dtype) else dtype
-        identity = b.const(op.identity(dtype), accumulator)
-        if aval.size:
-            x = b.convert(self.elements.at(eqn.invars[0], index), accumulator)
-        else:
-            x = identity
-        left, right = (b.placeholder(n, accumulator) for n in ("left", "right"))
-        combined = op.combine(b, left, right)
-        stores = self._stores(buffer, offset, b.convert(left, dtype))
-        fold = Fold(*map(parts, (x, identity, left, right, combined)), stores)
-        return fold, b.convert(x, dtype)
+        inputs = code.initial
+        if operand.aval.size:
+            inputs = code.inputs(self.elements.at(operand, index), place)
+        if not inner or not operand.aval.size:
+            return self._emit_map(buffer, kept, code.result(inputs), eqn.op.name)
+        offset = row_major(kept, var.aval.shape)
+        stores = self._stores(buffer, offset, code.result(holes[0]))
+        fold = Fold(*map(parts, (inputs, code.initial, *holes, combined)), stores)
+        item = loop_item(eqn.op.name, variables(kept), inner, (), (fold,))
+        return self.items.append(item)
 
     def _return(self) -> None:
         """The outputs; a value returned as it came in, or twice, is copied."""
@@ -203,6 +190,16 @@ class _Maker:
             self.outputs.append(buffer)
 
 
-def parts(x: Any) -> tuple[Any, ...]:
-    """The real expressions that a value consists of."""
-    return (x.re, x.im) if isinstance(x, ComplexExpr) else (x,)
+def parts(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The real expressions that values consist of."""
+    return tuple(
+        part
+        for x in values
+        for part in ((x.re, x.im) if isinstance(x, ComplexExpr) else (x,))
+    )
+
+
+def _placeholders(b: ScalarBuilder, side: str, code: FoldCode) -> tuple[Any, ...]:
+    return tuple(
+        b.placeholder(f"{side}{i}", x.dtype) for i, x in enumerate(code.initial)
+    )

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from curta.compiler.graph.folds import is_fold
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.ops.base import Elementwise
-from curta.ops.families import Reduction
 from curta.ops.structure import AddAny, BroadcastInDim, Reshape, Transpose
 
 SHARED_COST = 4  # more than this is not computed twice
@@ -95,7 +95,8 @@ def _reason(
 
 def _spreads(consumer: Eqn, var: Var) -> bool:
     """Whether the consumer reads elements of `var` more than once, or not in order."""
-    if isinstance(consumer.op, (Elementwise, Reduction, Transpose, Reshape, AddAny)):
+    in_order = isinstance(consumer.op, (Elementwise, Transpose, Reshape, AddAny))
+    if in_order or is_fold(consumer.op):
         return False
     if isinstance(consumer.op, BroadcastInDim):
         return 1 < var.aval.size < consumer.outvars[0].aval.size
@@ -104,11 +105,6 @@ def _spreads(consumer: Eqn, var: Var) -> bool:
 
 def _reads_elements(op: Op) -> bool:
     return is_virtual(op) or is_fold(op)
-
-
-def is_fold(op: Op) -> bool:
-    """Whether the op is a reduction that loops can do."""
-    return isinstance(op, Reduction)
 
 
 def op_cost(op: Op) -> int:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator
-from curta.compiler.llvm.scalar_instructions import kind, memory_kind
+from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.bufferize import Placement
 from curta.compiler.loops.index import LoopVar
@@ -117,9 +117,7 @@ class _KernelEmitter:
 
     def _rows(self, stage: Stage, lanes: int) -> None:
         initial = [
-            self.b.const(Type(kind(c.dtype), lanes), c.value)
-            for fold in stage.folds
-            for c in fold.initial
+            constant(self.b, c, lanes) for fold in stage.folds for c in fold.initial
         ]
         final = self._nest(stage, stage.dims, lanes, initial)
         for fold in stage.folds:
@@ -250,8 +248,7 @@ class _KernelEmitter:
     def _columns(self, stage: Stage, lanes: int) -> None:
         for fold in stage.folds:
             with self._each_vector(lanes):
-                width = self.values.lanes
-                initial = [self.b.const(Type(kind(c.dtype), width), c.value) for c in fold.initial]
+                initial = [constant(self.b, c, lanes) for c in fold.initial]
                 self._put_row(fold, initial)
         if stage.dims:
             self._column_nest(stage, stage.dims, lanes)

@@ -14,7 +14,11 @@ from typing import Any, Final
 
 from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder
-from curta.compiler.llvm.scalar_instructions import INSTRUCTIONS, kind, memory_kind
+from curta.compiler.llvm.scalar_instructions import (
+    INSTRUCTIONS,
+    constant,
+    memory_kind,
+)
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.index import Affine, Atom, LoopVar, Quotient, Remainder
 from curta.compiler.loops.nodes import (
@@ -142,7 +146,7 @@ class Evaluator:
     def value(self, expr: Expr) -> Value:
         """The value of an expression: a scalar, or as many lanes as there are."""
         if isinstance(expr, Const):
-            return self.b.const(Type(kind(expr.dtype)), expr.value)
+            return constant(self.b, expr, 1)
         known = self._memo.get(expr)
         if known is not None:
             return known
@@ -160,7 +164,7 @@ class Evaluator:
     def lanewise(self, expr: Expr) -> Value:
         """The value in as many lanes as there are."""
         if isinstance(expr, Const):
-            return self.b.const(Type(kind(expr.dtype), self.lanes), expr.value)
+            return constant(self.b, expr, self.lanes)
         return self.spread(self.value(expr))
 
     def spread(self, value: Value) -> Value:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+
 from curta.compiler.llvm.builder import Builder
-from curta.compiler.llvm.types import Value
+from curta.compiler.llvm.types import Type, Value
 from curta.compiler.loops.build import BFLOAT16
-from curta.compiler.loops.nodes import Instr
+from curta.compiler.loops.nodes import Const, Instr
 
 
 def kind(dtype: Any) -> str:
@@ -24,6 +26,14 @@ def kind(dtype: Any) -> str:
 def memory_kind(dtype: Any) -> str:
     """The element kind in memory, where a bool is a byte."""
     return "i8" if dtype.kind == "b" else kind(dtype)
+
+
+def constant(b: Builder, expr: Const, lanes: int) -> Value:
+    """A constant in as many lanes."""
+    value = expr.value
+    if expr.dtype == BFLOAT16:
+        value = int(np.asarray(value, BFLOAT16).view(np.uint16))
+    return b.const(Type(kind(expr.dtype), lanes), value)
 
 
 Rule = Callable[..., Value]

@@ -1,0 +1,55 @@
+"""Reductions as folds: accumulators, how they start and how they are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.loops.build import FLOAT32, ScalarBuilder, is_half
+from curta.core.op import Op
+from curta.ops.families import Reduction
+from curta.ops.reduction import ArgReduction
+
+Scalars = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class FoldCode:
+    """Scalar code of a reduction; there may be several accumulators."""
+
+    initial: Scalars
+    inputs: Callable[[Any, Any], Scalars]
+    combine: Callable[[Scalars, Scalars], Scalars]
+    result: Callable[[Scalars], Any]
+
+
+def is_fold(op: Op) -> bool:
+    """Whether the op is a reduction that loops can do."""
+    return isinstance(op, (Reduction, ArgReduction))
+
+
+def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
+    """The code of a reduction of elements of a dtype.
+
+    `inputs` takes an element and its place along the reduced dim. Half floats
+    accumulate in float32 and are rounded once.
+    """
+    if isinstance(op, ArgReduction):
+        last = np.iinfo(op.index_dtype).max
+        return FoldCode(
+            (b.const(op.identity(dtype), dtype), b.const(last, op.index_dtype)),
+            lambda x, place: (x, b.index_value(place, op.index_dtype)),
+            lambda left, right: op.combine(b, left, right),
+            lambda final: final[1],
+        )
+    assert isinstance(op, Reduction)
+    wide = FLOAT32 if is_half(dtype) else dtype
+    return FoldCode(
+        (b.const(op.identity(dtype), wide),),
+        lambda x, place: (b.convert(x, wide),),
+        lambda left, right: (op.combine(b, left[0], right[0]),),
+        lambda final: b.convert(final[0], dtype),
+    )
