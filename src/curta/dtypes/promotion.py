@@ -34,8 +34,10 @@ from curta.dtypes.scalars import (
     DType,
     canonicalize_dtype,
     default_float_dtype,
+    default_uint_dtype,
     explicit_dtype,
     is_valid_dtype,
+    issubdtype,
     python_scalar_types,
     python_type_dtype,
     scalar_type_of,
@@ -170,14 +172,17 @@ def _promote(mode: str, x64: bool, *operands: Any) -> tuple[DType, bool]:
     if len(set(dtypes)) == 1:
         return dtypes[0], all(weak)
     if all(weak) and mode != "strict":
-        # The bound of the dtypes, not of int, float, complex: an int16 that is weak
-        # (x.astype keeps weakness out, but avals may carry it in) stays what it is.
-        return _least_upper_bound(mode, x64, frozenset(dtypes)), True
-    nodes = frozenset(map(_node, dtypes, weak))
-    bound = _least_upper_bound(mode, x64, nodes)
-    if isinstance(bound, type):
-        return python_type_dtype(bound), True
-    return bound, False
+        # The bound of the dtypes themselves: avals may be weak int16.
+        bound = _least_upper_bound(mode, x64, frozenset(dtypes))
+        return _canonical(bound), True
+    bound = _least_upper_bound(mode, x64, frozenset(map(_node, dtypes, weak)))
+    return _canonical(bound), isinstance(bound, type)
+
+
+def _canonical(node: Node) -> np.dtype[Any]:
+    if isinstance(node, type):
+        return python_type_dtype(node)
+    return canonicalize_dtype(node)  # type: ignore[no-any-return]
 
 
 def _node(dtype: DType, weak: bool) -> Node:
@@ -275,7 +280,8 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         *(default_float_dtype() if arg is None else arg for arg in args)
     )
     if weak:
-        out = python_type_dtype(scalar_type_of(out))
+        unsigned = issubdtype(out, np.unsignedinteger)
+        out = default_uint_dtype() if unsigned else _canonical(scalar_type_of(out))
     return (out, weak) if return_weak_type_flag else out
 
 

@@ -59,7 +59,7 @@ def _available(*names: str) -> list[np.dtype[Any]]:
     return [np.dtype(getattr(ml_dtypes, n)) for n in names if hasattr(ml_dtypes, n)]
 
 
-BOOL = np.dtype(np.bool_)
+BOOL: np.dtype[Any] = np.dtype(np.bool_)
 NARROW_SIGNED = _available("int1", "int2", "int4")
 NARROW_UNSIGNED = _available("uint1", "uint2", "uint4")
 NARROW_FLOATS = _available(
@@ -426,7 +426,8 @@ def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
 
 def to_floating_dtype(dtype: Any) -> np.dtype[Any]:
     """The real float dtype of the same precision."""
-    return np.dtype(finfo(to_inexact_dtype(dtype)).dtype)
+    real: np.dtype[Any] = finfo(to_inexact_dtype(dtype)).dtype
+    return real
 
 
 def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
