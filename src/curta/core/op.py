@@ -93,8 +93,9 @@ class Op:
 
     def params(self) -> dict[str, Any]:
         """The parameters by the names under which a jaxpr prints them."""
-        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
-        return {f.name: getattr(self, f.name) for f in fields}
+        if not dataclasses.is_dataclass(self):
+            return {}
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         """The parameters that the printer shows for `eqn`; all of them by default."""

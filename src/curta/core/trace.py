@@ -217,7 +217,7 @@ def typeof(x: Any) -> ShapedArray:
         if kind in _aval_rules:
             return _aval_rules[kind](x)
     if isinstance(x, (bool, int, float, complex)):
-        base = next(k for k in (bool, int, float, complex) if isinstance(x, k))
+        base: Any = next(k for k in (bool, int, float, complex) if isinstance(x, k))
         return scalar_aval(base(x))
     if hasattr(x, "__jax_array__"):
         raise ValueError(

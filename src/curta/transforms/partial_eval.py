@@ -121,7 +121,7 @@ def _without_repeats(
     places = []
     for v in known.outvars[out_count:]:
         if v in inputs:
-            places.append((True, inputs[v]))  # type: ignore[index]
+            places.append((True, inputs[v]))
             continue
         if v not in outs:
             outs.append(v)

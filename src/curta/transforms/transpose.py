@@ -69,7 +69,8 @@ def _forward(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Eqn]:
         if any(type(v) is Var and v not in env for v in eqn.invars):
             linear.append(eqn)
             continue
-        out = eqn.op(*[v.val if type(v) is Literal else env[v] for v in eqn.invars])
+        args = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
+        out = eqn.op(*args)
         if not eqn.op.multiple_results:
             out = [out]
         env.update(zip(eqn.outvars, out, strict=True))
