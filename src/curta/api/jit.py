@@ -285,6 +285,11 @@ class Jitted:
                 " or static_argnames parameters of jax.jit."
             ) from None
 
+    def _abstract_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
+        if isinstance(x, ShapeDtypeStruct):
+            return ShapedArray(x.shape, x.dtype, x.weak_type)
+        return self._leaf_aval(x, arguments)
+
     def _path(self, x: Any, arguments: Arguments) -> str:
         leaves = tree_util.tree_leaves((arguments.dynamic, arguments.options))
         names = leaf_names(
@@ -298,12 +303,7 @@ class Jitted:
         """The function traced for arguments of these shapes and dtypes."""
         arguments = split_arguments(self._options, args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
-        avals = tuple(
-            [
-                x.aval if type(x) is ShapeDtypeStruct else self._leaf_aval(x, arguments)
-                for x in leaves
-            ]
-        )
+        avals = tuple([self._abstract_aval(x, arguments) for x in leaves])
         key = (in_tree, avals, arguments.static, config.context, ())
         staged = self._cache.staged.get(key)
         if staged is None:

@@ -159,9 +159,7 @@ def is_basic(index: Any) -> bool:
         return (
             _is_bound(index.start) and _is_bound(index.stop) and _is_bound(index.step)
         )
-    return kind is tuple and all(
-        type(i) is not tuple and is_basic(i) for i in index
-    )
+    return kind is tuple and all(type(i) is not tuple and is_basic(i) for i in index)
 
 
 def _is_bound(x: Any) -> bool:

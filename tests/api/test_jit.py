@@ -1,0 +1,410 @@
+"""`jit`: signatures, static and donated arguments, errors, caching, stages."""
+
+import functools
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from curta import config
+from curta.api.inner import inner_jit
+from curta.api.jit import clear_caches, jit
+from curta.core.array import Array
+from curta.core.avals import ShapedArray
+from curta.core.stage import stage
+from curta.ops.elementwise.arithmetic import add, mul
+from curta.ops.structure import ReduceSum
+from curta.runtime.array import ArrayImpl
+from curta.runtime.devices import devices
+from curta.runtime.shape_struct import ShapeDtypeStruct
+from curta.runtime.transfer import to_array
+
+
+def arange(n):
+    return to_array(np.arange(n, dtype=np.float32))
+
+
+F3 = ShapedArray((3,), np.dtype(np.float32))
+
+
+class TestTrees:
+    def test_in_and_out(self):
+        @jit
+        def f(pair, *, scale):
+            return {"sum": add(*pair), "none": None, "scaled": [mul(pair[0], scale)]}
+
+        x = arange(3)
+        for _ in range(3):  # the first call, and the ready ones
+            out = f((x, x), scale=x)
+            assert out["none"] is None
+            assert out["sum"].tolist() == [0, 2, 4]
+            assert out["scaled"][0].tolist() == [0, 1, 4]
+
+    def test_scalars_and_numpy_arrays(self):
+        f = jit(lambda x: x)
+        assert repr(f(1)) == "Array(1, dtype=int32, weak_type=True)"
+        assert repr(f(1j)) == "Array(0.+1.j, dtype=complex64, weak_type=True)"
+        assert repr(f(True)) == "Array(True, dtype=bool)"
+        assert repr(f(np.arange(3.0))) == "Array([0., 1., 2.], dtype=float32)"
+        assert repr(f(np.float64(2))) == "Array(2., dtype=float32)"
+
+    def test_constants_and_nothing(self):
+        assert jit(lambda: None)() is None
+        out = jit(lambda x: (x, 2, np.ones(2)))(1)
+        assert repr(out[1]) == "Array(2, dtype=int32, weak_type=True)"
+        assert repr(out[2]) == "Array([1., 1.], dtype=float32)"
+
+    def test_results_do_not_share_memory_with_numpy_arguments(self):
+        x = np.ones(3, np.float32)
+        y = jit(lambda x: x)(x)
+        x[0] = 5
+        assert y.tolist() == [1, 1, 1]
+
+
+class TestForms:
+    def test_decorator_with_options(self):
+        @jit(static_argnums=1)
+        def power(x, n):
+            return x if n == 0 else mul(x, power(x, n - 1))
+
+        assert power(2.0, 3).item() == 16
+
+    def test_partial(self):
+        @functools.partial(jit, static_argnames="flag")
+        def f(x, flag=False):
+            return x if flag else add(x, x)
+
+        assert f(1).item() == 2
+        assert f(1, flag=True).item() == 1
+        assert f(1, True).item() == 1
+
+    def test_attributes_of_the_function(self):
+        def double(x):
+            "Twice x."
+            return add(x, x)
+
+        f = jit(double)
+        assert f.__wrapped__ is double
+        assert (f.__name__, f.__doc__) == ("double", "Twice x.")
+        assert repr(f) == f"<PjitFunction of {double!r}>"
+
+    def test_methods(self):
+        class Model:
+            weight = 3.0
+
+            @functools.partial(jit, static_argnums=0)
+            def apply(self, x):
+                return mul(x, self.weight)
+
+        assert Model().apply(2.0).item() == 6
+
+    def test_partial_objects_and_bound_methods(self):
+        assert jit(functools.partial(add, 1))(2).item() == 3
+        assert jit(arange(3).item)  # a method of a builtin signature
+
+    def test_disable_jit(self):
+        seen = []
+        f = jit(lambda x: seen.append(type(x)) or x)
+        with config.disable_jit():
+            f(1)
+        assert seen == [int]
+
+    def test_device_and_backend_are_deprecated(self):
+        for options in ({"device": devices()[0]}, {"backend": "cpu"}):
+            with pytest.warns(DeprecationWarning, match="backend and device argument"):
+                f = jit(lambda x: x, **options)
+            assert f(1).committed
+
+
+class TestStatic:
+    def test_values_of_different_types_differ(self):
+        f = jit(lambda n: str(n) == "1" or str(n) == "1.0", static_argnums=0)
+        f(1), f(1.0), f(True)
+        assert f.cache_statistics().misses == 3
+
+    def test_defaults(self):
+        f = jit(lambda x, n=2: mul(x, n), static_argnums=1)
+        assert [f(3).item(), f(3, 3).item(), f(3, n=4).item()] == [6, 9, 12]
+
+    def test_negative(self):
+        f = jit(lambda x, n: x if n == "same" else add(x, x), static_argnums=-1)
+        assert f(2, "same").item() == 2
+
+    @pytest.mark.parametrize("value", [[1], np.arange(3), {}])
+    def test_unhashable(self, value):
+        with pytest.raises(ValueError, match="Non-hashable static arguments are not"):
+            jit(lambda x, n: x, static_argnums=1)(1, value)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"static_argnums": 1}, r"has static_argnums=\(1,\), but only accepts 1"),
+            ({"static_argnums": -2}, r"static_argnums=\(-2,\), but only accepts 1"),
+            ({"static_argnames": "q"}, r"invalid argnames \{'q'\} in static_argnames"),
+            ({"donate_argnums": 7}, r"has donate_argnums=\(7,\), but only accepts 1"),
+            (
+                {"donate_argnums": 0, "static_argnums": 0},
+                "static_argnames and donate_argnames cannot intersect",
+            ),
+        ],
+    )
+    def test_no_such_argument(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            jit(lambda x: x, **options)
+
+    def test_wrong_kinds(self):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            jit(lambda x: x, static_argnums="a")
+        with pytest.raises(TypeError, match="'int' object is not iterable"):
+            jit(lambda x: x, static_argnames=1)
+        with pytest.raises(TypeError, match="Expected a callable value, got 1"):
+            jit(1)
+
+
+class TestMistakes:
+    def test_arguments_that_are_no_arrays(self):
+        def f(x, y=0):
+            return x
+
+        message = (
+            r"Error interpreting argument to <function .*f at .*> as an abstract array."
+            r" The problematic value is of type <class '{}'> and was passed to the"
+            r" function at path {}\.\nThis typically means that a jit-wrapped function"
+        )
+        for call, kind, path in [
+            (lambda: jit(f)("abc"), "str", "x"),
+            (lambda: jit(f)(1, y=object()), "object", "y"),
+            (lambda: jit(f)({"a": 1, "b": "c"}), "str", r"x\['b'\]"),
+            (lambda: jit(f)(np.array(["a"])), "numpy.ndarray", "x"),
+        ]:
+            with pytest.raises(TypeError, match=message.format(kind, path)):
+                call()
+
+    def test_results_that_are_no_arrays(self):
+        with pytest.raises(
+            TypeError,
+            match=r"function <lambda> at .*test_jit.py:\d+ traced for jit returned a"
+            r" value of type <class 'str'>, which is not a valid JAX type",
+        ):
+            jit(lambda x: "a")(1)
+        with pytest.raises(
+            TypeError, match=r" at output component \[1\]\['q'\], which"
+        ):
+            jit(lambda x: [x, {"q": object()}])(1)
+
+    def test_calls_the_function_would_refuse(self):
+        def f(x):
+            return x
+
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            jit(f)()
+        with pytest.raises(TypeError, match="takes 1 positional argument but 2"):
+            jit(f)(1, 2)
+
+    def test_overflow(self):
+        with pytest.raises(
+            OverflowError,
+            match="An overflow was encountered while parsing an argument to a jitted"
+            " computation, whose argument path is x",
+        ):
+            jit(lambda x: x)(2**40)
+
+    def test_shapes_are_no_values(self):
+        with pytest.raises(TypeError, match=r"Argument 'x' of shape float32\[3\] of"):
+            jit(lambda x: x)(ShapeDtypeStruct((3,), np.float32))
+
+    def test_no_tracing(self):
+        with config.no_tracing(True), pytest.raises(RuntimeError, match="re-tracing"):
+            jit(lambda x: x)(1)
+
+
+class TestDonation:
+    def test_donated_arrays_are_gone(self):
+        f = jit(lambda x, y: add(x, y), donate_argnums=0)
+        for _ in range(2):
+            x, y = arange(3), arange(3)
+            assert f(x, y).tolist() == [0, 2, 4]
+            assert x.is_deleted() and not y.is_deleted()
+            with pytest.raises(RuntimeError, match="Array has been deleted with shape"):
+                add(x, y)
+            with pytest.raises(RuntimeError, match="deleted"):
+                f(x, y)
+
+    def test_by_name(self):
+        f = jit(lambda x, y: add(x, y), donate_argnames="y")
+        x, y = arange(3), arange(3)
+        f(x, y=y)
+        assert y.is_deleted() and not x.is_deleted()
+
+    def test_unusable(self):
+        f = jit(lambda x: ReduceSum((0,))(x), donate_argnums=0)
+        x = arange(3)
+        with pytest.warns(UserWarning, match="Some donated buffers were not usable"):
+            f(x)
+        assert not x.is_deleted()
+
+
+class TestCache:
+    def test_sizes_and_statistics(self):
+        def f(x):
+            return add(x, x)
+
+        jit(f)(arange(3))
+        jit(f)(arange(4))
+        jit(f)(arange(4))
+        assert jit(f)._cache_size() == 2  # shared by all jit(f)
+        jit(f).clear_cache()
+        assert jit(f)._cache_size() == 0
+
+    def test_tracing_happens_once(self):
+        count = []
+        f = jit(lambda x: count.append(1) or x)
+        for n in (3, 3, 4, 3):
+            f(arange(n))
+        assert len(count) == 2
+        clear_caches()
+        f(arange(3))
+        assert len(count) == 3
+
+    def test_settings_are_part_of_the_key(self):
+        f = jit(lambda x: x)
+        with config.enable_x64(True):
+            assert f(1.0).dtype == np.float64
+        assert f(1.0).dtype == np.float32
+
+    def test_inner_jaxprs_are_shared(self):
+        inner = jit(lambda x: add(x, x))
+        staged = stage(lambda x: [add(inner(x), inner(x))], [F3])
+        first, second, _ = staged.eqns
+        assert first.op.jaxpr is second.op.jaxpr
+
+    def test_captured_tracers(self):
+        def outer(x):
+            inner = jit(lambda y: add(x, y))
+            return [add(inner(x), inner(x))]
+
+        staged = stage(outer, [F3])
+        call, _, _ = staged.eqns
+        assert len(call.invars) == 2
+        assert not call.op.jaxpr.consts
+        here = []
+        shared = jit(lambda y: add(y, here[-1]))
+        for _ in range(2):  # a second trace must not find the first one's values
+            stage(lambda x: here.append(x) or [shared(x)], [F3])
+
+    def test_threads(self):
+        f = jit(lambda x, y: {"sum": add(x, y), "product": mul(x, y)})
+        failures = []
+
+        def work(seed):
+            for n in range(1, 20):
+                x = arange(n + seed % 2)
+                out = f(x, x)
+                if not np.array_equal(out["product"], np.square(np.asarray(x))):
+                    failures.append(n)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not failures
+        assert f.cache_statistics().signatures == 20
+
+
+class TestUnderTracing:
+    def test_call_eqn(self):
+        def f(x):
+            return mul(x, 2.0)
+
+        (eqn,) = stage(lambda x: [jit(f, donate_argnums=0)(x)], [F3]).eqns
+        assert eqn.op.name == "jit"
+        assert eqn.params["name"] == "f"
+        assert eqn.params["donated_invars"] == (True,)
+
+    def test_inline(self):
+        staged = stage(lambda x: [jit(lambda y: mul(y, 2.0), inline=True)(x)], [F3])
+        assert [e.op.name for e in staged.eqns] == ["mul"]
+
+    def test_inner_jit(self):
+        calls = []
+
+        @inner_jit(static_argnames="n", name="_times")
+        def times(x, n):
+            calls.append(type(x))
+            return mul(x, float(n))
+
+        assert times(arange(3), n=2).tolist() == [0, 2, 4]
+        assert calls == [ArrayImpl]  # eagerly, nothing is traced
+        (eqn,) = stage(lambda x: [times(x, n=2)], [F3]).eqns
+        assert eqn.params["name"] == "_times"
+
+
+class TestStages:
+    def test_lower_and_compile(self):
+        f = jit(lambda x, y=2.0: {"out": add(x, y)})
+        lowered = f.lower(arange(3))
+        assert lowered.out_info == {"out": ShapeDtypeStruct((3,), np.float32)}
+        assert lowered.in_avals == ((F3,), {})
+        assert "add" in lowered.as_text()
+        compiled = lowered.compile()
+        assert compiled(arange(3))["out"].tolist() == [2, 3, 4]
+        assert compiled.cost_analysis()["bytes accessed"] == 24
+        assert compiled.memory_analysis().output_size_in_bytes == 12
+        assert f._cache_size() == 0
+
+    def test_shapes_are_enough(self):
+        f = jit(lambda x: add(x, x))
+        struct = ShapeDtypeStruct((3,), np.float32)
+        assert f.lower(struct).compile()(arange(3)).tolist() == [0, 2, 4]
+        assert f.eval_shape(struct) == struct
+        assert f.trace(struct).jaxpr.out_avals == (F3,)
+
+    def test_static_arguments_are_left_out(self):
+        f = jit(lambda x, n: mul(x, n), static_argnums=1)
+        compiled = f.lower(arange(3), 3.0).compile()
+        assert compiled(arange(3)).tolist() == [0, 3, 6]
+        with pytest.raises(TypeError, match="Function compiled with input pytree does"):
+            compiled(arange(3), 3.0)
+
+    def test_other_types_are_refused(self):
+        compiled = jit(lambda x: add(x, x)).lower(arange(3)).compile()
+        with pytest.raises(
+            TypeError,
+            match=r"Argument types differ from the types for which this computation was"
+            r" compiled[\s\S]*Argument 'x' compiled with float32\[3\] and called with"
+            r" float32\[4\]",
+        ):
+            compiled(arange(4))
+
+    def test_no_transformations_of_compiled_functions(self):
+        compiled = jit(lambda x: add(x, x)).lower(arange(3)).compile()
+        with pytest.raises(TypeError, match="Cannot apply JAX transformations to a"):
+            stage(lambda x: [compiled(x)], [F3])
+
+
+def test_numpy_backend_agrees():
+    def f(x, y):
+        return {"a": add(x, y), "b": mul(x, x)}
+
+    x = arange(5)
+    want = jit(f)(x, x)
+    with config.backend("numpy"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = jit(f)(x, x)
+    assert isinstance(got["a"], Array)
+    assert {k: v.tolist() for k, v in got.items()} == {
+        k: v.tolist() for k, v in want.items()
+    }
+
+
+def test_debug_nans():
+    f = jit(lambda x: add(x, x))
+    bad = to_array(np.array([np.nan], np.float32))
+    assert np.isnan(f(bad).item())
+    with config.debug_nans(True):
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
+            f(bad)
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
+            add(bad, bad)
