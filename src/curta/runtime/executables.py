@@ -15,10 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.executable import Executable as CompiledJaxpr
+from curta.compiler.executable import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
+from curta.runtime.buffers import allocator
+from curta.runtime.native_entry import native_entry
 from curta.runtime.threads import parallel_for_address
 from curta.runtime.transfer import to_array
 
@@ -57,7 +61,38 @@ def executable(closed: ClosedJaxpr) -> Executable:
 def _make(closed: ClosedJaxpr, backend: str) -> Executable:
     if backend == "numpy" or not _has_llvm():
         return NumpyExecutable(closed)
-    return compile_jaxpr(closed, parallel_for=parallel_for_address())
+    compiled = compile_jaxpr(closed, parallel_for=parallel_for_address())
+    program = compiled.native
+    return compiled if program is None else _direct(compiled, program)
+
+
+def _direct(compiled: CompiledJaxpr, program: NativeProgram) -> Executable:
+    """Calls machine code on results from the pool, with nothing in between."""
+    entry = native_entry(
+        program.code,
+        program.address,
+        program.signature,
+        program.results,
+        program.constants,
+        program.long,
+    )
+    makers = [allocator(shape, dtype) for dtype, shape in program.signature]
+    makers = makers[: program.results]
+
+    def run(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
+        outs = [make() for make in makers]
+        # Refused: not aligned, say, or of a dtype that is equal but not identical.
+        return outs if entry(*outs, *args) else compiled(*args)
+
+    if len(makers) != 1:
+        return run
+    (make,) = makers
+
+    def run_for_one(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
+        out = make()
+        return (out,) if entry(out, *args) else compiled(*args)
+
+    return run_for_one
 
 
 @cache
