@@ -90,7 +90,8 @@ class Image:
         outside = [n for n, section, _ in parsed.symbols if n and section == _UNDEFINED]
         stubs = {name: 16 * i for i, name in enumerate(outside)}
         places, code_size, size = _lay_out(parsed.sections, 16 * len(stubs))
-        self._memory = mmap.mmap(-1, max(size, 1))
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._memory = mmap.mmap(-1, max(size, 1), private)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         image = bytearray(size)
         for name, at in stubs.items():

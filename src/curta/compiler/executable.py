@@ -2,19 +2,19 @@
 
 A program is a list of steps. A native step is one machine-code function that runs any
 number of kernels; an op without compiled code is a step in Python, its `eval` rule.
-Most programs are one native step.
+Most programs are one native step, which the runtime calls directly.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from curta.compiler.link import LoadedCode
+from curta.compiler.link import LoadedCode, c_function
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
@@ -22,17 +22,22 @@ from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.dtypes import physical_dtype
 
 NDArray = np.ndarray[Any, Any]
+Memory = dict[Buffer, NDArray]
 
 
 @dataclass(frozen=True)
 class NativeStep:
-    """One call of machine code; `pointers` are the buffers whose addresses it takes."""
+    """Machine code `void f(ptr table)`.
+
+    The table has the addresses of `pointers`, then those of `services`. `long` says that
+    the call may take so long that other Python threads should run meanwhile.
+    """
 
     code: LoadedCode
     address: int
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
-    arena_bytes: int
+    long: bool
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,22 @@ class PythonStep:
 Step = NativeStep | PythonStep
 
 
+@dataclass(frozen=True)
+class NativeProgram:
+    """A program that is one native function, for who calls it without Python.
+
+    `signature` has the dtypes and shapes of the results, then of the arguments, whose
+    addresses come first in the table; `constants` are the words after them.
+    """
+
+    code: LoadedCode
+    address: int
+    signature: tuple[tuple[Any, tuple[int, ...]], ...]
+    results: int
+    constants: tuple[int, ...]
+    long: bool
+
+
 class Executable:
     """A compiled jaxpr: NumPy arrays of the physical dtypes in, a list of them out."""
 
@@ -57,8 +78,8 @@ class Executable:
         steps: Sequence[Step],
         inputs: Sequence[Buffer],
         outputs: Sequence[Buffer],
-        consts: dict[Buffer, NDArray],
-        avals: dict[Buffer, ShapedArray],
+        consts: Memory,
+        avals: Mapping[Buffer, ShapedArray],
         parallel_for: int,
     ) -> None:
         self.in_avals = tuple(in_avals)
@@ -66,66 +87,75 @@ class Executable:
         self.steps = tuple(steps)
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
-        self._consts = consts
+        self._consts = {b: np.ascontiguousarray(x) for b, x in consts.items()}
+        self._empty = {b: _new(a) for b, a in avals.items() if not a.size}
         self._avals = avals
-        self._parallel_for = parallel_for
+        self._services = services(parallel_for)
 
     @property
-    def is_native(self) -> bool:
-        """Whether the whole program is one native function."""
-        return all(isinstance(s, NativeStep) for s in self.steps)
+    def native(self) -> NativeProgram | None:
+        """The program as one native function; None if it has steps in Python."""
+        if len(self.steps) != 1 or not isinstance(self.steps[0], NativeStep):
+            return None
+        (step,) = self.steps
+        arrays = [*self.out_avals, *self.in_avals]
+        return NativeProgram(
+            step.code,
+            step.address,
+            tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
+            len(self.out_avals),
+            tuple(x.ctypes.data for x in self._consts.values()) + self._services,
+            step.long,
+        )
 
     def __call__(self, *args: NDArray) -> list[NDArray]:
-        memory: dict[Buffer, NDArray] = dict(self._consts)
+        memory: Memory = {**self._empty, **self._consts}
         for buffer, array in zip(self._inputs, args, strict=True):
             memory[buffer] = _contiguous(array, self._avals[buffer])
         for step in self.steps:
             if isinstance(step, NativeStep):
                 self._run_native(step, memory)
             else:
-                self._run_python(step, memory)
+                _run_python(step, memory, self._avals)
         return [
-            _reshaped(memory, buffer, aval)
+            memory[buffer].reshape(aval.shape)
             for buffer, aval in zip(self._outputs, self.out_avals, strict=True)
         ]
 
-    def _run_native(self, step: NativeStep, memory: dict[Buffer, NDArray]) -> None:
+    def _run_native(self, step: NativeStep, memory: Memory) -> None:
         for buffer in step.created:
-            aval = self._avals[buffer]
-            memory[buffer] = np.empty(aval.shape, physical_dtype(aval.dtype))
-        arena = np.empty(step.arena_bytes + 64, np.uint8)
-        base = -(-arena.ctypes.data // 64) * 64
-        addresses = [memory[b].ctypes.data for b in step.pointers]
-        table = (ctypes.c_uint64 * (len(addresses) + 2))(
-            *addresses, base, self._parallel_for
-        )
-        _native(step.address)(ctypes.addressof(table))
-
-    def _run_python(self, step: PythonStep, memory: dict[Buffer, NDArray]) -> None:
-        args = []
-        for x, atom in zip(step.operands, step.eqn.invars, strict=True):
-            if isinstance(x, Literal):
-                args.append(as_numpy(x.val, x.aval))
-            else:
-                args.append(_reshaped(memory, x, atom.aval))  # type: ignore[arg-type]
-        with np.errstate(all="ignore"):
-            results = evaluate_op(step.eqn.op, args)
-        for buffer, result in zip(step.results, results, strict=True):
-            memory[buffer] = _contiguous(result, self._avals[buffer])
+            memory[buffer] = _new(self._avals[buffer])
+        words = [memory[b].ctypes.data for b in step.pointers]
+        words += self._services
+        table = (ctypes.c_uint64 * len(words))(*words)
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.address)
+        function(ctypes.addressof(table))
 
 
-def _native(address: int) -> Callable[[int], None]:
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+def services(parallel_for: int) -> tuple[int, int, int]:
+    """What native steps call: addresses of parallel_for, malloc and free."""
+    return parallel_for, c_function("malloc"), c_function("free")
+
+
+def _run_python(
+    step: PythonStep, memory: Memory, avals: Mapping[Buffer, ShapedArray]
+) -> None:
+    args: list[NDArray] = []
+    for x, atom in zip(step.operands, step.eqn.invars, strict=True):
+        if isinstance(x, Literal):
+            args.append(as_numpy(x.val, x.aval))
+        else:
+            args.append(memory[x].reshape(atom.aval.shape))  # type: ignore[index]
+    with np.errstate(all="ignore"):
+        results = evaluate_op(step.eqn.op, args)
+    for buffer, result in zip(step.results, results, strict=True):
+        memory[buffer] = _contiguous(result, avals[buffer])
+
+
+def _new(aval: ShapedArray) -> NDArray:
+    return np.empty(aval.shape, physical_dtype(aval.dtype))
 
 
 def _contiguous(array: Any, aval: ShapedArray) -> NDArray:
     dtype = physical_dtype(aval.dtype)
     return np.ascontiguousarray(array, dtype).reshape(aval.shape)
-
-
-def _reshaped(
-    memory: dict[Buffer, NDArray], buffer: Buffer, aval: ShapedArray
-) -> NDArray:
-    if not aval.size:  # nothing was computed
-        return np.empty(aval.shape, physical_dtype(aval.dtype))
-    return memory[buffer].reshape(aval.shape)

@@ -75,6 +75,11 @@ class _Imports(Mapping[str, int]):
         return len(self._given) + len(_RUNTIME_NAMES)
 
 
+def c_function(name: str) -> int:
+    """The address of a function of the C library."""
+    return ctypes.cast(getattr(_c_library(), name), ctypes.c_void_p).value or 0
+
+
 @cache
 def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL("ucrtbase.dll" if sys.platform == "win32" else None)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,11 +33,13 @@ from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.pretty import pretty_plan, pretty_scheduled
-from curta.compiler.loops.schedule import schedule
+from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import split_folds
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import ClosedJaxpr
+
+LONG = 1 << 20  # a program of this cost lets other Python threads run
 
 
 def compile_jaxpr(
@@ -75,50 +78,61 @@ def _segments(plan: Plan) -> list[list[Group]]:
             segments.append([group])
         else:
             segments[-1].append(group)
-    return segments
+    return segments or [[]]
 
 
-def _step(segment: list[Group], program: Program, outside: set[Buffer]) -> Step:
-    first = segment[0].items[0]
-    if isinstance(first, EqnItem):
-        return PythonStep(first.eqn, first.operands, first.results)
+def _step(segment: list[Group], program: Program, visible: list[Buffer]) -> Step:
+    if segment and isinstance(segment[0].items[0], EqnItem):
+        item = segment[0].items[0]
+        return PythonStep(item.eqn, item.operands, item.results)
     machine = target.host()
     kernels: list[Scheduled] = []
     for group in segment:
         whole = assemble(group, program.builder)
         for kernel in split_folds(whole, program.builder):
             plan = schedule(kernel, machine.vector_bytes)
-            kernels.append(Scheduled(kernel, plan, place(kernel, plan, outside)))
+            kernels.append(Scheduled(kernel, plan, place(kernel, plan, visible)))
     dump("kernels", lambda: "\n".join(map(pretty_scheduled, kernels)))
-    return _native_step(kernels, outside, machine)
+    return _native_step(kernels, program, visible, machine)
 
 
 def _native_step(
-    kernels: list[Scheduled], outside: set[Buffer], machine: target.Target
+    kernels: list[Scheduled],
+    program: Program,
+    pointers: list[Buffer],
+    machine: target.Target,
 ) -> NativeStep:
-    touched = dict.fromkeys(b for k in kernels for b in k.placement.arguments)
-    pointers = tuple(b for b in touched if b in outside)
     created = {b for k in kernels for b in k.kernel.stored()}
-    uses = [(k.placement.arguments, ()) for k in kernels]
-    arena = plan_arena(uses, outside)
+    arena = plan_arena([k.placement.arguments for k in kernels], set(pointers))
     module = machine.module()
     emit_entry(module, kernels, pointers, arena)
     text = module.text()
     dump("llvm", lambda: text)
     code = load(object_file(text, target.QUICK), [ENTRY])
     return NativeStep(
-        code, code.address(ENTRY), pointers,
-        tuple(b for b in pointers if b in created), arena.size,
-    )  # fmt: skip
+        code,
+        code.address(ENTRY),
+        tuple(pointers),
+        tuple(b for b in pointers if b in created),
+        sum(kernel_cost(k.kernel) for k in kernels) > LONG,
+    )
 
 
-def _visible(segments: list[list[Group]], program: Program) -> list[set[Buffer]]:
-    """For each segment, the buffers that others (or the caller) see."""
-    used = [{b for g in s for i in g.items for b in (*reads(i), *written(i))} for s in segments]
-    ends = {*program.inputs, *program.consts, *program.outputs}
+def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]]:
+    """For each segment, the buffers that others (or the caller) see, in order.
+
+    A program of one segment sees all its results, arguments and constants.
+    """
+    ends = [*program.outputs, *program.inputs, *program.consts]
+    if len(segments) == 1:
+        return [ends]
+    used = [
+        dict.fromkeys(b for g in s for i in g.items for b in (*reads(i), *written(i)))
+        for s in segments
+    ]
+    counts = Counter(b for buffers in used for b in buffers)
     return [
-        ends.union(*(used[j] for j in range(len(used)) if j != i)) & own
-        for i, own in enumerate(used)
+        [b for b in own if counts[b] > 1 or b in ends] for own in used
     ]
 
 

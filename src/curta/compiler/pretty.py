@@ -57,10 +57,10 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
         lines.append("  registers " + " ".join(sorted(b.name for b in place.registers)))
     for buffer, (size, _) in place.scratch.items():
         lines.append(f"  row {buffer.name}: {size} bytes")
-    for stage, lanes in zip(kernel.stages, plan.lanes, strict=True):
+    for stage, vectors in zip(kernel.stages, plan.vectors, strict=True):
         lane = plan.column or (stage.dims[-1] if stage.dims else None)
         loops = " ".join(f"{v.name}:{v.extent}" for v in stage.dims)
-        width = f" by {lanes} lanes of {lane.name}" if lane else ""
+        width = f" by {vectors.lanes} lanes of {lane.name}" if lane else ""
         lines.append(f"  for {loops}{width}:" if loops else f"  once{width}:")
         lines += [f"    {line}" for line in _stage_lines(stage.stores, stage.folds)]
     return "\n".join(lines)

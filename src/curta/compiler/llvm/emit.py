@@ -16,7 +16,7 @@ from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.bufferize import Placement
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Kernel, Stage, Store, walk
-from curta.compiler.loops.schedule import Schedule
+from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
@@ -101,11 +101,11 @@ class _KernelEmitter:
             self.values.bind(plan.outer[0], turn)
         if plan.column:
             self._start_rows()
-        for stage, lanes in zip(self.kernel.stages, plan.lanes, strict=True):
+        for stage, vectors in zip(self.kernel.stages, plan.vectors, strict=True):
             if plan.column:
-                self._columns(stage, lanes)
+                self._columns(stage, vectors.lanes)
             else:
-                self._rows(stage, lanes)
+                self._rows(stage, vectors)
 
     def _bounds(self, variable: LoopVar) -> tuple[Value, Value]:
         if variable == self.plan.split and self.piece is not None:
@@ -115,39 +115,40 @@ class _KernelEmitter:
     # ------------------------------------------------------------ rows: lanes
     # are the last inner dim
 
-    def _rows(self, stage: Stage, lanes: int) -> None:
+    def _rows(self, stage: Stage, vectors: Vectors) -> None:
         initial = [
-            constant(self.b, c, lanes) for fold in stage.folds for c in fold.initial
+            constant(self.b, c, vectors.lanes) for fold in stage.folds for c in fold.initial
         ]
-        final = self._nest(stage, stage.dims, lanes, initial)
+        final = self._nest(stage, stage.dims, vectors, initial)
         for fold in stage.folds:
             count = len(fold.initial)
             self._finish_row(fold, final[:count])
             final = final[count:]
 
     def _nest(
-        self, stage: Stage, dims: Sequence[LoopVar], lanes: int, carried: Values
+        self, stage: Stage, dims: Sequence[LoopVar], vectors: Vectors, carried: Values
     ) -> Values:
         """Loops over `dims`, the last one by vectors; the folds' accumulators."""
         body = walk(stage.roots())
         inside = [*dims, *(s.buffer for s in stage.stores)]
-        self.values.hoist(body, inside, lanes if len(dims) <= 1 else 1)
+        self.values.hoist(body, inside, vectors.lanes if len(dims) <= 1 else 1)
         if not dims:
             return self._body(stage, carried)
         if len(dims) == 1:
-            return self._lane_loop(stage, dims[0], lanes, carried)
+            return self._lane_loop(stage, dims[0], vectors, carried)
         first, last = self._bounds(dims[0])
         with self.b.loop(*_known(first, last), carried=carried) as loop:
             with self.values.scope():
                 self.values.bind(dims[0], loop.index)
-                loop.next(*self._nest(stage, dims[1:], lanes, loop.carried))
+                loop.next(*self._nest(stage, dims[1:], vectors, loop.carried))
         return loop.results
 
     def _lane_loop(
-        self, stage: Stage, lane: LoopVar, lanes: int, carried: Values
+        self, stage: Stage, lane: LoopVar, vectors: Vectors, carried: Values
     ) -> Values:
         """Whole vectors, then what is left under a mask."""
-        for first, last, masked in self._vector_ranges(lane, lanes):
+        lanes = vectors.lanes
+        for first, last, masked in self._vector_ranges(lane, vectors):
             with self.b.loop(*_known(first, last), lanes, carried) as loop:
                 mask = None
                 if masked and lanes > 1:
@@ -159,13 +160,14 @@ class _KernelEmitter:
         return carried
 
     def _vector_ranges(
-        self, lane: LoopVar, lanes: int
+        self, lane: LoopVar, vectors: Vectors
     ) -> Iterator[tuple[Value, Value, bool]]:
         first, last = self._bounds(lane)
+        lanes = vectors.lanes
         step = self.plan.piece if lane == self.plan.split else lane.extent
         if lane.extent % lanes == 0 and step % lanes == 0:
             yield first, last, False
-        elif lane.extent < 4 * lanes:
+        elif vectors.masked:
             yield first, last, True
         else:
             left = self.b.urem(self.b.sub(last, first), lanes)

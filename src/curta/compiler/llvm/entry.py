@@ -1,8 +1,8 @@
 """The one native function of a segment of a program.
 
-`void entry(ptr pointers)`: `pointers` holds the addresses of the segment's arguments and
-results, then of the arena, then of `parallel_for`. It runs the kernels in order, with
-no Python in between.
+`void entry(ptr table)`: the table holds the addresses of the segment's results,
+arguments and constants, then those of `parallel_for`, `malloc` and `free`. It runs the
+kernels in order, with no Python in between.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.schedule import Schedule
 
 ENTRY = "entry"
+STACK_ARENA = 1 << 14  # a smaller arena lies on the stack
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def emit_entry(
     module: Module, kernels: Sequence[Scheduled], pointers: Sequence[Buffer], arena: Arena
 ) -> None:
     """Add the kernels and the entry that runs them to the module."""
-    names = []
+    names: list[str] = []
     for i, scheduled in enumerate(kernels):
         names.append(f"kernel{i}")
         emit_kernel(
@@ -41,23 +42,30 @@ def emit_entry(
         )
     b = module.function(ENTRY, [PTR], None)
     (table,) = b.arguments
-    address = _addresses(b, table, pointers, arena)
-    launcher = b.load(PTR, b.offset(table, len(pointers) + 1, PTR))
+    address = {
+        buffer: b.load(PTR, b.offset(table, i, PTR)) for i, buffer in enumerate(pointers)
+    }
+    launcher, malloc, free = (
+        b.load(PTR, b.offset(table, len(pointers) + i, PTR)) for i in range(3)
+    )
+    block = _arena(b, arena, malloc)
+    for buffer, offset in arena.offsets.items():
+        address[buffer] = b.offset(block, _ALIGNMENT + offset, I8)
     for name, scheduled in zip(names, kernels, strict=True):
         _launch(b, name, scheduled, address, launcher)
+    if arena.size > STACK_ARENA:
+        b.call(free, None, block)
     b.ret()
 
 
-def _addresses(
-    b: Builder, table: Value, pointers: Sequence[Buffer], arena: Arena
-) -> Mapping[Buffer, Value]:
-    found = {}
-    for i, buffer in enumerate(pointers):
-        found[buffer] = b.load(PTR, b.offset(table, i, PTR))
-    base = b.load(PTR, b.offset(table, len(pointers), PTR))
-    for buffer, offset in arena.offsets.items():
-        found[buffer] = b.offset(base, offset, I8)
-    return found
+_ALIGNMENT = 64
+
+
+def _arena(b: Builder, arena: Arena, malloc: Value) -> Value:
+    """Memory for the temporaries, with some room in front to align what follows."""
+    if arena.size <= STACK_ARENA:
+        return b.scratch(arena.size + _ALIGNMENT)
+    return b.call(malloc, PTR, b.const(I64, arena.size + 2 * _ALIGNMENT))
 
 
 def _launch(

@@ -109,13 +109,13 @@ class Arena:
 
 
 def plan_arena(
-    steps: Sequence[tuple[Iterable[Buffer], Iterable[Buffer]]], outside: set[Buffer]
+    steps: Sequence[Iterable[Buffer]], outside: set[Buffer]
 ) -> Arena:
-    """Places for what the steps (reads, writes) use besides `outside`: first fit."""
+    """Places for what the steps use besides `outside`: the first gap that fits."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
-    for at, (read, write) in enumerate(steps):
-        for buffer in (*write, *read):
+    for at, used in enumerate(steps):
+        for buffer in used:
             if buffer not in outside:
                 first.setdefault(buffer, at)
                 last[buffer] = at

@@ -24,13 +24,26 @@ from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
 PIECE = 1024  # the columns that a turn takes: rows of 4 KiB
 GRAIN_COST = 1 << 16  # a chunk is worth at least this many simple operations
 MANY_CHUNKS = 64  # more do not balance better
+LITTLE_COST = 1 << 17  # a kernel that is quicker to run than to optimise
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """How a stage walks its lane variable.
+
+    What is left after whole vectors goes under a mask: in code of its own, or, where
+    `masked`, in the same code, which is then slower but half as long to compile.
+    """
+
+    lanes: int
+    masked: bool
 
 
 @dataclass(frozen=True)
 class Schedule:
     """How a kernel is walked; see the module's text.
 
-    `column` is the outer dim walked by vectors, or None; `lanes` has the width of the
+    `column` is the outer dim walked by vectors, or None; `vectors` has the width of the
     vectors of each stage.
     """
 
@@ -38,7 +51,7 @@ class Schedule:
     split: LoopVar | None
     piece: int
     column: LoopVar | None
-    lanes: tuple[int, ...]
+    vectors: tuple[Vectors, ...]
     grain: int
 
     @property
@@ -59,13 +72,16 @@ def schedule(kernel: Kernel, vector_bytes: int) -> Schedule:
     column = kernel.dims[-1] if prefers_columns(kernel) else None
     outer = kernel.dims[:-1] if column else kernel.dims
     split, piece = _split(kernel, column)
-    lanes = tuple(_lanes(s, _lane_extent(s, column), vector_bytes) for s in kernel.stages)
+    little = kernel_cost(kernel) < LITTLE_COST
+    vectors = tuple(
+        _vectors(s, _lane_extent(s, column), vector_bytes, little) for s in kernel.stages
+    )
     turns = math.prod(v.extent for v in outer)
     if split is not None:
         turns *= -(-split.extent // piece)
     grain = -(-GRAIN_COST * turns // max(1, kernel_cost(kernel)))
     grain = max(1, min(turns, max(grain, -(-turns // MANY_CHUNKS))))
-    return Schedule(outer, split, piece, column, lanes, grain)
+    return Schedule(outer, split, piece, column, vectors, grain)
 
 
 def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:
@@ -104,18 +120,27 @@ def prefers_columns(kernel: Kernel) -> bool:
     return along_outer > along_inner
 
 
-def _lanes(stage: Stage, extent: int, vector_bytes: int) -> int:
-    """As many lanes as make independent chains without spilling registers."""
+def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vectors:
+    """As many lanes as make independent chains without spilling registers.
+
+    Where there is little to do, one register is enough: that compiles fastest. A
+    width that divides the extent needs no mask.
+    """
     body = walk(stage.roots())
     widest = max(
         (compute_size(e) for e in body if isinstance(e, (Instr, Load))), default=4
     )
     native = max(1, vector_bytes // widest)
     heavy = sum(_weight(e) for e in body)
-    width = native * (4 if heavy <= 24 else 2 if heavy <= 160 else 1)
-    while width > 1 and width >= 2 * extent:
-        width //= 2
-    return width
+    chains = 1 if little else 4 if heavy <= 24 else 2 if heavy <= 160 else 1
+    lanes = native * chains
+    while lanes > 1 and lanes >= 2 * extent:
+        lanes //= 2
+    while lanes > native and extent % lanes:
+        lanes //= 2
+    if extent % lanes and not little and extent >= 8 * native * chains:
+        lanes = native * chains
+    return Vectors(lanes, little or heavy > 24 or extent < 4 * lanes)
 
 
 def compute_size(expr: Expr) -> int:
