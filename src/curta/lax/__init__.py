@@ -60,6 +60,22 @@ from curta.lax.exponential import (
     logistic,
     tanh,
 )
+from curta.lax.indexing import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+    gather,
+    index_take,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
 from curta.lax.reduction import (
     argmax,
     argmin,
@@ -133,3 +149,8 @@ from curta.lax.trigonometric import (
     tan,
 )
 from curta.ops.dot import Precision
+from curta.ops.indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)

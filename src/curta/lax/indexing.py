@@ -1,0 +1,460 @@
+"""Reading and writing parts of arrays at places that are data."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import is_python_scalar
+from curta.core.shapes import canonicalize_axes, canonicalize_shape
+from curta.core.trace import typeof
+from curta.lax.shape import concatenate, expand_dims, squeeze
+from curta.ops.elementwise import add, lt, select_n
+from curta.ops.indexing import (
+    DynamicSlice,
+    Gather,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    Scatter,
+    ScatterAdd,
+    ScatterDimensionNumbers,
+    Scattering,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    ScatterSub,
+    dynamic_update_slice as _dynamic_update_slice,
+)
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> Any:
+    """Windows of `operand` that start at the index vectors in `start_indices`.
+
+    `mode` says what becomes of windows not inside the operand: "clip" moves them
+    inside, "fill" gives `fill_value` (by default NaN, the least integer, the greatest
+    unsigned one, True), "promise_in_bounds" says that there are none.
+
+    Raises TypeError for dimension numbers that do not fit the operands.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> x = curta.numpy.array([10, 20, 30])
+    >>> lax.gather(x, curta.numpy.array([[2], [0]]), numbers, (1,))
+    Array([30, 10], dtype=int32)
+    """
+    if mode is None:
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS
+    mode = GatherScatterMode.from_any(mode)
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = _missing_value(typeof(operand).dtype)
+    op = Gather(
+        dimension_numbers,
+        canonicalize_shape(slice_sizes),
+        bool(indices_are_sorted),
+        bool(unique_indices),
+        mode,
+        fill_value,
+    )
+    return op(operand, start_indices)
+
+
+def _missing_value(dtype: Any) -> Any:
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.nan
+    if dtypes.issubdtype(dtype, np.signedinteger):
+        return int(dtypes.iinfo(dtype).min)
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return int(dtypes.iinfo(dtype).max)
+    if dtype == np.bool_:
+        return True
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return int(np.iinfo(np.uint32).max)
+    raise ValueError(f"Unsupported dtype for gather fill_value {dtype}")
+
+
+def scatter(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with windows of it replaced by `updates`.
+
+    Windows that do not lie inside the operand are dropped, or moved inside if `mode`
+    is "clip". Raises TypeError for dimension numbers that do not fit the operands.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i = curta.numpy.zeros(3), curta.numpy.array([[2]])
+    >>> lax.scatter(x, i, curta.numpy.ones(1), numbers)
+    Array([0., 0., 1.], dtype=float32)
+    """
+    how = (indices_are_sorted, unique_indices, mode)
+    return _scatter(Scatter, operand, scatter_indices, updates, dimension_numbers, *how)
+
+
+def _scatter(
+    cls: type[Scattering],
+    operand: Any,
+    indices: Any,
+    updates: Any,
+    numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: Any,
+) -> Any:
+    op = cls.of(
+        typeof(operand).dtype,
+        numbers,
+        bool(indices_are_sorted),
+        bool(unique_indices),
+        GatherScatterMode.from_any(mode),
+    )
+    return op(operand, indices, updates)
+
+
+def scatter_add(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with `updates` added to windows of it; see `scatter`.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i = curta.numpy.zeros(3), curta.numpy.array([[2], [2]])
+    >>> lax.scatter_add(x, i, curta.numpy.ones(2), numbers)
+    Array([0., 0., 2.], dtype=float32)
+    """
+    return _scatter(
+        ScatterAdd,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    )
+
+
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with `updates` subtracted from windows of it; see `scatter`."""
+    return _scatter(
+        ScatterSub,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    )
+
+
+def scatter_mul(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with windows of it multiplied by `updates`; see `scatter`."""
+    return _scatter(
+        ScatterMul,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    )
+
+
+def scatter_min(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with the lesser of it and `updates` in windows; see `scatter`."""
+    return _scatter(
+        ScatterMin,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    )
+
+
+def scatter_max(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with the greater of it and `updates` in windows; see `scatter`."""
+    return _scatter(
+        ScatterMax,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    )
+
+
+# ---- dynamic slices
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """The window of `slice_sizes` at `start_indices`, which may be traced.
+
+    Negative indices count from the end, if allowed. A window not inside the operand is
+    moved inside. Raises TypeError for sizes greater than the operand's.
+
+    >>> import curta
+    >>> curta.lax.dynamic_slice(curta.numpy.arange(5), (3,), (3,))
+    Array([2, 3, 4], dtype=int32)
+    """
+    starts = _start_indices(operand, start_indices, allow_negative_indices)
+    return DynamicSlice(canonicalize_shape(slice_sizes))(operand, *starts)
+
+
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """`operand` with the window at `start_indices` replaced by `update`.
+
+    Negative indices count from the end, if allowed. A window not inside the operand is
+    moved inside. Raises TypeError for an update greater than the operand.
+
+    >>> import curta
+    >>> x = curta.numpy.zeros(4)
+    >>> curta.lax.dynamic_update_slice(x, curta.numpy.ones(2), (1,))
+    Array([0., 1., 1., 0.], dtype=float32)
+    """
+    starts = _start_indices(operand, start_indices, allow_negative_indices)
+    return _dynamic_update_slice(operand, update, *starts)
+
+
+def _start_indices(operand: Any, starts: Any, allow: Any) -> list[Any]:
+    """A scalar for each dim of `operand`, negative ones counted from the end."""
+    shape = typeof(operand).shape
+    if len(starts) != len(shape):
+        raise ValueError(
+            "Length of slice indices must match number of operand dimensions"
+            f" ({len(starts)} vs {shape})"
+        )
+    if not isinstance(starts, (tuple, list)):
+        if len(typeof(starts).shape) != 1:
+            raise ValueError(
+                f"Slice indices must be a 1D sequence, got {typeof(starts).shape}"
+            )
+        starts = list(starts)
+    allowed = [allow] * len(shape) if isinstance(allow, bool) else allow
+    return [
+        _start_index(i, size, negative)
+        for i, size, negative in zip(starts, shape, allowed, strict=True)
+    ]
+
+
+def _start_index(i: Any, size: int, allow_negative: bool) -> Any:
+    dtype = dtypes.dtype(i)
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return i
+    if isinstance(i, (int, np.integer)):
+        if i < 0 and not allow_negative:
+            raise ValueError(
+                f"Index {i} is out of bounds for dimension {size} if"
+                " allow_negative_indices=False"
+            )
+        return np.asarray(i + size if i < 0 else i, dtype)[()]
+    if not allow_negative or not dtypes.issubdtype(dtype, np.integer):
+        return i
+    zero, bound = (np.asarray(k, dtype)[()] for k in (0, size))
+    return select_n(lt(i, zero), i, add(i, bound))
+
+
+def dynamic_slice_in_dim(
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_slice` along one axis.
+
+    >>> import curta
+    >>> curta.lax.dynamic_slice_in_dim(curta.numpy.arange(5), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
+    shape = typeof(operand).shape
+    sizes = list(shape)
+    sizes[axis] = operator.index(slice_size)
+    return dynamic_slice(
+        operand,
+        _starts_in_dim(start_index, len(shape), axis),
+        sizes,
+        allow_negative_indices=allow_negative_indices,
+    )
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any,
+    update: Any,
+    start_index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_update_slice` along one axis.
+
+    >>> import curta
+    >>> x = curta.numpy.zeros(4)
+    >>> curta.lax.dynamic_update_slice_in_dim(x, curta.numpy.ones(2), 1, 0)
+    Array([0., 1., 1., 0.], dtype=float32)
+    """
+    return dynamic_update_slice(
+        operand,
+        update,
+        _starts_in_dim(start_index, typeof(operand).ndim, axis),
+        allow_negative_indices=allow_negative_indices,
+    )
+
+
+def _starts_in_dim(start: Any, rank: int, axis: int) -> list[Any]:
+    zero = 0 if is_python_scalar(start) else np.zeros((), dtypes.dtype(start))[()]
+    starts = [zero] * rank
+    starts[axis] = start
+    return starts
+
+
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """The slice of size 1 at a place that may be traced.
+
+    >>> import curta
+    >>> curta.lax.dynamic_index_in_dim(curta.numpy.arange(5), 3, keepdims=False)
+    Array(3, dtype=int32)
+    """
+    result = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return result if keepdims else squeeze(result, (axis,))
+
+
+def dynamic_update_index_in_dim(
+    operand: Any,
+    update: Any,
+    index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`operand` with the slice of size 1 at a place that may be traced replaced.
+
+    >>> import curta
+    >>> curta.lax.dynamic_update_index_in_dim(curta.numpy.zeros(3), 1., 1, 0)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    rank = typeof(operand).ndim
+    if typeof(update).ndim != rank:
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The slices of `src` at places `idxs` along `axes`; the places become dim 0.
+
+    >>> import curta
+    >>> places = (curta.numpy.array([2, 0]),)
+    >>> curta.lax.index_take(curta.numpy.arange(3) * 10, places, (0,))
+    Array([20,  0], dtype=int32)
+    """
+    aval = typeof(src)
+    axes = canonicalize_axes(axes, aval.ndim)
+    columns = []
+    for i, axis in zip(idxs, axes, strict=True):
+        zero, bound = (
+            np.asarray(k, typeof(i).dtype)[()] for k in (0, aval.shape[axis])
+        )
+        wrapped = select_n(lt(i, zero), i, add(i, bound))
+        columns.append(expand_dims(wrapped, (1,)))
+    sizes = [1 if d in axes else size for d, size in enumerate(aval.shape)]
+    kept = tuple(range(1, aval.ndim - len(axes) + 1))
+    numbers = GatherDimensionNumbers(kept, tuple(sorted(axes)), tuple(axes))
+    return gather(src, concatenate(columns, 1), numbers, sizes, mode="clip")

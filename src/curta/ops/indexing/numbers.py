@@ -1,0 +1,232 @@
+"""How dims of operand, indices and windows belong together in gather and scatter.
+
+The last dim of the indices holds index vectors; each says where in the operand a
+window of `slice_sizes` starts. The other dims of the indices are batch dims: there is
+a window for every place in them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+
+Dims = tuple[int, ...]
+
+
+class GatherScatterMode(enum.Enum):
+    """What becomes of windows that do not lie inside the operand.
+
+    CLIP moves them inside. FILL_OR_DROP reads a fill value and drops updates.
+    PROMISE_IN_BOUNDS says there are none; reads are clipped and updates dropped.
+    """
+
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+    ONE_HOT = 4
+
+    @staticmethod
+    def from_any(mode: Any) -> GatherScatterMode:
+        """The mode of a name; None is FILL_OR_DROP. Raises ValueError."""
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        if mode not in _MODES:
+            raise ValueError(f'Unknown gather mode "{mode}"')
+        return _MODES[mode]
+
+
+_MODES = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How the dims of a gather belong together.
+
+    offset_dims: the output's dims that run over a window, in order of the operand.
+    collapsed_slice_dims: operand dims whose windows are of size 1 and dropped.
+    start_index_map: the operand dim that each entry of an index vector is for.
+    operand_batching_dims, start_indices_batching_dims: dims of the operand and of the
+        indices that go together, one to one.
+    """
+
+    offset_dims: Dims
+    collapsed_slice_dims: Dims
+    start_index_map: Dims
+    operand_batching_dims: Dims = ()
+    start_indices_batching_dims: Dims = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How the dims of a scatter belong together: those of the gather it undoes.
+
+    update_window_dims: the updates' dims that run over a window.
+    inserted_window_dims: operand dims that windows lack, being of size 1 there.
+    scatter_dims_to_operand_dims: the operand dim that each entry of an index vector
+        is for.
+    operand_batching_dims, scatter_indices_batching_dims: dims of the operand and of
+        the indices that go together, one to one.
+    """
+
+    update_window_dims: Dims
+    inserted_window_dims: Dims
+    scatter_dims_to_operand_dims: Dims
+    operand_batching_dims: Dims = ()
+    scatter_indices_batching_dims: Dims = ()
+
+
+def window_dims(numbers: GatherDimensionNumbers, rank: int) -> list[int]:
+    """The operand dims that windows have."""
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    return [d for d in range(rank) if d not in gone]
+
+
+def window_sizes(numbers: GatherDimensionNumbers, windows: Dims, rank: int) -> Dims:
+    """The `slice_sizes` of windows laid out in shape `windows`."""
+    sizes = [1] * rank
+    for d, place in zip(window_dims(numbers, rank), numbers.offset_dims, strict=True):
+        sizes[d] = windows[place]
+    return tuple(sizes)
+
+
+def windows_shape(numbers: GatherDimensionNumbers, indices: Dims, sizes: Dims) -> Dims:
+    """The shape of all windows together: a gather's output, a scatter's updates."""
+    batch = iter(indices[:-1])
+    window = iter(sizes[d] for d in window_dims(numbers, len(sizes)))
+    rank = len(numbers.offset_dims) + len(indices) - 1
+    inner = set(numbers.offset_dims)
+    return tuple(next(window if i in inner else batch) for i in range(rank))
+
+
+# ---- batching: the numbers of operands with a batch dim in front
+
+
+def batched_operand(numbers: GatherDimensionNumbers) -> GatherDimensionNumbers:
+    """All examples use the same indices: the batch dim becomes part of the window."""
+    offset, collapsed, index_map, batching, indices = numbers
+    return GatherDimensionNumbers(
+        (0, *_raised(offset)),
+        _raised(collapsed),
+        _raised(index_map),
+        _raised(batching),
+        indices,
+    )
+
+
+def batched_indices(numbers: GatherDimensionNumbers) -> GatherDimensionNumbers:
+    """All examples read the same operand."""
+    offset, collapsed, index_map, batching, indices = numbers
+    return GatherDimensionNumbers(
+        _raised(offset), collapsed, index_map, batching, _raised(indices)
+    )
+
+
+def batched_both(numbers: GatherDimensionNumbers) -> GatherDimensionNumbers:
+    """Each example has its own operand and indices."""
+    offset, collapsed, index_map, batching, indices = numbers
+    return GatherDimensionNumbers(
+        _raised(offset),
+        _raised(collapsed),
+        _raised(index_map),
+        (0, *_raised(batching)),
+        (0, *_raised(indices)),
+    )
+
+
+def _raised(dims: Dims) -> Dims:
+    return tuple(d + 1 for d in dims)
+
+
+# ---- checks
+
+
+def check_numbers(
+    op: str,
+    numbers: GatherDimensionNumbers | ScatterDimensionNumbers,
+    operand: ShapedArray,
+    indices: ShapedArray,
+    windows_rank: int,
+) -> None:
+    """Raise TypeError for numbers that do not fit the operands.
+
+    `windows_rank` is the rank of the output of a gather, the updates of a scatter.
+    """
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            f"indices must have an integer type, got {indices.dtype.name} in {op}"
+        )
+    if not indices.shape:
+        raise TypeError(
+            f"{op.capitalize()} index leaf dimension must be within [0, rank(indices)"
+            " + 1). rank(indices) is 0 and the index leaf dimension is -1."
+        )
+    window, dropped, index_map, batching, indices_batching = numbers._fields
+    rank, vector = operand.ndim, indices.ndim - 1
+    _check_dims(op, window, numbers[0], windows_rank)
+    _check_dims(op, dropped, numbers[1], rank)
+    _check_dims(op, index_map, numbers[2], rank, ordered=False)
+    _check_dims(op, batching, numbers[3], rank)
+    _check_dims(op, indices_batching, numbers[4], indices.ndim, ordered=False)
+    _check_disjoint(op, dropped, batching, numbers[1], numbers[3])
+    _check_disjoint(op, index_map, batching, numbers[2], numbers[3])
+    if vector in numbers[4]:
+        raise TypeError(
+            f"{op.capitalize()} op cannot have the index vector dimension as a batching"
+            f" dimension; got {numbers[4]}."
+        )
+    if len(numbers[2]) != indices.shape[-1]:
+        raise TypeError(
+            f"{op.capitalize()} op has {len(numbers[2])} elements in {index_map} and"
+            f" the bound of dimension index_vector_dim={vector} of indices is"
+            f" {indices.shape[-1]}. These two numbers must be equal."
+        )
+    if len(numbers[3]) != len(numbers[4]):
+        raise TypeError(
+            f"{op.capitalize()} op requires equal numbers of {batching} and"
+            f" {indices_batching}, got {numbers[3]} and {numbers[4]}."
+        )
+    shapes = (
+        tuple(operand.shape[d] for d in numbers[3]),
+        tuple(indices.shape[d] for d in numbers[4]),
+    )
+    if shapes[0] != shapes[1]:
+        raise TypeError(
+            f"{op.capitalize()} op requires operand batching dimensions and indices"
+            f" batching dimensions to have the same shape, got {shapes[0]} and"
+            f" {shapes[1]}."
+        )
+
+
+def _check_dims(
+    op: str, name: str, dims: Sequence[int], rank: int, ordered: bool = True
+) -> None:
+    if ordered and list(dims) != sorted(dims):
+        raise TypeError(f"{name} in {op} op must be sorted; got {dims}")
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{name} in {op} op must not repeat; got: {dims}.")
+    for d in dims:
+        if not 0 <= d < rank:
+            raise TypeError(
+                f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {d}."
+            )
+
+
+def _check_disjoint(
+    op: str, first: str, second: str, dims: Sequence[int], others: Sequence[int]
+) -> None:
+    if set(dims) & set(others):
+        raise TypeError(
+            f"{first} and {second} in {op} op must be disjoint; got: {dims} and"
+            f" {others}."
+        )
