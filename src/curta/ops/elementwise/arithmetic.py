@@ -270,7 +270,7 @@ class Mulhi(FlatElementwise):
         if bits < 64:
             wide = np.dtype(np.int64 if signed else np.uint64)
             product = b.mul(*[b.convert(x, wide) for x in xs])
-            shift = b.shift_right_arithmetic if signed else b.shift_right_logical
+            shift = b.shr_arith if signed else b.shr_logical
             return b.convert(shift(product, b.const(bits, wide)), dtype)
         return _scalar_high_word(b, *xs)
 
@@ -290,10 +290,10 @@ def _scalar_high_word(b: Any, x: Any, y: Any) -> Any:
 
     def halves(value: Any) -> tuple[Any, Any]:
         value = b.bitcast(value, word)
-        return b.and_(value, mask), b.shift_right_logical(value, half)
+        return b.and_(value, mask), b.shr_logical(value, half)
 
     (x_low, x_high), (y_low, y_high) = halves(x), halves(y)
-    carry = b.shift_right_logical(b.mul(x_low, y_low), half)
+    carry = b.shr_logical(b.mul(x_low, y_low), half)
     low, high = halves(b.add(b.mul(x_high, y_low), carry))
     _, other = halves(b.add(b.mul(x_low, y_high), low))
     result = b.bitcast(b.add(b.add(b.mul(x_high, y_high), high), other), dtype)

@@ -159,7 +159,7 @@ class Clz(Count):
         return np.subtract(dtypes.itemsize_bits(x.dtype), length).astype(x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.count_leading_zeros(*xs)
+        return b.clz(*xs)
 
 
 def _unsigned(x: Any) -> Any:

@@ -198,7 +198,7 @@ def _part(b: Any, x: Any, k: Any, dtype: Any) -> Any:
     """The k-th of the narrower elements that make up x, the least significant first."""
     word = _word(x.dtype)
     shift = b.index_value(b.mul(k, 8 * dtype.itemsize), word)
-    bits = b.shift_right_logical(b.bitcast(x, word), shift)
+    bits = b.shr_logical(b.bitcast(x, word), shift)
     return b.bitcast(b.convert(bits, _word(dtype)), dtype)
 
 
@@ -209,12 +209,14 @@ def _joined(b: Any, parts: Sequence[Any], dtype: Any) -> Any:
     for k, part in enumerate(parts):
         one = b.convert(b.bitcast(part, _word(part.dtype)), word)
         shift = b.const(8 * part.dtype.itemsize * k, word)
-        bits = b.or_(bits, b.shift_left(one, shift))
+        bits = b.or_(bits, b.shl(one, shift))
     return b.bitcast(bits, dtype)
 
 
 class Identity(Op):
     """An op that gives its operand back."""
+
+    domain: ClassVar[dict[str, Any]] = {}
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         return avals[0]
@@ -233,7 +235,7 @@ class Identity(Op):
     @classmethod
     def samples(cls) -> Iterator[Any]:
         for shape in (2, 3), (), (0, 2):
-            yield cls(), [(shape, "any")]
+            yield cls(), [(shape, "any", cls.domain)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,6 +254,8 @@ class Copy(Identity, Linear):
 @dataclasses.dataclass(frozen=True)
 class StopGradient(Identity):
     """The operand, as a constant to differentiation."""
+
+    domain: ClassVar[dict[str, Any]] = {"rough": True}
 
     name: ClassVar[str] = "stop_gradient"
 

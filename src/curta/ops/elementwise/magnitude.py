@@ -71,6 +71,14 @@ class Sign(FlatElementwise):
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.sign(*xs)
 
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for shape in (2, 3), (), (0, 2):
+            yield cls(), [(shape, "real", {"nonzero": True})]
+            # That of complex numbers turns, but its derivative is 0, as in JAX.
+            yield cls(), [(shape, "complex", {"rough": True})]
+        yield cls(), [((6,), "float", {"special": True})]
+
 
 class Extremum(Elementwise):
     """The larger or smaller of two; NaN wins. Equal operands share the tangent."""

@@ -119,8 +119,8 @@ class SelectN(Op):
         for shape in (2, 3), (), (0, 2):
             yield cls(), [(shape, "bool"), (shape, "any"), (shape, "any")]
         yield cls(), [((), "bool"), ((2,), "any"), ((2,), "any")]
-        yield cls(), [((3,), "int32", {"low": 0, "high": 3}), *[((3,), "any")] * 3]
-        yield cls(), [((), "int32", {"low": 0, "high": 2}), *[((3,), "number")] * 2]
+        yield cls(), [((3,), "int32", {"low": 0, "high": 2}), *[((3,), "any")] * 3]
+        yield cls(), [((), "int32", {"low": 0, "high": 1}), *[((3,), "number")] * 2]
 
 
 def _spread(which: Any, dim: int | None, shape: tuple[int, ...]) -> Any:
@@ -160,6 +160,9 @@ select_n = SelectN()
 def select(condition: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where the condition holds, `on_false` elsewhere."""
     return select_n(condition, on_false, on_true)
+
+
+BEYOND = {"low": -3.0, "high": 3.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,9 +219,17 @@ class Clamp(Elementwise):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
+        low, high = {"low": -1.5, "high": -0.5}, {"low": 0.5, "high": 1.5}
         for shape in (2, 3), (), (0, 2):
-            yield cls(), [(shape, "any")] * 3
-        yield cls(), [((), "real"), ((4,), "real"), ((), "real")]
+            yield (
+                cls(),
+                [
+                    (shape, "ordered", low),
+                    (shape, "ordered", BEYOND),
+                    (shape, "ordered", high),
+                ],
+            )
+        yield cls(), [((), "real", low), ((4,), "real", BEYOND), ((), "real", high)]
 
 
 def _bound(x: Any, dim: int | None, rank: int, size: int, shape: Any) -> Any:

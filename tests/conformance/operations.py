@@ -1,0 +1,46 @@
+"""All op classes of the package, found by importing it and walking subclasses."""
+
+import importlib
+import pkgutil
+
+import curta.control
+import curta.ops
+import curta.runtime.eager  # ops on arrays need the trace that evaluates them
+from curta.core.op import Op
+
+# Ops that hold jaxprs, reach outside, or need names in scope: a sample of arrays
+# cannot show what they do. Each has tests of its own, named here.
+TESTED_ELSEWHERE: dict[str, str] = {
+    "Call": "tests/api/test_jit.py",
+    "Cond": "tests/control/test_cond.py",
+    "CustomJVPCall": "tests/control/test_custom_derivatives.py",
+    "CustomVJPCall": "tests/control/test_custom_derivatives.py",
+    "CustomLinear": "tests/control/test_custom_derivatives.py",
+    "Remat": "tests/control/test_remat.py",
+}
+
+# Ops that may be differentiated nowhere, as in JAX; asking raises MissingRule.
+NOT_DIFFERENTIABLE = frozenset({"nextafter", "zeta"})
+
+
+def all_ops() -> list[type[Op]]:
+    """Every concrete subclass of `Op`, by name."""
+    for package in curta.ops, curta.control:
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    found = [c for c in _subclasses(Op) if hasattr(c, "name") and _is_concrete(c)]
+    return sorted(found, key=lambda c: (c.name, c.__qualname__))
+
+
+def sampled_ops() -> list[type[Op]]:
+    """The ops that the conformance tests run on their samples."""
+    return [c for c in all_ops() if c.__name__ not in TESTED_ELSEWHERE]
+
+
+def _is_concrete(cls: type[Op]) -> bool:
+    return cls.__module__.startswith("curta.") and not cls.__name__.startswith("_")
+
+
+def _subclasses(cls: type) -> list[type]:
+    below = {d: None for c in cls.__subclasses__() for d in [c, *_subclasses(c)]}
+    return list(below)
