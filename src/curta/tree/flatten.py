@@ -111,24 +111,24 @@ def _sequence_flattener(kind: Kind) -> Flattener:
 
 
 def _dict_flattener(kind: Kind) -> Flattener:
-    # Keys in the order of insertion -> in sorted order, where all are strings.
-    sorted_strings: dict[tuple[str, ...], tuple[str, ...]] = {}
+    # Keys as inserted, all strings -> keys in sorted order, and whether they were.
+    layouts: dict[tuple[str, ...], tuple[tuple[str, ...], bool]] = {}
 
     def flatten_dict(tree: dict[Any, Any], leaves: list[Any]) -> Node:
         present = tuple(tree)
-        keys = sorted_strings.get(present)
-        if keys is None:
+        layout = layouts.get(present)
+        if layout is None:
             keys = sorted_keys(tree)
             if not all(type(key) is str for key in keys):
                 children = _children([tree[key] for key in keys], leaves)
                 return make_node(kind, keys, children)
-            if len(sorted_strings) > 10_000:
-                sorted_strings.clear()
-            sorted_strings[present] = keys
-        children = _children([tree[key] for key in keys], leaves)
-        return find_shared_node((kind, keys, children)) or make_node(
-            kind, keys, children
-        )
+            if len(layouts) > 10_000:
+                layouts.clear()
+            layout = layouts[present] = keys, keys == present
+        keys, in_order = layout
+        values = tree.values() if in_order else [tree[key] for key in keys]
+        key = kind, keys, _children(values, leaves)
+        return find_shared_node(key) or make_node(*key)
 
     return flatten_dict
 
