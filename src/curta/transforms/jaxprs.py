@@ -90,11 +90,15 @@ def batch_jaxpr(
 
 @_cached
 def transpose_jaxpr(
-    closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    closed: ClosedJaxpr,
+    linear: tuple[bool, ...],
+    nonzero: tuple[bool, ...],
+    instantiate_outputs: bool = False,
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The jaxpr from known inputs and nonzero cotangents to input cotangents.
 
-    Returns it with which of the linear inputs have a nonzero cotangent.
+    Returns it with which of the linear inputs have a nonzero cotangent;
+    `instantiate_outputs` makes cotangents of zeros explicit.
     """
     out_nonzero: list[bool] = []
     known_count = linear.count(False)
@@ -111,6 +115,8 @@ def transpose_jaxpr(
         ]
         found = backward_pass(closed.jaxpr, closed.consts, operands, cotangents)
         wanted = [ct for ct, f in zip(found, linear, strict=True) if f]
+        if instantiate_outputs:
+            wanted = [instantiate(ct) for ct in wanted]
         out_nonzero[:] = [type(ct) is not Zero for ct in wanted]
         return [ct for ct in wanted if type(ct) is not Zero]
 

@@ -81,8 +81,16 @@ class Split(NamedTuple):
 
 
 @functools.lru_cache(maxsize=2048)
-def split_jaxpr(closed: ClosedJaxpr, in_unknown: tuple[bool, ...]) -> Split:
-    """Cut a jaxpr into what the known inputs determine and the rest."""
+def split_jaxpr(
+    closed: ClosedJaxpr,
+    in_unknown: tuple[bool, ...],
+    force: bool | tuple[bool, ...] = False,
+) -> Split:
+    """Cut a jaxpr into what the known inputs determine and the rest.
+
+    Outputs with `force` count as unknown whether they are or not.
+    """
+    forced = (force,) * len(closed.out_avals) if isinstance(force, bool) else force
     rest: list[ClosedJaxpr] = []
     flags: list[bool] = []
 
@@ -95,7 +103,9 @@ def split_jaxpr(closed: ClosedJaxpr, in_unknown: tuple[bool, ...]) -> Split:
                 for a, u in zip(closed.in_avals, in_unknown, strict=True)
             ]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        flags[:] = [partial.is_unknown(x) for x in outs]
+        flags[:] = [
+            f or partial.is_unknown(x) for x, f in zip(outs, forced, strict=True)
+        ]
         recorded = partial.recorder.jaxpr(
             [x for x, u in zip(outs, flags, strict=True) if u]
         )

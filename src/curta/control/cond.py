@@ -1,0 +1,182 @@
+"""`Cond`: one of several jaxprs, chosen by an integer."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import evaluate
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.core.trace import typeof
+from curta.ops.elementwise.comparison import eq
+from curta.ops.elementwise.select import select_n
+from curta.ops.structure import BroadcastInDim, batch_dim_at, zeros
+from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
+
+Branches = tuple[ClosedJaxpr, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cond(Op):
+    """`branches[index](*operands)`; arguments are the int32 index, then operands.
+
+    All branches have the same input and output avals. An index out of range counts
+    as the nearest in range.
+    """
+
+    name: ClassVar[str] = "cond"
+    multiple_results: ClassVar[bool] = True
+    branches: Branches
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return self.branches[0].out_avals
+
+    def eval(self, *args: Any) -> Any:
+        index, *operands = args
+        chosen = self.branches[int(np.clip(index, 0, len(self.branches) - 1))]
+        return evaluate(chosen.jaxpr, chosen.consts, operands)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        nonzero = tuple(type(t) is not Zero for t in tangents[1:])
+        branches, out_nonzero = _jvp_branches(self.branches, nonzero)
+        given = [t for t in tangents[1:] if type(t) is not Zero]
+        results = Cond(branches)(*primals, *given)
+        avals = self.branches[0].out_avals
+        found = iter(results[len(avals) :])
+        return results[: len(avals)], [
+            next(found) if n else zero_tangent(a)
+            for a, n in zip(avals, out_nonzero, strict=True)
+        ]
+
+    def partial_eval(self, partial: PartialTrace, args: Sequence[Any]) -> Any:
+        unknown = tuple(map(partial.is_unknown, args))
+        if unknown[0]:
+            return partial.defer(self, args)
+        known, later, out_unknown, count = _split_branches(self.branches, unknown[1:])
+        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+        results = Cond(known)(*known_args)
+        outs, residuals = results[: len(results) - count], results[-count:]
+        residuals = residuals if count else []
+        unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
+        rest: Sequence[Any] = ()
+        if any(out_unknown):
+            rest = partial.defer(Cond(later), [args[0], *residuals, *unknown_args])
+        known_outs, unknown_outs = iter(outs), iter(rest)
+        return [next(unknown_outs if u else known_outs) for u in out_unknown]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        index, *operands = args
+        linear = tuple(map(is_linear, operands))
+        nonzero = tuple(type(ct) is not Zero for ct in cotangent)
+        branches = _transpose_branches(self.branches, linear, nonzero)
+        known = [x for x in operands if not is_linear(x)]
+        given = [ct for ct in cotangent if type(ct) is not Zero]
+        found = iter(Cond(branches)(index, *known, *given))
+        return [None, *(next(found) if f else None for f in linear)]
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        index, *operands = args
+        index_dim, *operand_dims = dims
+        if index_dim is not None:
+            return self._select(axis, args, dims)
+        plain = [batch_jaxpr(b, axis, tuple(operand_dims)) for b in self.branches]
+        forced = tuple(
+            any(d is not None for d in found)
+            for found in zip(*(found for _, found in plain), strict=True)
+        )
+        branches = tuple(
+            batch_jaxpr(b, axis, tuple(operand_dims), forced)[0] for b in self.branches
+        )
+        outs = Cond(branches)(index, *operands)
+        return outs, [0 if f else None for f in forced]
+
+    def _select(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        """Run all branches and choose element by element."""
+        index = batch_dim_at(args[0], dims[0], axis.size, 0)
+        outs = []
+        for branch in self.branches:
+            jaxpr, _ = batch_jaxpr(branch, axis, tuple(dims[1:]), True)
+            outs.append(run_closed(jaxpr, args[1:]))
+        chosen = []
+        for xs in zip(*outs, strict=True):
+            shape = typeof(xs[0]).shape
+            which = index if len(xs) != 2 else eq(index, np.int32(1))
+            which = which if len(shape) == 1 else BroadcastInDim(shape, (0,))(which)
+            chosen.append(select_n(which, *xs))
+        return chosen, [0] * len(chosen)
+
+    def params(self) -> dict[str, Any]:
+        return {"branches": self.branches}
+
+
+@functools.lru_cache(maxsize=512)
+def _jvp_branches(
+    branches: Branches, nonzero: tuple[bool, ...]
+) -> tuple[Branches, tuple[bool, ...]]:
+    plain = [jvp_jaxpr(b, nonzero)[1] for b in branches]
+    out_nonzero = tuple(map(any, zip(*plain, strict=True)))
+    made = tuple(jvp_jaxpr(b, nonzero, out_nonzero)[0] for b in branches)
+    return made, out_nonzero
+
+
+@functools.lru_cache(maxsize=512)
+def _split_branches(
+    branches: Branches, unknown: tuple[bool, ...]
+) -> tuple[Branches, Branches, tuple[bool, ...], int]:
+    """The known and the unknown part of each branch, all with the same residuals.
+
+    Also which outputs are unknown, and the number of residuals: each branch has its
+    own, and gives zeros for those of the others.
+    """
+    plain = [split_jaxpr(b, unknown).out_unknown for b in branches]
+    out_unknown = tuple(map(any, zip(*plain, strict=True)))
+    splits = [split_jaxpr(b, unknown, out_unknown) for b in branches]
+    avals = [s.unknown.in_avals[: len(s.residual_places)] for s in splits]
+    count = sum(map(len, avals))
+    known = tuple(_known_branch(i, s, avals) for i, s in enumerate(splits))
+    later = tuple(_unknown_branch(i, s, avals) for i, s in enumerate(splits))
+    return known, later, out_unknown, count
+
+
+def _known_branch(i: int, split: Split, avals: list[Any]) -> ClosedJaxpr:
+    def run(*args: Any) -> list[Any]:
+        results = run_closed(split.known, args)
+        outs = results[: split.out_unknown.count(False)]
+        for k, others in enumerate(avals):
+            own = k == i
+            outs += split.residuals(args, results) if own else map(zeros, others)
+        return outs
+
+    return stage(run, split.known.in_avals)
+
+
+def _unknown_branch(i: int, split: Split, avals: list[Any]) -> ClosedJaxpr:
+    start = sum(map(len, avals[:i]))
+    total = sum(map(len, avals))
+
+    def run(*args: Any) -> list[Any]:
+        own = args[start : start + len(avals[i])]
+        return run_closed(split.unknown, [*own, *args[total:]])
+
+    inputs = split.unknown.in_avals[len(avals[i]) :]
+    return stage(run, [a for group in avals for a in group] + list(inputs))
+
+
+@functools.lru_cache(maxsize=512)
+def _transpose_branches(
+    branches: Branches, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> Branches:
+    return tuple(transpose_jaxpr(b, linear, nonzero, True)[0] for b in branches)

@@ -1,0 +1,464 @@
+"""`Scan`: a jaxpr applied along the leading axis of arrays, with a carry."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import evaluate
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.core.trace import typeof
+from curta.ops.structure import add_tangents, batch_dim_at, instantiate, move_dim, zeros
+from curta.transforms.dce import dce_jaxpr
+from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
+from curta.transforms.vmap import BatchAxis
+
+Flags = tuple[bool, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scan(Op):
+    """`carry, ys[i] = jaxpr(*consts, *carry, *xs[i])` for i in order.
+
+    Arguments are `num_consts` constants, `num_carry` parts of the initial carry, and
+    arrays with a leading axis of `length`; results are the final carry and the
+    stacked `ys`.
+    """
+
+    name: ClassVar[str] = "scan"
+    multiple_results: ClassVar[bool] = True
+    jaxpr: ClosedJaxpr
+    length: int
+    reverse: bool
+    num_consts: int
+    num_carry: int
+    unroll: int = 1
+    split_transpose: bool = False
+
+    def parts(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """What belongs to the constants, the carry, and the scanned arrays."""
+        first, second = self.num_consts, self.num_consts + self.num_carry
+        return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    def with_body(self, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int) -> Scan:
+        """The same loop with another body."""
+        return dataclasses.replace(
+            self, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry
+        )
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        outs = self.jaxpr.out_avals
+        return [*outs[: self.num_carry], *map(self._stacked, outs[self.num_carry :])]
+
+    def _stacked(self, aval: ShapedArray) -> ShapedArray:
+        return aval.update(shape=(self.length, *aval.shape))
+
+    def eval(self, *args: Any) -> Any:
+        consts, carry, xs = self.parts(args)
+        body = self.jaxpr
+        outs = body.out_avals[self.num_carry :]
+        ys = [
+            np.empty((self.length, *a.shape), dtypes.physical_dtype(a.dtype))
+            for a in outs
+        ]
+        order = range(self.length)
+        for i in reversed(order) if self.reverse else order:
+            row = [x[i] for x in xs]
+            found = evaluate(body.jaxpr, body.consts, [*consts, *carry, *row])
+            carry = found[: self.num_carry]
+            for y, value in zip(ys, found[self.num_carry :], strict=True):
+                y[i] = value
+        return [*carry, *ys]
+
+    # ---- forward mode
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        nonzero = tuple(type(t) is not Zero for t in tangents)
+        body, carry_nonzero, out_nonzero = _jvp_body(self, nonzero)
+        consts, carry, xs = self.parts(primals)
+        const_dots, carry_dots, x_dots = self.parts(tangents)
+        const_given = [t for t in const_dots if type(t) is not Zero]
+        x_given = [t for t in x_dots if type(t) is not Zero]
+        moving = [
+            instantiate(t) for t, n in zip(carry_dots, carry_nonzero, strict=True) if n
+        ]
+        op = self.with_body(
+            body, len(consts) + len(const_given), len(carry) + len(moving)
+        )
+        found = op(*consts, *const_given, *carry, *moving, *xs, *x_given)
+        n, m = len(carry), len(moving)
+        carry_out, carry_found, ys = found[:n], iter(found[n : n + m]), found[n + m :]
+        n_ys = len(self.jaxpr.out_avals) - n
+        y_found = iter(ys[n_ys:])
+        outs = [*carry_out, *ys[:n_ys]]
+        dots = [next(carry_found) if f else None for f in carry_nonzero]
+        dots += [next(y_found) if f else None for f in out_nonzero]
+        return outs, [
+            zero_tangent(typeof(x)) if t is None else t
+            for x, t in zip(outs, dots, strict=True)
+        ]
+
+    # ---- partial evaluation
+
+    def partial_eval(self, partial: PartialTrace, args: Sequence[Any]) -> Any:
+        unknown = tuple(map(partial.is_unknown, args))
+        plan = _partial_plan(self, unknown)
+        consts, carry, xs = self.parts(args)
+        const_u, _, x_u = self.parts(unknown)
+        known_consts = _unflagged(consts, const_u)
+        known_carry = _unflagged(carry, plan.carry_unknown)
+        known_xs = _unflagged(xs, x_u)
+        fixed = run_closed(plan.fixed, known_consts)
+        op = self.with_body(plan.known, len(known_consts), len(known_carry))
+        found = op(*known_consts, *known_carry, *known_xs)
+        n_known = plan.known_out_count
+        outs, stacked = found[:n_known], found[n_known:]
+        available = {"fixed": fixed, "const": known_consts, "stacked": stacked}
+        available["x"] = known_xs
+        fixed_res = [available[kind][i] for kind, i in plan.constant_residuals]
+        stacked_res = [available[kind][i] for kind, i in plan.stacked_residuals]
+        later_consts = [*fixed_res, *_flagged(consts, const_u)]
+        later_carry = _flagged(carry, plan.carry_unknown)
+        later_xs = [*stacked_res, *_flagged(xs, x_u)]
+        later_op = self.with_body(plan.unknown, len(later_consts), len(later_carry))
+        later = partial.defer(later_op, [*later_consts, *later_carry, *later_xs])
+        known, unknown_outs = iter(outs), iter(later)
+        flags = (*plan.carry_unknown, *plan.y_unknown)
+        return [next(unknown_outs if u else known) for u in flags]
+
+    # ---- reverse mode
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        consts, carry, xs = self.parts(args)
+        linear_consts = tuple(map(is_linear, consts))
+        linear_xs = tuple(map(is_linear, xs))
+        if not all(map(is_linear, carry)):
+            carry_flags = [is_linear(c) for c in carry]
+            raise NotImplementedError(
+                "scan can be transposed only if all of its carry is linear, got"
+                f" linearity {carry_flags}"
+            )
+        n = self.num_carry
+        ct_carry = [instantiate(ct) for ct in cotangent[:n]]
+        ct_ys = cotangent[n:]
+        y_nonzero = tuple(type(ct) is not Zero for ct in ct_ys)
+        body = _transposed_body(self, linear_consts, linear_xs, y_nonzero)
+        known_consts = _unflagged(consts, linear_consts)
+        ct_consts = [zeros(c.aval) for c in _flagged(consts, linear_consts)]
+        op = dataclasses.replace(
+            self.with_body(body, len(known_consts), len(ct_consts) + n),
+            reverse=not self.reverse,
+        )
+        given = [ct for ct in ct_ys if type(ct) is not Zero]
+        found = op(
+            *known_consts, *ct_consts, *ct_carry, *_unflagged(xs, linear_xs), *given
+        )
+        k = len(ct_consts)
+        for_consts, for_carry = iter(found[:k]), found[k : k + n]
+        for_xs = iter(found[k + n :])
+        return [
+            *(next(for_consts) if f else None for f in linear_consts),
+            *for_carry,
+            *(next(for_xs) if f else None for f in linear_xs),
+        ]
+
+    # ---- batching
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        consts, carry, xs = self.parts(args)
+        const_dims, carry_dims, x_dims = self.parts(dims)
+        flags = tuple(d is not None for d in carry_dims)
+        x_flags = tuple(d is not None for d in x_dims)
+        body, flags, y_flags = _batched_body(
+            self, axis, tuple(const_dims), flags, x_flags
+        )
+        carry = [
+            batch_dim_at(x, d, axis.size, 0) if f else x
+            for x, d, f in zip(carry, carry_dims, flags, strict=True)
+        ]
+        xs = [
+            x if d is None else move_dim(x, d, 1)
+            for x, d in zip(xs, x_dims, strict=True)
+        ]
+        outs = self.with_body(body, len(consts), len(carry))(*consts, *carry, *xs)
+        return outs, [
+            *(0 if f else None for f in flags),
+            *(1 if f else None for f in y_flags),
+        ]
+
+    # ---- description
+
+    def params(self) -> dict[str, Any]:
+        return {
+            "reverse": self.reverse,
+            "length": self.length,
+            "jaxpr": self.jaxpr,
+            "num_consts": self.num_consts,
+            "num_carry": self.num_carry,
+            "unroll": self.unroll,
+            "_split_transpose": self.split_transpose,
+        }
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        shown = dict(sorted(self.params().items()))
+        if not self.split_transpose:
+            del shown["_split_transpose"]
+        return shown
+
+
+def _flagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [x for x, f in zip(xs, flags, strict=True) if f]
+
+
+def _unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [x for x, f in zip(xs, flags, strict=True) if not f]
+
+
+@functools.lru_cache(maxsize=512)
+def _jvp_body(op: Scan, nonzero: Flags) -> tuple[ClosedJaxpr, Flags, Flags]:
+    """The body with tangents, and which parts of the carry and ys have some."""
+    const_n, carry_n, x_n = (tuple(p) for p in op.parts(nonzero))
+    n = op.num_carry
+    while True:
+        _, found = jvp_jaxpr(op.jaxpr, const_n + carry_n + x_n)
+        joined = tuple(map(any, zip(carry_n, found[:n], strict=True)))
+        if joined == carry_n:
+            break
+        carry_n = joined
+    y_n = found[n:]
+    mixed, _ = jvp_jaxpr(op.jaxpr, const_n + carry_n + x_n, carry_n + y_n)
+    k_const, k_carry, k_x = len(const_n), len(carry_n), len(x_n)
+
+    def run(*args: Any) -> list[Any]:
+        rest = iter(args)
+        take = [
+            [next(rest) for _ in range(count)]
+            for count in (k_const, sum(const_n), k_carry, sum(carry_n), k_x, sum(x_n))
+        ]
+        consts, const_dots, carry, carry_dots, xs, x_dots = take
+        out = run_closed(
+            mixed, [*consts, *carry, *xs, *const_dots, *carry_dots, *x_dots]
+        )
+        outs, dots = out[: len(op.jaxpr.out_avals)], out[len(op.jaxpr.out_avals) :]
+        moving = sum(carry_n)
+        return [*outs[:n], *dots[:moving], *outs[n:], *dots[moving:]]
+
+    consts, carry, xs = op.parts(op.jaxpr.in_avals)
+    order = [
+        *consts,
+        *_tangents(consts, const_n),
+        *carry,
+        *_tangents(carry, carry_n),
+        *xs,
+        *_tangents(xs, x_n),
+    ]
+    return stage(run, order, op.jaxpr.jaxpr.debug_info), carry_n, y_n
+
+
+def _tangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
+    return [a.to_tangent_aval() for a in _flagged(avals, flags)]
+
+
+@dataclasses.dataclass(frozen=True)
+class PartialPlan:
+    """A scan cut in two: one over what is known, one over the rest.
+
+    `fixed` computes once, from the known constants, the residuals that are the same
+    in every iteration; `known` and `unknown` are the two bodies. The residuals of
+    `unknown` are named by where they come from.
+    """
+
+    fixed: ClosedJaxpr
+    known: ClosedJaxpr
+    unknown: ClosedJaxpr
+    carry_unknown: Flags
+    y_unknown: Flags
+    known_out_count: int
+    constant_residuals: tuple[tuple[str, int], ...]
+    stacked_residuals: tuple[tuple[str, int], ...]
+
+
+@functools.lru_cache(maxsize=512)
+def _partial_plan(op: Scan, unknown: Flags) -> PartialPlan:
+    const_u, carry_u, x_u = (tuple(p) for p in op.parts(unknown))
+    n = op.num_carry
+    while True:
+        split = split_jaxpr(op.jaxpr, const_u + carry_u + x_u, _carry_only(op, carry_u))
+        joined = tuple(map(any, zip(carry_u, split.out_unknown[:n], strict=True)))
+        if joined == carry_u:
+            break
+        carry_u = joined
+    return _plan_of(op, split, const_u, carry_u)
+
+
+def _carry_only(op: Scan, carry: Flags) -> Flags:
+    return carry + (False,) * (len(op.jaxpr.out_avals) - op.num_carry)
+
+
+def _plan_of(op: Scan, split: Split, const_u: Flags, carry_u: Flags) -> PartialPlan:
+    """Sort the residuals into those that change with the iteration and the others."""
+    n_consts, n_carry = const_u.count(False), carry_u.count(False)
+    known = split.known
+    n_out = split.out_unknown.count(False)
+    invariant = _depends_only_on(known, n_consts)
+    constant: list[tuple[str, int]] = []
+    stacked: list[tuple[str, int]] = []
+    is_constant: list[bool] = []
+    lifted: list[int] = []
+    kept: list[int] = list(range(n_out))
+    for given, i in split.residual_places:
+        if given and i < n_consts:
+            constant.append(("const", i))
+        elif given and i >= n_consts + n_carry:
+            stacked.append(("x", i - n_consts - n_carry))
+        elif not given and invariant[i]:
+            if i not in lifted:
+                lifted.append(i)
+            constant.append(("fixed", lifted.index(i)))
+        else:
+            place = i if not given else len(known.out_avals) + i
+            if place not in kept[n_out:]:
+                kept.append(place)
+            stacked.append(("stacked", kept.index(place, n_out) - n_out))
+        is_constant.append(given and i < n_consts or (not given and invariant[i]))
+    fixed = _outputs_from_consts(known, lifted, n_consts)
+    return PartialPlan(
+        fixed,
+        _known_body(known, kept),
+        _unknown_body(split.unknown, is_constant, const_u.count(True), carry_u),
+        carry_u,
+        split.out_unknown[op.num_carry :],
+        n_out,
+        tuple(constant),
+        tuple(stacked),
+    )
+
+
+def _depends_only_on(closed: ClosedJaxpr, count: int) -> list[bool]:
+    """Which outputs are determined by the first `count` inputs alone."""
+    varying = set(closed.jaxpr.invars[count:])
+    for eqn in closed.eqns:
+        if eqn.effects or any(v in varying for v in eqn.invars):
+            varying.update(eqn.outvars)
+    return [v not in varying for v in closed.jaxpr.outvars]
+
+
+def _outputs_from_consts(
+    known: ClosedJaxpr, outputs: Sequence[int], n_consts: int
+) -> ClosedJaxpr:
+    """The jaxpr from the constants alone to some of the outputs."""
+    jaxpr = known.jaxpr
+    if not outputs:
+        empty = jaxpr.replace(
+            constvars=(), invars=jaxpr.invars[:n_consts], outvars=(), eqns=()
+        )
+        return ClosedJaxpr(empty, ())
+    chosen = jaxpr.replace(
+        invars=jaxpr.invars[:n_consts], outvars=[jaxpr.outvars[i] for i in outputs]
+    )
+    return ClosedJaxpr(dce_jaxpr(chosen), known.consts)
+
+
+def _known_body(known: ClosedJaxpr, kept: Sequence[int]) -> ClosedJaxpr:
+    """The known body with some of its outputs.
+
+    A place beyond the outputs stands for an input, handed through.
+    """
+    atoms = [*known.jaxpr.outvars, *known.jaxpr.invars]
+    jaxpr = known.jaxpr.replace(outvars=[atoms[i] for i in kept])
+    return ClosedJaxpr(dce_jaxpr(jaxpr), known.consts)
+
+
+def _unknown_body(
+    unknown: ClosedJaxpr, is_constant: Sequence[bool], n_consts: int, carry_u: Flags
+) -> ClosedJaxpr:
+    """The unknown body, its inputs as constants, carry and scanned arrays."""
+    n_res, n_carry = len(is_constant), carry_u.count(True)
+    n_fixed = sum(is_constant)
+
+    def run(*args: Any) -> list[Any]:
+        fixed, rest = iter(args[:n_fixed]), args[n_fixed:]
+        consts, rest = rest[:n_consts], rest[n_consts:]
+        carry, rest = rest[:n_carry], rest[n_carry:]
+        stacked, xs = iter(rest[: n_res - n_fixed]), rest[n_res - n_fixed :]
+        residuals = [next(fixed) if c else next(stacked) for c in is_constant]
+        return run_closed(unknown, [*residuals, *consts, *carry, *xs])
+
+    avals = list(unknown.in_avals)
+    res, rest = avals[:n_res], avals[n_res:]
+    order = [
+        *_flagged(res, is_constant),
+        *rest[: n_consts + n_carry],
+        *_unflagged(res, is_constant),
+        *rest[n_consts + n_carry :],
+    ]
+    return stage(run, order)
+
+
+@functools.lru_cache(maxsize=512)
+def _transposed_body(
+    op: Scan, linear_consts: Flags, linear_xs: Flags, y_nonzero: Flags
+) -> ClosedJaxpr:
+    """From known constants, sums of constant cotangents, carry cotangents, known xs
+    and ys cotangents, to the new sums, carry cotangents and xs cotangents."""
+    n = op.num_carry
+    linear = linear_consts + (True,) * n + linear_xs
+    body, _ = transpose_jaxpr(op.jaxpr, linear, (True,) * n + y_nonzero, True)
+    n_known, n_sums = linear_consts.count(False), linear_consts.count(True)
+    n_xs = linear_xs.count(False)
+
+    def run(*args: Any) -> list[Any]:
+        consts, rest = args[:n_known], args[n_known:]
+        sums, rest = rest[:n_sums], rest[n_sums:]
+        ct_carry, rest = rest[:n], rest[n:]
+        xs, ct_ys = rest[:n_xs], rest[n_xs:]
+        found = run_closed(body, [*consts, *xs, *ct_carry, *ct_ys])
+        added = [add_tangents(a, b) for a, b in zip(sums, found[:n_sums], strict=True)]
+        return [*added, *found[n_sums:]]
+
+    consts, carry, xs = op.parts(op.jaxpr.in_avals)
+    outs = op.jaxpr.out_avals
+    avals = [
+        *_unflagged(consts, linear_consts),
+        *_tangents(consts, linear_consts),
+        *(a.to_tangent_aval() for a in outs[:n]),
+        *_unflagged(xs, linear_xs),
+        *_tangents(outs[n:], y_nonzero),
+    ]
+    return stage(run, avals)
+
+
+@functools.lru_cache(maxsize=512)
+def _batched_body(
+    op: Scan,
+    axis: BatchAxis,
+    const_dims: tuple[int | None, ...],
+    carry: Flags,
+    xs: Flags,
+) -> tuple[ClosedJaxpr, Flags, Flags]:
+    n = op.num_carry
+    x_dims = tuple(0 if f else None for f in xs)
+    while True:
+        dims = const_dims + tuple(0 if f else None for f in carry) + x_dims
+        _, found = batch_jaxpr(op.jaxpr, axis, dims)
+        joined = tuple(
+            f or d is not None for f, d in zip(carry, found[:n], strict=True)
+        )
+        if joined == carry:
+            break
+        carry = joined
+    ys = tuple(d is not None for d in found[n:])
+    body, _ = batch_jaxpr(op.jaxpr, axis, dims, carry + ys)
+    return body, carry, ys

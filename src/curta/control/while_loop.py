@@ -1,0 +1,259 @@
+"""`While`: a jaxpr applied as long as another says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import evaluate
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.tangents import Zero, zero_tangent
+from curta.core.trace import typeof
+from curta.ops.elementwise.select import select_n
+from curta.ops.reduction import ReduceOr
+from curta.ops.structure import (
+    BroadcastInDim,
+    batch_dim_at,
+    instantiate,
+)
+from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed
+from curta.transforms.partial_eval import PartialTrace, split_jaxpr
+from curta.transforms.vmap import BatchAxis
+
+
+@dataclasses.dataclass(frozen=True)
+class While(Op):
+    """`while cond(*cond_consts, *carry): carry = body(*body_consts, *carry)`.
+
+    Arguments are the constants of the condition, those of the body, and the initial
+    carry; the results are the final carry.
+    """
+
+    name: ClassVar[str] = "while"
+    multiple_results: ClassVar[bool] = True
+    cond_jaxpr: ClosedJaxpr
+    body_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+    body_nconsts: int
+
+    def parts(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """What belongs to the condition's constants, the body's, and the carry."""
+        first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
+        return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return self.body_jaxpr.out_avals
+
+    def eval(self, *args: Any) -> Any:
+        cond_consts, body_consts, carry = self.parts(args)
+        cond, body = self.cond_jaxpr, self.body_jaxpr
+        while evaluate(cond.jaxpr, cond.consts, [*cond_consts, *carry])[0]:
+            carry = evaluate(body.jaxpr, body.consts, [*body_consts, *carry])
+        return carry
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        cond_consts, body_consts, carry = self.parts(primals)
+        _, const_dots, carry_dots = self.parts(tangents)
+        const_nonzero = tuple(type(t) is not Zero for t in const_dots)
+        carry_nonzero = tuple(type(t) is not Zero for t in carry_dots)
+        body, carry_nonzero = _jvp_body(self.body_jaxpr, const_nonzero, carry_nonzero)
+        given = [t for t in const_dots if type(t) is not Zero]
+        moving = [
+            instantiate(t) for t, n in zip(carry_dots, carry_nonzero, strict=True) if n
+        ]
+        cond = _ignore_extra(self.cond_jaxpr, tuple(typeof(t) for t in moving))
+        op = While(cond, body, self.cond_nconsts, len(body_consts) + len(given))
+        results = op(*cond_consts, *body_consts, *given, *carry, *moving)
+        outs, found = results[: len(carry)], iter(results[len(carry) :])
+        return outs, [
+            next(found) if n else zero_tangent(typeof(x))
+            for x, n in zip(outs, carry_nonzero, strict=True)
+        ]
+
+    def partial_eval(self, partial: PartialTrace, args: Sequence[Any]) -> Any:
+        cond_consts, body_consts, carry = self.parts(args)
+        const_unknown = tuple(map(partial.is_unknown, body_consts))
+        carry_unknown = _unknown_carry(
+            self.body_jaxpr, const_unknown, tuple(map(partial.is_unknown, carry))
+        )
+        cond_unknown = (
+            *map(partial.is_unknown, cond_consts),
+            *carry_unknown,
+        )
+        if split_jaxpr(self.cond_jaxpr, cond_unknown).out_unknown[0]:
+            return partial.defer(self, args)
+        outs = self._known_loop(args, const_unknown, carry_unknown)
+        later = partial.defer(self, args)
+        known = iter(outs)
+        return [
+            x if u else next(known) for x, u in zip(later, carry_unknown, strict=True)
+        ]
+
+    def _known_loop(
+        self,
+        args: Sequence[Any],
+        const_unknown: tuple[bool, ...],
+        carry_unknown: tuple[bool, ...],
+    ) -> Sequence[Any]:
+        """The loop over the known part of the carry alone."""
+        cond_consts, body_consts, carry = self.parts(args)
+        cond = split_jaxpr(
+            self.cond_jaxpr, ((False,) * len(cond_consts)) + carry_unknown
+        ).known
+        known_body = split_jaxpr(
+            self.body_jaxpr, const_unknown + carry_unknown, carry_unknown
+        ).known
+        count = carry_unknown.count(False)
+        jaxpr = known_body.jaxpr
+        body = ClosedJaxpr(
+            jaxpr.replace(outvars=jaxpr.outvars[:count]), known_body.consts
+        )
+        consts = [x for x, u in zip(body_consts, const_unknown, strict=True) if not u]
+        kept = [x for x, u in zip(carry, carry_unknown, strict=True) if not u]
+        op = While(cond, body, len(cond_consts), len(consts))
+        return op(*cond_consts, *consts, *kept)
+
+    def transpose(self, cotangent: Any, *args: Any) -> NoReturn:
+        raise ValueError(
+            "Reverse-mode differentiation does not work for lax.while_loop or"
+            " lax.fori_loop with dynamic start/stop values. Try using lax.scan, or"
+            " using fori_loop with static start/stop."
+        )
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        cond_dims, body_dims, carry_dims = self.parts(dims)
+        batched = _batched_carry(
+            self,
+            axis,
+            tuple(cond_dims),
+            tuple(body_dims),
+            tuple(d is not None for d in carry_dims),
+        )
+        carry_flags, pred_batched = batched
+        cond_consts, body_consts, carry = self.parts(args)
+        moved = [
+            batch_dim_at(x, d, axis.size, 0) if f else x
+            for x, d, f in zip(carry, carry_dims, carry_flags, strict=True)
+        ]
+        new_dims = tuple(0 if f else None for f in carry_flags)
+        cond, _ = batch_jaxpr(self.cond_jaxpr, axis, (*cond_dims, *new_dims))
+        body, _ = batch_jaxpr(
+            self.body_jaxpr, axis, (*body_dims, *new_dims), carry_flags
+        )
+        if pred_batched:
+            body = _masked_body(cond, body, len(cond_consts), len(body_consts))
+            cond = _any_of(cond)
+            body_consts = [*cond_consts, *body_consts]
+        op = While(cond, body, len(cond_consts), len(body_consts))
+        return op(*cond_consts, *body_consts, *moved), list(new_dims)
+
+
+@functools.lru_cache(maxsize=512)
+def _jvp_body(
+    body: ClosedJaxpr, const_nonzero: tuple[bool, ...], carry_nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The body of constants, their tangents, carry, carry tangents; and which move."""
+    while True:
+        _, found = jvp_jaxpr(body, const_nonzero + carry_nonzero)
+        joined = tuple(map(any, zip(carry_nonzero, found, strict=True)))
+        if joined == carry_nonzero:
+            break
+        carry_nonzero = joined
+    mixed, _ = jvp_jaxpr(body, const_nonzero + carry_nonzero, carry_nonzero)
+    n_const, n_carry = len(const_nonzero), len(carry_nonzero)
+    n_dots = sum(const_nonzero)
+
+    def run(*args: Any) -> list[Any]:
+        consts, rest = args[:n_const], args[n_const:]
+        const_dots, rest = rest[:n_dots], rest[n_dots:]
+        carry, carry_dots = rest[:n_carry], rest[n_carry:]
+        return run_closed(mixed, [*consts, *carry, *const_dots, *carry_dots])
+
+    avals = list(mixed.in_avals)
+    consts, carry = avals[:n_const], avals[n_const : n_const + n_carry]
+    dots = avals[n_const + n_carry :]
+    order = [*consts, *dots[:n_dots], *carry, *dots[n_dots:]]
+    return stage(run, order, body.jaxpr.debug_info), carry_nonzero
+
+
+@functools.lru_cache(maxsize=512)
+def _ignore_extra(closed: ClosedJaxpr, extra: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    """The jaxpr with further inputs that it does not read."""
+    count = len(closed.in_avals)
+
+    def run(*args: Any) -> list[Any]:
+        return run_closed(closed, args[:count])
+
+    return stage(run, [*closed.in_avals, *extra], closed.jaxpr.debug_info)
+
+
+def _unknown_carry(
+    body: ClosedJaxpr, consts: tuple[bool, ...], carry: tuple[bool, ...]
+) -> tuple[bool, ...]:
+    """Which parts of the carry are unknown once the loop has run a while."""
+    while True:
+        found = split_jaxpr(body, consts + carry, carry).out_unknown
+        joined = tuple(map(any, zip(carry, found, strict=True)))
+        if joined == carry:
+            return carry
+        carry = joined
+
+
+def _batched_carry(
+    op: While,
+    axis: BatchAxis,
+    cond_dims: tuple[int | None, ...],
+    body_dims: tuple[int | None, ...],
+    carry: tuple[bool, ...],
+) -> tuple[tuple[bool, ...], bool]:
+    """Which parts of the carry are batched in the end, and whether the condition is."""
+    while True:
+        dims = tuple(0 if f else None for f in carry)
+        _, found = batch_jaxpr(op.body_jaxpr, axis, body_dims + dims)
+        joined = tuple(f or d is not None for f, d in zip(carry, found, strict=True))
+        _, (pred,) = batch_jaxpr(op.cond_jaxpr, axis, cond_dims + dims)
+        if pred is not None:
+            joined = (True,) * len(carry)
+        if joined == carry:
+            return carry, pred is not None
+        carry = joined
+
+
+@functools.lru_cache(maxsize=512)
+def _masked_body(
+    cond: ClosedJaxpr, body: ClosedJaxpr, n_cond: int, n_body: int
+) -> ClosedJaxpr:
+    """The body that leaves alone the examples whose condition is false."""
+
+    def run(*args: Any) -> list[Any]:
+        carry = args[n_cond + n_body :]
+        (going,) = run_closed(cond, [*args[:n_cond], *carry])
+        after = run_closed(body, args[n_cond:])
+        return [
+            select_n(_over_dims(going, typeof(x).shape), x, y)
+            for x, y in zip(carry, after, strict=True)
+        ]
+
+    avals = [*cond.in_avals[:n_cond], *body.in_avals]
+    return stage(run, avals, body.jaxpr.debug_info)
+
+
+def _over_dims(flags: Any, shape: tuple[int, ...]) -> Any:
+    return flags if len(shape) == 1 else BroadcastInDim(shape, (0,))(flags)
+
+
+@functools.lru_cache(maxsize=512)
+def _any_of(cond: ClosedJaxpr) -> ClosedJaxpr:
+    """The condition that some example wants to go on."""
+
+    def run(*args: Any) -> list[Any]:
+        return [ReduceOr((0,))(run_closed(cond, args)[0])]
+
+    return stage(run, cond.in_avals, cond.jaxpr.debug_info)
