@@ -188,7 +188,7 @@ class NamedTupleKind(Kind):
     __slots__ = ()
 
     def flatten(self, tree: Any) -> tuple[Sequence[Any], Any]:
-        return tree, None
+        return list(tree), None
 
     def keys(self, tree: Any) -> Iterable[Any]:
         return map(GetAttrKey, tree._fields)
