@@ -1,0 +1,175 @@
+"""Checking and normalising what users pass: arrays, axes, shapes, static values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.array import Array
+from curta.core.trace import Tracer
+from curta.errors import ConcretizationTypeError
+from curta.numpy.constructors import asarray
+
+Axis = int | Sequence[int] | None
+
+_ARRAY_TYPES = (Array, np.ndarray, np.generic, int, float, complex)
+
+
+# ---- arrays
+
+
+def is_arraylike(x: Any) -> bool:
+    """Whether x is an array or scalar; lists and tuples are not."""
+    return isinstance(x, _ARRAY_TYPES) or hasattr(x, "__jax_array__")
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Raise TypeError unless every argument is an array or a scalar."""
+    for position, x in enumerate(args):
+        if not is_arraylike(x):
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(x)} at"
+                f" position {position}."
+            )
+
+
+def ensure_arraylike(name: str, x: Any) -> Any:
+    """`x` as an array or tracer; raises TypeError for lists and the like."""
+    if isinstance(x, Array):
+        return x
+    check_arraylike(name, x)
+    return asarray(x)
+
+
+def ensure_arraylikes(name: str, *args: Any) -> tuple[Any, ...]:
+    """All arguments as arrays or tracers."""
+    check_arraylike(name, *args)
+    return tuple([x if isinstance(x, Array) else asarray(x) for x in args])
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Raise NotImplementedError for NumPy's `out=`, which arrays cannot honour."""
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+
+
+def check_where(name: str, where: Any) -> Any:
+    """The mask of a reduction, which must be boolean (or None)."""
+    if where is None:
+        return None
+    where = ensure_arraylike(name, where)
+    if where.dtype != np.bool_:
+        raise ValueError(
+            f"jnp.{name}: where must be None or a boolean array; got"
+            f" where.dtype={where.dtype!r}."
+        )
+    return where
+
+
+def user_dtype(dtype: Any, name: str) -> Any:
+    """The dtype a user passed to the public function `name`, or None for None."""
+    return None if dtype is None else dtypes.check_user_dtype(dtype, name, 4)
+
+
+def is_complex(x: Any) -> bool:
+    """Whether an array has a complex dtype."""
+    return dtypes.issubdtype(x.dtype, np.complexfloating)
+
+
+# ---- static values
+
+
+def concrete(x: Any, context: str, force: Callable[[Any], Any] | None = None) -> Any:
+    """The known value of `x`, through `force`.
+
+    Raises ConcretizationTypeError, which quotes `context`, for a traced value.
+    """
+    if isinstance(x, Tracer):
+        value = x.concrete_value()
+        if value is None:
+            raise ConcretizationTypeError(x, context)
+        x = value
+    return x if force is None else force(x)
+
+
+def concrete_index(x: Any, context: str) -> int:
+    """The known integer `x`."""
+    return concrete(x, context, operator.index)
+
+
+def canonical_axis(axis: Any, ndim: int) -> int:
+    """`axis` counted from the front; raises ValueError if there is no such axis."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """All axes for None, else the given ones, counted from the front, distinct."""
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, Sequence):
+        return (canonical_axis(axis, ndim),)
+    axes = tuple(canonical_axis(i, ndim) for i in axis)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"repeated axis: {axes}")
+    return axes
+
+
+def static_axes(axis: Any) -> Any:
+    """None, an int or a tuple of ints (or names), ready to be a static argument."""
+    if axis is None or type(axis) is int:
+        return axis
+    return concrete(axis, "The axis argument must be known statically.", _force_axes)
+
+
+def _force_axes(axis: Any) -> Any:
+    try:
+        return operator.index(axis)
+    except TypeError:
+        return tuple(i if isinstance(i, str) else operator.index(i) for i in axis)
+
+
+def index_tuple(x: Any) -> tuple[int, ...]:
+    """An int or a sequence of ints as a tuple of ints."""
+    try:
+        return (operator.index(x),)
+    except TypeError:
+        return tuple(map(operator.index, x))
+
+
+def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
+    """A shape given as an int or a sequence of ints; raises TypeError otherwise."""
+    if not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0:
+        shape = (shape,)
+    try:
+        return tuple([operator.index(d) for d in shape])
+    except TypeError:
+        raise _invalid_shape(shape, context) from None
+
+
+def _invalid_shape(shape: Any, context: str) -> TypeError:
+    text = (
+        "Shapes must be 1D sequences of concrete values of integer type, got"
+        f" {shape}."
+    )
+    if context:
+        text += f" {context}."
+    traced = [d for d in shape if isinstance(d, Tracer) and d.concrete_value() is None]
+    if traced:
+        text += (
+            "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller"
+            " subfunctions."
+        ) + "".join(d._origin_msg() for d in traced)
+    return TypeError(text)
+
+
+def index_dtype(*sizes: int) -> np.dtype[Any]:
+    """The signed integer dtype that indices into dims of these sizes need."""
+    largest = np.iinfo(np.int32).max
+    return np.dtype(np.int64 if any(d > largest for d in sizes) else np.int32)

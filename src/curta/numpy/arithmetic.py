@@ -1,0 +1,424 @@
+"""Arithmetic: sums, products, quotients, remainders, powers, extrema."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.core.trace import Tracer
+from curta.numpy.arguments import check_arraylike, ensure_arraylike, ensure_arraylikes
+from curta.numpy.promotion import (
+    const,
+    promote_args,
+    promote_args_inexact,
+    promote_args_numeric,
+    promote_dtypes_inexact,
+    promote_shapes,
+)
+from curta.numpy.selection import select_where
+
+# ---- one operand
+
+
+def negative(x: Any, /) -> Any:
+    """-x, of the dtype of `x`; TypeError for booleans.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.negative(jnp.array([1.0, -2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
+    return lax.neg(*promote_args("negative", x))
+
+
+def positive(x: Any, /) -> Any:
+    """`x` itself, as an array.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.positive(2)
+    Array(2, dtype=int32, weak_type=True)
+    """
+    return ensure_arraylike("positive", x)
+
+
+def absolute(x: Any, /) -> Any:
+    """|x|: real for complex `x`, otherwise of the dtype of `x`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.absolute(jnp.array([-1.0, 2.0]))
+    Array([1., 2.], dtype=float32)
+    """
+    x = ensure_arraylike("absolute", x)
+    if x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.unsignedinteger):
+        return x
+    return lax.abs(x)
+
+
+abs = absolute
+
+
+def fabs(x: Any, /) -> Any:
+    """|x| as a float; TypeError for complex `x`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fabs(-3)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    x = ensure_arraylike("fabs", x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
+    return lax.abs(*promote_args_inexact("fabs", x))
+
+
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex x.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.sign(jnp.array([-5.0, 0.0, 2.0]))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
+    return lax.sign(*promote_args("sign", x))
+
+
+def square(x: Any, /) -> Any:
+    """x·x.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.square(jnp.array([1, -3]))
+    Array([1, 9], dtype=int32)
+    """
+    (x,) = promote_args_numeric("square", x)
+    return lax.square(x)
+
+
+def reciprocal(x: Any, /) -> Any:
+    """1/x, in floats.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.reciprocal(jnp.array([1, 4]))
+    Array([1.  , 0.25], dtype=float32)
+    """
+    (x,) = promote_args_inexact("reciprocal", x)
+    return lax.integer_pow(x, -1)
+
+
+# ---- two operands
+
+
+def add(x: Any, y: Any, /) -> Any:
+    """x + y; logical or for booleans.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.add(jnp.arange(3), 10.0)
+    Array([10., 11., 12.], dtype=float32)
+    """
+    x, y = promote_args("add", x, y)
+    return lax.bitwise_or(x, y) if x.dtype == np.bool_ else lax.add(x, y)
+
+
+def subtract(x: Any, y: Any, /) -> Any:
+    """x - y; TypeError for booleans.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.subtract(jnp.arange(3), 1)
+    Array([-1,  0,  1], dtype=int32)
+    """
+    return lax.sub(*promote_args("subtract", x, y))
+
+
+def multiply(x: Any, y: Any, /) -> Any:
+    """x·y; logical and for booleans.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.multiply(jnp.arange(3), 2)
+    Array([0, 2, 4], dtype=int32)
+    """
+    x, y = promote_args("multiply", x, y)
+    return lax.bitwise_and(x, y) if x.dtype == np.bool_ else lax.mul(x, y)
+
+
+def true_divide(x1: Any, x2: Any, /) -> Any:
+    """x1 / x2, in floats.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.true_divide(jnp.arange(3), 2)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return lax.div(*promote_args_inexact("true_divide", x1, x2))
+
+
+divide = true_divide
+
+
+@inner_jit
+def floor_divide(x1: Any, x2: Any, /) -> Any:
+    """The largest integer not above x1 / x2; TypeError for complex operands.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
+    x1, x2 = promote_args_numeric("floor_divide", x1, x2)
+    dtype = x1.dtype
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return lax.div(x1, x2)
+    if dtypes.issubdtype(dtype, np.integer):
+        quotient = lax.div(x1, x2)
+        differ = lax.ne(lax.sign(x1), lax.sign(x2))
+        inexact = lax.ne(lax.rem(x1, x2), const(x1, 0))
+        below = lax.bitwise_and(differ, inexact)
+        return select_where(below, lax.sub(quotient, const(x1, 1)), quotient)
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError("floor_divide does not support complex-valued inputs")
+    return _float_divmod(x1, x2)[0]
+
+
+@inner_jit
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+    """Floor quotient and remainder.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.divmod(jnp.array([7, -7]), 3)
+    (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    x1, x2 = promote_args_numeric("divmod", x1, x2)
+    if dtypes.issubdtype(x1.dtype, np.integer):
+        return floor_divide(x1, x2), remainder(x1, x2)
+    return _float_divmod(x1, x2)
+
+
+def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
+    zero = const(x1, 0)
+    mod = lax.rem(x1, x2)
+    # Dividing the exact multiple keeps the quotient an integer; 1/0 stays infinite.
+    multiple = select_where(lax.eq(x2, zero), x1, lax.sub(x1, mod))
+    quotient = lax.div(multiple, x2)
+    below = lax.bitwise_and(lax.ne(mod, zero), lax.ne(lax.sign(x2), lax.sign(mod)))
+    mod = lax.select(below, lax.add(mod, x2), mod)
+    quotient = lax.select(below, lax.sub(quotient, const(x1, 1)), quotient)
+    return lax.round(quotient), mod
+
+
+@inner_jit
+def remainder(x1: Any, x2: Any, /) -> Any:
+    """x1 - x2·floor(x1/x2): zero or of the sign of `x2`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.remainder(jnp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    """
+    x1, x2 = promote_args_numeric("remainder", x1, x2)
+    zero = const(x1, 0)
+    if dtypes.issubdtype(x2.dtype, np.integer):
+        x2 = select_where(lax.eq(x2, zero), lax.full_like(x2, 1), x2)
+    mod = lax.rem(x1, x2)
+    nonzero = lax.ne(mod, zero)
+    differ = lax.ne(lax.lt(mod, zero), lax.lt(x2, zero))
+    return lax.select(lax.bitwise_and(differ, nonzero), lax.add(mod, x2), mod)
+
+
+mod = remainder
+
+
+@inner_jit
+def fmod(x1: Any, x2: Any, /) -> Any:
+    """The remainder of the truncated quotient: zero or of the sign of `x1`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fmod(jnp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
+    x1, x2 = ensure_arraylikes("fmod", x1, x2)
+    if dtypes.issubdtype(dtypes.result_type(x1, x2), np.integer):
+        x2 = select_where(lax.eq(x2, const(x2, 0)), lax.full_like(x2, 1), x2)
+    return lax.rem(*promote_args_numeric("fmod", x1, x2))
+
+
+def power(x1: Any, x2: Any, /) -> Any:
+    """x1 to the power x2; a known integer exponent gives a chain of products.
+
+    Integer powers of integers stay integers and wrap around on overflow.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.power(jnp.array([2.0, 3.0]), 2)
+    Array([4., 9.], dtype=float32)
+    """
+    check_arraylike("power", x1, x2)
+    exponent = _known_integer(x2)
+    if exponent is None:
+        return _power(x1, x2)
+    (x1,) = promote_args_numeric("power", x1)
+    return lax.integer_pow(x1, exponent)
+
+
+pow = power
+
+
+def _known_integer(x: Any) -> int | None:
+    if isinstance(x, Tracer):
+        x = x.concrete_value()
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None
+
+
+def _power(x1: Any, x2: Any) -> Any:
+    x1, x2 = promote_shapes("power", *ensure_arraylikes("power", x1, x2))
+    base, exponent = promote_args_numeric("power", x1, x2)
+    if not dtypes.issubdtype(base.dtype, np.inexact):
+        return _integer_power(base, exponent)
+    if dtypes.issubdtype(x1.dtype, np.inexact) and dtypes.issubdtype(
+        x2.dtype, np.integer
+    ):
+        return lax.pow(x1, x2)
+    return lax.pow(base, exponent)
+
+
+def _integer_power(base: Any, exponent: Any) -> Any:
+    """Repeated squaring over the six bits an exponent of 64-bit integers can use."""
+    zero, one = const(exponent, 0), const(exponent, 1)
+    vanishes = lax.bitwise_and(lax.eq(base, zero), lax.ne(exponent, zero))
+    out = select_where(vanishes, zero, one)
+    for _ in range(6):
+        out = select_where(lax.bitwise_and(exponent, one), lax.mul(out, base), out)
+        base = lax.mul(base, base)
+        exponent = lax.shift_right_logical(exponent, one)
+    return out
+
+
+def float_power(x: Any, y: Any, /) -> Any:
+    """x to the power y, in floats.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.float_power(2, 3)
+    Array(8., dtype=float32, weak_type=True)
+    """
+    return lax.pow(*promote_args_inexact("float_power", x, y))
+
+
+def maximum(x: Any, y: Any, /) -> Any:
+    """The larger of x and y; NaN if either is.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.maximum(jnp.arange(3), 1)
+    Array([1, 1, 2], dtype=int32)
+    """
+    return lax.max(*promote_args("maximum", x, y))
+
+
+def minimum(x: Any, y: Any, /) -> Any:
+    """The smaller of x and y; NaN if either is.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.minimum(jnp.arange(3), 1)
+    Array([0, 1, 1], dtype=int32)
+    """
+    return lax.min(*promote_args("minimum", x, y))
+
+
+@inner_jit
+def fmin(x1: Any, x2: Any) -> Any:
+    """The smaller of x1 and x2; the other one where one is NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
+    Array([0.5, 0.5], dtype=float32)
+    """
+    first = lax.lt(*promote_args("less", x1, x2))
+    return select_where(_or_nan(first, x2), x1, x2)
+
+
+@inner_jit
+def fmax(x1: Any, x2: Any) -> Any:
+    """The larger of x1 and x2; the other one where one is NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
+    Array([1. , 0.5], dtype=float32)
+    """
+    first = lax.gt(*promote_args("greater", x1, x2))
+    return select_where(_or_nan(first, x2), x1, x2)
+
+
+def _or_nan(mask: Any, x: Any) -> Any:
+    x = ensure_arraylike("isnan", x)
+    return lax.bitwise_or(*promote_args("bitwise_or", mask, lax.ne(x, x)))
+
+
+@inner_jit
+def hypot(x1: Any, x2: Any, /) -> Any:
+    """sqrt(x1² + x2²) without overflow; ValueError for complex operands.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.hypot(3.0, 4.0)
+    Array(5., dtype=float32, weak_type=True)
+    """
+    x1, x2 = promote_args_inexact("hypot", x1, x2)
+    if dtypes.issubdtype(x1.dtype, np.complexfloating):
+        raise ValueError(
+            "jnp.hypot is not well defined for complex-valued inputs. Please convert to"
+            " real values first, such as by using abs(x)"
+        )
+    x1, x2 = lax.abs(x1), lax.abs(x2)
+    infinity = const(x1, np.inf)
+    infinite = lax.bitwise_or(lax.eq(x1, infinity), lax.eq(x2, infinity))
+    x1, x2 = lax.max(x1, x2), lax.min(x1, x2)
+    zero = const(x1, 0)
+    x = select_where(lax.eq(x1, zero), x1, _scaled_hypot(x1, x2, zero))
+    return select_where(infinite, infinity, x)
+
+
+def _scaled_hypot(large: Any, small: Any, zero: Any) -> Any:
+    divisor = select_where(lax.eq(large, zero), lax.full_like(large, 1), large)
+    square = lax.square(lax.div(small, divisor))
+    return lax.mul(large, lax.sqrt(lax.add(const(large, 1), square)))
+
+
+@inner_jit
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 where x1 < 0, 1 where x1 > 0, `x2` where x1 is 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    x1, x2 = promote_dtypes_inexact(*ensure_arraylikes("heaviside", x1, x2))
+    zero = const(x1, 0)
+    below, above, nan = lax.lt(x1, zero), lax.gt(x1, zero), lax.ne(x1, x1)
+    at_zero = select_where(nan, x1, x2)
+    return select_where(below, zero, select_where(above, const(x1, 1), at_zero))
+
+
+def clipped(x: Any, low: Any, high: Any) -> Any:
+    """`x` no smaller than `low` and no larger than `high`, either of them None."""
+    if low is not None:
+        x = maximum(low, x)
+    return x if high is None else minimum(high, x)
+
+
+@inner_jit
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+    """`arr` with values below `min` and above `max` replaced by these bounds.
+
+    A bound of None is none. Raises ValueError for complex values.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.clip(jnp.arange(5), 1, 3)
+    Array([1, 1, 2, 3, 3], dtype=int32)
+    """
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
+    check_arraylike("clip", arr)
+    given = [x for x in (arr, min, max) if x is not None]
+    if any(dtypes.issubdtype(dtypes.dtype(x), np.complexfloating) for x in given):
+        raise ValueError(
+            "Clip received a complex value either through the input or the min/max"
+            " keywords. Complex values have no ordering and cannot be clipped. Please"
+            " convert to a real value or array by taking the real or imaginary"
+            " components via jax.numpy.real/imag respectively."
+        )
+    return ensure_arraylike("clip", clipped(arr, min, max))

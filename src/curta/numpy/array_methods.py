@@ -1,0 +1,196 @@
+"""The methods of arrays that are more than a function of the same name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.devices import device_put
+from curta.numpy.arguments import concrete, ensure_arraylike, is_complex
+from curta.numpy.complex_numbers import imag, real
+from curta.numpy.constructors import asarray
+from curta.numpy.elementary import round
+from curta.numpy.index_update import IndexedUpdate
+from curta.numpy.indexing import getitem
+from curta.numpy.promotion import cast, const
+from curta.numpy.reductions import any
+from curta.numpy.shapes import reshape as _reshape
+from curta.numpy.shapes import squeeze, transpose as _transpose
+
+
+def reshape(
+    self: Any,
+    *args: Any,
+    order: str = "C",
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`."""
+    return _reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def transpose(self: Any, *args: Any) -> Any:
+    """The dims in another order: `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
+    if not args:
+        return _transpose(self)
+    return _transpose(self, args[0] if len(args) == 1 and np.ndim(args[0]) else args)
+
+
+def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """`x` in another dtype; None stands for the default float.
+
+    Complex numbers lose their imaginary part, with a warning.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.array([1.7, -1.7]).astype(int)
+    Array([ 1, -1], dtype=int32)
+    """
+    x = ensure_arraylike("astype", x)
+    if dtype is None:
+        dtype = dtypes.default_float_dtype()
+    dtype = dtypes.check_user_dtype(dtype, "astype", 3)
+    if is_complex(x) and dtype == np.bool_:
+        x = lax.ne(x, const(x, 0))
+    out = lax.convert_element_type(x, dtype)
+    if copy:
+        out = lax.copy(out)
+    return out if device is None else device_put(out, device)
+
+
+def item(self: Any, *args: int) -> Any:
+    """The only element, or the one at an index, as a Python scalar."""
+    context = "This occurred in the item() method of jax.Array"
+    value = concrete(self, context, np.asarray)
+    if isinstance(self.dtype, dtypes.ExtendedDType):
+        raise TypeError(f"No Python scalar type for arr.dtype={self.dtype!r}")
+    return value.item(*args)
+
+
+def contains(self: Any, other: Any) -> Any:
+    """Whether a scalar is among the elements of an array of rank 1."""
+    if other is None or isinstance(other, str):
+        raise TypeError(
+            f"Array.__contains__: unsupported operand type {type(other)}."
+        )
+    query = ensure_arraylike("Array.__contains__", other)
+    if self.ndim != 1:
+        raise ValueError(
+            "Array.__contains__: search array must be one-dimensional, got"
+            f" arr.shape={self.shape}."
+        )
+    if query.ndim != 0:
+        raise ValueError(
+            "Array.__contains__: query value must be a scalar, got"
+            f" query.shape={query.shape}"
+        )
+    return any(self == query)
+
+
+def round_operator(self: Any, ndigits: int | None = None) -> Any:
+    """`round(x)`: an integer array, or with `ndigits` an array of the same dtype."""
+    out = round(self, ndigits or 0)
+    return astype(out, int) if ndigits is None else out
+
+
+def view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bits as another dtype; the last dim grows or shrinks to fit."""
+    if type is not None:
+        raise NotImplementedError(
+            "`type` argument of array.view() is not supported."
+        )
+    if dtype is None:
+        return self
+    dtype = dtypes.check_user_dtype(dtype, "view", 3)
+    own, wanted = dtypes.itemsize_bits(self.dtype), dtypes.itemsize_bits(dtype)
+    if self.ndim == 0:
+        if own != wanted:
+            raise ValueError(
+                "view() of a 0d array is only supported if the itemsize is unchanged."
+            )
+        return squeeze(view(lax.expand_dims(self, (0,)), dtype))
+    if self.shape[-1] * own % wanted:
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total"
+            " size in bytes of the last axis of the array."
+        )
+    return self if self.dtype == dtype else _view_bits(self, dtype, own, wanted)
+
+
+def _view_bits(x: Any, dtype: Any, own: int, wanted: int) -> Any:
+    if x.dtype == np.bool_:
+        return view(cast(x, np.dtype(np.uint8)), dtype)
+    if is_complex(x):
+        parts = lax.stack([lax.real(x), lax.imag(x)], x.ndim)
+        return view(lax.collapse(parts, x.ndim - 1), dtype)
+    if dtype == np.bool_:
+        return cast(view(x, np.uint8), dtype)
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        parts = view(x, dtypes.finfo(dtype).dtype)
+        pairs = lax.reshape(parts, (*parts.shape[:-1], parts.shape[-1] // 2, 2))
+        return lax.complex(getitem(pairs, (..., 0)), getitem(pairs, (..., 1)))
+    if own < wanted:
+        factor = wanted // own
+        x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] // factor, factor))
+    out = lax.bitcast_convert_type(x, dtype)
+    return lax.collapse(out, out.ndim - 2) if own > wanted else out
+
+
+def byteswap(self: Any) -> Any:
+    """The elements with their bytes in reverse order."""
+    if is_complex(self):
+        return lax.complex(byteswap(real(self)), byteswap(imag(self)))
+    if self.dtype.itemsize == 1:
+        return asarray(self, copy=True)
+    data = lax.rev(lax.bitcast_convert_type(self, np.dtype(np.uint8)), (self.ndim,))
+    return lax.bitcast_convert_type(data, self.dtype)
+
+
+def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
+    """The array on another device."""
+    if stream is not None:
+        raise NotImplementedError("stream argument of array.to_device()")
+    return device_put(self, device)
+
+
+def iterate(self: Any) -> Any:
+    """The slices along the first dim of a traced array."""
+    if self.ndim == 0:
+        raise TypeError("iteration over a 0-d array")
+    return iter([getitem(self, i) for i in range(self.shape[0])])
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """A copy of `a` with `val` on its diagonal; `inplace` must be False.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 1, inplace=False)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    a = ensure_arraylike("fill_diagonal", a)
+    val = ensure_arraylike("fill_diagonal", val)
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    n = min(a.shape)
+    places = lax.iota(np.int32, n)
+    if val.ndim:
+        val = lax.reshape(val, (val.size,))
+        repeats = -(-n // max(val.size, 1))
+        val = lax.slice_in_dim(lax.tile(val, (repeats,)), 0, n)
+    return IndexedUpdate(a, (places,) * a.ndim).set(val)
+
+
+def no_flat(self: Any) -> Any:
+    """Refused: the iterator `flat` would write in place."""
+    raise NotImplementedError(
+        "JAX Arrays do not implement the arr.flat property: consider arr.flatten()"
+        " instead."
+    )

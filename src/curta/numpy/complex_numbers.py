@@ -1,0 +1,67 @@
+"""Parts of complex numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import ensure_arraylike, is_complex
+from curta.numpy.elementary import rad2deg
+
+
+def real(val: Any, /) -> Any:
+    """The real part; real arrays are returned as they are.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.real(jnp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
+    val = ensure_arraylike("real", val)
+    return lax.real(val) if is_complex(val) else val
+
+
+def imag(val: Any, /) -> Any:
+    """The imaginary part; zeros for real arrays.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.imag(jnp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
+    val = ensure_arraylike("imag", val)
+    return lax.imag(val) if is_complex(val) else lax.full_like(val, 0)
+
+
+def conjugate(x: Any, /) -> Any:
+    """The complex conjugate; real arrays are returned as they are.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.conjugate(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
+    x = ensure_arraylike("conjugate", x)
+    return lax.conj(x) if is_complex(x) else x
+
+
+conj = conjugate
+
+
+@inner_jit(static_argnames=("deg",))
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of a complex number, in radians or degrees.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.angle(jnp.array([1.0, 1j]), deg=True).round(2)
+    Array([ 0., 90.], dtype=float32)
+    """
+    z = ensure_arraylike("angle", z)
+    re, im = real(z), imag(z)
+    floating = dtypes.issubdtype(z.dtype, np.floating)
+    if not dtypes.issubdtype(re.dtype, np.inexact) or (floating and z.ndim == 0):
+        dtype = dtypes.default_float_dtype()
+        re = lax.convert_element_type(re, dtype)
+        im = lax.convert_element_type(im, dtype)
+    out = lax.atan2(im, re)
+    return rad2deg(out) if deg else out

@@ -1,0 +1,148 @@
+"""Making arrays from Python and NumPy values: `array` and `asarray`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.devices import device_put
+from curta.core.array import Array
+from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.trace import typeof
+from curta.runtime.array import ArrayImpl, wrap
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """An array from a scalar, an array, or nested lists and tuples of them.
+
+    Without `dtype`, the elements' dtypes promote together, and 64-bit types are
+    halved unless enabled. `ndmin` puts dims of size 1 in front. Raises ValueError
+    for ragged lists and for None, TypeError for what is not numeric.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.array([[1, 2], [3, 4.5]])
+    Array([[1. , 2. ],
+           [3. , 4.5]], dtype=float32)
+    """
+    if order is not None and order != "K":
+        raise NotImplementedError("Only implemented for order='K'")
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype(dtype, "array", 3)
+    if isinstance(object, Array):
+        out = _from_array(object, dtype, copy)
+    else:
+        out = _from_value(object, dtype)
+    if ndmin > out.ndim:
+        out = lax.expand_dims(out, range(ndmin - out.ndim))
+    return out if device is None else device_put(out, device)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Like `array`, but an array that has the right dtype is returned as it is.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.asarray(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    if type(a) is ArrayImpl and dtype is None and not copy and device is None:
+        return a
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype(dtype, "asarray", 3)
+    return array(a, dtype, bool(copy), order, device=device)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """The same elements in an array of their own.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.copy(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
+    return array(a, copy=True, order=order)
+
+
+def weak_constant(x: Any, dtype: Any) -> ArrayImpl:
+    """A weakly typed array of rank 0."""
+    value = np.asarray(x).astype(dtype)
+    return wrap(value, ShapedArray((), value.dtype, True))
+
+
+def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
+    if copy:
+        x = lax.copy(x)
+    return x if dtype is None else lax.convert_element_type(x, dtype)
+
+
+def _from_value(x: Any, dtype: Any) -> Any:
+    if dtype is None and is_python_scalar(x):
+        aval = typeof(x)
+        return wrap(np.asarray(x, aval.dtype), aval)
+    if hasattr(x, "__jax_array__"):
+        return asarray(x.__jax_array__(), dtype)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return _from_numpy(x, dtype)
+    leaves = list(_leaves(x))
+    if any(isinstance(leaf, Array) for leaf in leaves):
+        return _stacked(x, dtype or dtypes.result_type(*leaves))
+    if dtype is None:
+        dtype = _common_dtype(leaves)
+    return _from_numpy(np.asarray(x, dtype=dtype), dtype)
+
+
+def _from_numpy(x: Any, dtype: Any) -> ArrayImpl:
+    if dtype is None:
+        dtype = dtypes.dtype(x)
+    value = np.array(x, dtype=dtype, order="C")
+    return wrap(value, ShapedArray(value.shape, value.dtype))
+
+
+def _common_dtype(leaves: list[Any]) -> Any:
+    if not leaves:
+        return dtypes.default_float_dtype()
+    try:
+        return dtypes.lattice_result_type(*leaves)[0]
+    except TypeError:
+        return dtypes.lattice_result_type(*map(np.asarray, leaves))[0]
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    """The elements of nested lists and tuples, with arrays as single elements."""
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            yield from _leaves(item)
+    elif x is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    elif hasattr(x, "__jax_array__"):
+        yield x.__jax_array__()
+    else:
+        yield x
+
+
+def _stacked(x: Any, dtype: Any) -> Any:
+    """Nested lists that hold arrays, joined along a new leading dim a level."""
+    if not isinstance(x, (list, tuple)):
+        return asarray(x, dtype)
+    rows = [lax.expand_dims(_stacked(item, dtype), (0,)) for item in x]
+    while len(rows) > 16:  # Few operands a concatenation keep compiled code short.
+        rows = [lax.concatenate(rows[i : i + 16], 0) for i in range(0, len(rows), 16)]
+    return lax.concatenate(rows, 0)

@@ -1,0 +1,110 @@
+"""Questions about dtypes, and constants of NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.array import Array
+
+e, pi, euler_gamma = np.e, np.pi, np.euler_gamma
+inf, nan, newaxis = np.inf, np.nan, None
+
+# The kinds of dtypes, and the class of them, are NumPy's own.
+dtype = np.dtype
+generic, number, inexact = np.generic, np.number, np.inexact
+integer, signedinteger, unsignedinteger = (
+    np.integer,
+    np.signedinteger,
+    np.unsignedinteger,
+)
+floating, complexfloating = np.floating, np.complexfloating
+character, flexible, object_ = np.character, np.flexible, np.object_
+ComplexWarning = np.exceptions.ComplexWarning
+
+ndarray = Array
+
+finfo, iinfo = dtypes.finfo, dtypes.iinfo
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is, or lies below, another one in NumPy's hierarchy.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+    True
+    """
+    return dtypes.issubdtype(arg1, arg2)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: "bool", "integral", "real floating" ...
+
+    >>> from curta import numpy as jnp
+    >>> jnp.isdtype(jnp.int8, "signed integer")
+    True
+    """
+    return dtypes.isdtype(dtype, kind)
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype to which arrays, scalars and dtypes promote.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.result_type(jnp.int8, 2.0)
+    dtype('float32')
+    """
+    return dtypes.result_type(*args)
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype to which two dtypes promote.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.promote_types("uint8", "int8")
+    dtype('int16')
+    """
+    return dtypes.promote_types(a, b)
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether NumPy's casting rules let a dtype (or array) become another.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float64", "int32")
+    (True, False)
+    """
+    source = from_ if isinstance(from_, (str, type, np.dtype)) else dtypes.dtype(from_)
+    return bool(np.can_cast(np.dtype(source), np.dtype(to), casting=casting))  # type: ignore[arg-type]
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """NumPy's print options, which arrays are printed by.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.set_printoptions(precision=8)
+    """
+    np.set_printoptions(*args, **kwargs)
+
+
+def get_printoptions() -> Any:
+    """NumPy's print options.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.get_printoptions()["precision"]
+    8
+    """
+    return np.get_printoptions()
+
+
+def printoptions(*args: Any, **kwargs: Any) -> Any:
+    """A context in which NumPy's print options are changed.
+
+    >>> from curta import numpy as jnp
+    >>> with jnp.printoptions(precision=2):
+    ...     print(jnp.array([1 / 3]))
+    [0.33]
+    """
+    return np.printoptions(*args, **kwargs)

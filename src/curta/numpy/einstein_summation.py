@@ -1,0 +1,212 @@
+"""Einstein summation: products of arrays named by letters, summed over some of them.
+
+opt_einsum finds the order in which to contract pairs of operands; each pair becomes
+one dot product.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import opt_einsum
+
+from curta import dtypes, lax
+from curta.numpy.arguments import ensure_arraylikes, refuse_out, user_dtype
+from curta.numpy.promotion import cast
+
+
+class _InOrder(opt_einsum.paths.PathOptimizer):  # type: ignore[misc]
+    """Contracts the operands from left to right."""
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return [(0, 1)] * (len(inputs) - 1)
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of products that `subscripts` spell out, as in "ij,jk->ik".
+
+    A letter that occurs twice in one operand takes its diagonal; a letter missing
+    after "->" is summed over; "..." stands for dims that broadcast. Without "->" the
+    letters that occur once are kept, in alphabetical order.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3))
+    Array([3., 3.], dtype=float32)
+    """
+    refuse_out("einsum", out)
+    arrays, steps = opt_einsum.contract_path(
+        subscripts,
+        *map(_through_protocol, operands),
+        einsum_call=True,
+        use_blas=True,
+        optimize=_optimizer(optimize),
+    )
+    arrays = list(ensure_arraylikes("einsum", *arrays))
+    if preferred_element_type is None:
+        dtype, weak_type = dtypes.result_type(*arrays, return_weak_type_flag=True)
+    else:
+        dtype, weak_type = user_dtype(preferred_element_type, "einsum"), False
+    for places, summed, expression, *_ in steps:
+        contract = _Contraction(expression, sorted(summed), dtype, precision)
+        taken = [arrays.pop(i) for i in places]
+        if len(taken) > 2:
+            raise NotImplementedError(
+                "jax.numpy.einsum does not support simultaneous contraction of 3 or"
+                " more operands. Typically this means you've passed an unsupported"
+                " path to the einsum optimize parameter."
+            )
+        arrays.append(contract.one(*taken) if len(taken) == 1 else contract.two(*taken))
+    return cast(arrays[0], dtype, weak_type)
+
+
+def _through_protocol(x: Any) -> Any:
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+
+
+def _optimizer(optimize: Any) -> Any:
+    if optimize is True:
+        return "optimal"
+    return _InOrder() if optimize is False else optimize
+
+
+def einsum_path(
+    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
+    """The order in which `einsum` would contract the operands, and its cost.
+
+    >>> from curta import numpy as jnp
+    >>> x = jnp.ones((2, 2))
+    >>> jnp.einsum_path("ij,jk->ik", x, x)[0]
+    [(0, 1)]
+    """
+    path, info = opt_einsum.contract_path(
+        subscripts, *operands, optimize=_optimizer(optimize)
+    )
+    return path, info
+
+
+class _Contraction:
+    """One step of a contraction path, on one or two operands."""
+
+    def __init__(
+        self, expression: str, summed: list[str], dtype: Any, precision: Any
+    ):
+        names, self.result = expression.split("->")
+        self.names = names.split(",")
+        self.summed = summed
+        self.dtype = dtype
+        self.precision = precision
+
+    def one(self, x: Any) -> Any:
+        (names,) = self.names
+        counts = collections.Counter(names)
+        x, names = self._sum_single(x, names, [n for n in self.summed if counts[n] == 1])
+        x, names = self._take_diagonals(x, names, counts, self.result)
+        return self._ordered(x, names)
+
+    def two(self, x: Any, y: Any) -> Any:
+        x_names, y_names = self.names
+        x, x_names = _without_ones(x, x_names, np.shape(y), y_names)
+        y, y_names = _without_ones(y, y_names, np.shape(x), x_names)
+        x_counts, y_counts = collections.Counter(x_names), collections.Counter(y_names)
+        alone = [n for n in self.summed if x_counts[n] == 1 and not y_counts[n]]
+        x, x_names = self._sum_single(x, x_names, alone)
+        alone = [n for n in self.summed if y_counts[n] == 1 and not x_counts[n]]
+        y, y_names = self._sum_single(y, y_names, alone)
+        result = self.result
+        x, x_names = self._take_diagonals(x, x_names, x_counts, result + y_names)
+        y, y_names = self._take_diagonals(y, y_names, y_counts, result + x_names)
+        common = set(x_names) & set(y_names)
+        batch = [n for n in result if n in common]
+        summed = [n for n in self.summed if n in common]
+        gone = {*batch, *summed}
+        x_kept = [n for n in x_names if n not in gone]
+        y_kept = [n for n in y_names if n not in gone]
+        # Whichever order of the operands spares the transpose is taken.
+        if [*batch, *y_kept, *x_kept] == list(result):
+            x, x_names, x_kept, y, y_names, y_kept = (
+                *(y, y_names, y_kept),
+                *(x, x_names, x_kept),
+            )
+        numbers = (
+            (_places(x_names, summed), _places(y_names, summed)),
+            (_places(x_names, batch), _places(y_names, batch)),
+        )
+        out = lax.dot_general(x, y, numbers, self.precision, self.dtype)
+        return self._ordered(out, "".join([*batch, *x_kept, *y_kept]))
+
+    def _sum(self, x: Any, axes: Sequence[int]) -> Any:
+        if dtypes.result_type(x, self.dtype) != x.dtype:
+            x = cast(x, self.dtype)
+        reduce = lax.reduce_or if x.dtype == np.bool_ else lax.reduce_sum
+        return reduce(x, tuple(axes))
+
+    def _sum_single(self, x: Any, names: str, single: list[str]) -> tuple[Any, str]:
+        """Sum over the letters that occur only here, once."""
+        if not single:
+            return x, names
+        out = self._sum(x, [names.index(n) for n in single])
+        return out, "".join(n for n in names if n not in single)
+
+    def _take_diagonals(
+        self, x: Any, names: str, counts: collections.Counter[str], kept: str
+    ) -> tuple[Any, str]:
+        """The diagonal of letters that occur twice, summed if no other needs them."""
+        for name, count in counts.items():
+            if count < 2:
+                continue
+            axes = [i for i, n in enumerate(names) if n == name]
+            x = lax.select(_diagonal_mask(x.shape, axes), x, lax.full_like(x, 0))
+            if name not in kept:
+                x, names = self._sum(x, axes), names.replace(name, "")
+            else:
+                x = self._sum(x, axes[:-1])
+                names = names.replace(name, "", count - 1)
+        return x, names
+
+    def _ordered(self, x: Any, names: str) -> Any:
+        if names == self.result:
+            return x
+        return lax.transpose(x, _places(names, self.result))
+
+
+def _places(names: str, wanted: Sequence[str]) -> tuple[int, ...]:
+    return tuple(names.index(n) for n in wanted)
+
+
+def _without_ones(
+    x: Any, names: str, other_shape: tuple[int, ...], other_names: str
+) -> tuple[Any, str]:
+    """Without dims of size 1 that broadcast against the other operand."""
+    gone = [
+        i
+        for i, n in enumerate(names)
+        if x.shape[i] == 1
+        and n in other_names
+        and other_shape[other_names.index(n)] != 1
+    ]
+    if not gone:
+        return x, names
+    left = "".join(n for i, n in enumerate(names) if i not in gone)
+    return lax.squeeze(x, tuple(gone)), left
+
+
+def _diagonal_mask(shape: tuple[int, ...], axes: list[int]) -> Any:
+    sizes = tuple(shape[i] for i in axes)
+    counters = [lax.broadcasted_iota(np.uint32, sizes, i) for i in range(len(sizes))]
+    mask = lax.eq(counters[0], counters[1])
+    for first, second in zip(counters[1:], counters[2:]):
+        mask = lax.bitwise_and(mask, lax.eq(first, second))
+    return lax.broadcast_in_dim(mask, shape, tuple(axes))

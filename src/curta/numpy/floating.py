@@ -1,0 +1,155 @@
+"""The make-up of floating point numbers: sign, exponent, neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes, is_complex
+from curta.numpy.promotion import (
+    const,
+    promote_args,
+    promote_args_inexact,
+    promote_dtypes_inexact,
+)
+from curta.numpy.selection import select_where
+
+_INTEGERS = {16: np.int16, 32: np.int32, 64: np.int64}
+
+
+@inner_jit
+def signbit(x: Any, /) -> Any:
+    """Whether the sign bit is set: true for negative numbers and for -0.0.
+
+    Raises ValueError for complex x.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.signbit(jnp.array([-0.0, 0.0, 1.0]))
+    Array([ True, False, False], dtype=bool)
+    """
+    (x,) = promote_args("signbit", x)
+    if dtypes.issubdtype(x.dtype, np.integer):
+        return lax.lt(x, const(x, 0))
+    if x.dtype == np.bool_:
+        return lax.full_like(x, False, dtype=np.bool_)
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype}")
+    bits = _bits("signbit", x)
+    return lax.convert_element_type(
+        lax.shift_right_arithmetic(bits, const(bits, dtypes.finfo(x.dtype).bits - 1)),
+        np.bool_,
+    )
+
+
+def _bits(name: str, x: Any) -> Any:
+    size = dtypes.finfo(x.dtype).bits
+    if size not in _INTEGERS:
+        raise NotImplementedError(
+            f"jax.numpy.{name} only supports 16, 32, and 64-bit types."
+        )
+    return lax.bitcast_convert_type(x, _INTEGERS[size])
+
+
+@inner_jit
+def copysign(x1: Any, x2: Any, /) -> Any:
+    """|x1| with the sign of x2; TypeError for complex operands.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.copysign(jnp.array([1.0, -2.0]), -0.0)
+    Array([-1., -2.], dtype=float32)
+    """
+    x1, x2 = promote_args_inexact("copysign", x1, x2)
+    if is_complex(x1):
+        raise TypeError("copysign does not support complex-valued inputs")
+    negative = signbit(x2)
+    return select_where(negative, lax.neg(lax.abs(x1)), lax.abs(x1))
+
+
+def nextafter(x: Any, y: Any, /) -> Any:
+    """The next float after x towards y.
+
+    >>> from curta import numpy as jnp
+    >>> float(jnp.nextafter(1.0, 2.0)) > 1.0
+    True
+    """
+    return lax.nextafter(*promote_args_inexact("nextafter", x, y))
+
+
+@inner_jit
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """Mantissa in [0.5, 1) and integer exponent: x = m·2**e.
+
+    Raises TypeError for complex x.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.frexp(jnp.array([8.0, 0.75]))
+    (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
+    """
+    (x,) = promote_dtypes_inexact(ensure_arraylike("frexp", x))
+    if is_complex(x):
+        raise TypeError("frexp does not support complex-valued inputs")
+    info = dtypes.finfo(x.dtype)
+    # Subnormal numbers are first scaled up to normal ones.
+    small = lax.lt(lax.abs(x), const(x, info.tiny))
+    scaled = select_where(small, lax.mul(x, const(x, 1 << info.nmant)), x)
+    bits = _bits("frexp", scaled)
+    field = (1 << info.nexp) - 1
+    bias = 1 - info.minexp
+    raised = lax.shift_right_arithmetic(bits, const(bits, info.nmant))
+    exponent = lax.bitwise_and(raised, const(bits, field))
+    shift = select_where(small, const(bits, -info.nmant), const(bits, 0))
+    exponent = lax.add(exponent, lax.add(shift, const(bits, 1 - bias)))
+    mantissa = lax.bitwise_and(bits, const(bits, ~(field << info.nmant)))
+    mantissa = lax.bitwise_or(mantissa, const(bits, (bias - 1) << info.nmant))
+    special = lax.bitwise_or(
+        lax.bitwise_not(lax.is_finite(x)), lax.eq(x, const(x, 0))
+    )
+    exponent = select_where(special, const(bits, 0), exponent)
+    mantissa = lax.bitcast_convert_type(mantissa, x.dtype)
+    out = select_where(special, x, mantissa)
+    return out, lax.convert_element_type(exponent, np.int32)
+
+
+@inner_jit
+def ldexp(x1: Any, x2: Any, /) -> Any:
+    """x1·2**x2 for integer x2; ValueError for other dtypes of x2.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.ldexp(0.5, jnp.array([1, 3]))
+    Array([1., 4.], dtype=float32)
+    """
+    x1, x2 = ensure_arraylikes("ldexp", x1, x2)
+    if is_complex(x1) or dtypes.issubdtype(x2.dtype, np.inexact):
+        raise ValueError(
+            f"ldexp not supported for input types {(x1.dtype, x2.dtype)}"
+        )
+    (x1,) = promote_dtypes_inexact(x1)
+    x2 = lax.convert_element_type(x2, x1.dtype)
+    (x1, x2) = promote_args_inexact("ldexp", x1, x2)
+    # Two factors, so that neither overflows where the result does not.
+    half = lax.round(lax.mul(x2, const(x2, 0.5)))
+    out = lax.mul(lax.mul(x1, lax.exp2(half)), lax.exp2(lax.sub(x2, half)))
+    keep = lax.bitwise_or(lax.eq(x1, const(x1, 0)), lax.bitwise_not(lax.is_finite(x1)))
+    return select_where(keep, x1, out)
+
+
+@inner_jit
+def spacing(x: Any, /) -> Any:
+    """The distance from x to the next float away from 0, with the sign of x.
+
+    >>> from curta import numpy as jnp
+    >>> float(jnp.spacing(1.0)) == float(jnp.finfo("float32").eps)
+    True
+    """
+    (x,) = promote_args_inexact("spacing", x)
+    if is_complex(x):
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
+    infinity = const(x, np.inf)
+    if x.dtype == np.float16:
+        return lax.sub(lax.nextafter(x, infinity), x)
+    out = lax.sub(lax.nextafter(x, copysign(infinity, x)), x)
+    least = dtypes.finfo(x.dtype).smallest_subnormal
+    return select_where(lax.eq(out, const(x, 0)), copysign(const(x, least), x), out)

@@ -1,0 +1,208 @@
+"""What stands between the brackets of `x[...]`, entry by entry.
+
+An index becomes a list of entries that say which dims of the array they use up. The
+rules are NumPy's; an index that is traced may be an integer array, never a mask.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.array import Array
+from curta.core.trace import Tracer, is_array_like, typeof
+from curta.errors import NonConcreteBooleanIndexError
+from curta.numpy.constructors import asarray
+
+
+class Kind(enum.Enum):
+    """What an entry of an index does."""
+
+    NEW = "new"  # None: a new dim of size 1
+    ELLIPSIS = "ellipsis"  # all dims that no other entry uses
+    SLICE = "slice"
+    INTEGER = "integer"  # a known integer
+    ARRAY = "array"  # integers in an array, known or traced
+    BOOLEAN = "boolean"  # a mask
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One entry of an index, and the dims of the array that it uses up."""
+
+    kind: Kind
+    value: Any
+    axes: tuple[int, ...]
+
+
+def is_known_integer(x: Any) -> bool:
+    """Whether x is an integer of Python or NumPy, and no boolean."""
+    return isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_))
+
+
+def parse(index: Any, shape: tuple[int, ...]) -> list[Entry]:
+    """The entries of an index into an array of `shape`.
+
+    Raises TypeError or IndexError for what cannot be an index.
+    """
+    items = _as_tuple(index)
+    kinds = [_kind(x) for x in items]
+    used = [_dims_used(kind, x) for kind, x in zip(kinds, items)]
+    if kinds.count(Kind.ELLIPSIS) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if sum(used) > len(shape):
+        raise IndexError(
+            f"Too many indices: array is {len(shape)}-dimensional, but"
+            f" {sum(used)} were indexed"
+        )
+    if Kind.ELLIPSIS in kinds:
+        used[kinds.index(Kind.ELLIPSIS)] = len(shape) - sum(used)
+    entries, axis = [], 0
+    for kind, value, count in zip(kinds, items, used):
+        entries.append(Entry(kind, value, tuple(range(axis, axis + count))))
+        axis += count
+    return entries
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, Sequence) and not isinstance(index, str):
+        nested = any(_is_nested(x) for x in index)
+        remedy = "arr[tuple(seq)]" if nested else "arr[array(seq)]"
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed;"
+            f" use `{remedy}` instead of `arr[seq]`. See"
+            " https://github.com/jax-ml/jax/issues/4564 for more information."
+        )
+    return (index,)
+
+
+def _is_nested(x: Any) -> bool:
+    if isinstance(x, (np.ndarray, Array)):
+        return np.ndim(x) != 0
+    return isinstance(x, (Sequence, slice)) or x is Ellipsis or x is None
+
+
+def _kind(x: Any) -> Kind:
+    if x is None:
+        return Kind.NEW
+    if x is Ellipsis:
+        return Kind.ELLIPSIS
+    if isinstance(x, slice):
+        return Kind.SLICE
+    if is_known_integer(x):
+        return Kind.INTEGER
+    if isinstance(x, str):
+        raise TypeError(f"JAX does not support string indexing; got idx={x!r}")
+    if isinstance(x, Sequence):
+        return Kind.ARRAY if not x else _kind_of_dtype(asarray(x).dtype)
+    if is_array_like(x):
+        return _kind_of_dtype(typeof(x).dtype if hasattr(x, "dtype") else type(x))
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer"
+        f" or boolean arrays are valid indices. Got {x}"
+    )
+
+
+def _kind_of_dtype(dtype: Any) -> Kind:
+    if dtypes.issubdtype(dtype, np.bool_):
+        return Kind.BOOLEAN
+    if dtypes.issubdtype(dtype, np.integer):
+        return Kind.ARRAY
+    name = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+    raise TypeError(
+        f"Indexer must have integer or boolean type, got indexer with type {name}"
+    )
+
+
+def _dims_used(kind: Kind, x: Any) -> int:
+    if kind in (Kind.NEW, Kind.ELLIPSIS):
+        return 0
+    return np.ndim(x) if kind is Kind.BOOLEAN else 1
+
+
+# ---- rewriting lists of entries
+
+
+def expand_ellipsis(entries: Sequence[Entry], ndim: int) -> list[Entry]:
+    """The entries with a full slice for every dim of the ellipsis, or left over."""
+    out: list[Entry] = []
+    for entry in entries:
+        if entry.kind is Kind.ELLIPSIS:
+            out += [Entry(Kind.SLICE, slice(None), (axis,)) for axis in entry.axes]
+        else:
+            out.append(entry)
+    used = sum(len(entry.axes) for entry in entries)
+    out += [Entry(Kind.SLICE, slice(None), (axis,)) for axis in range(used, ndim)]
+    return out
+
+
+def expand_masks(entries: Sequence[Entry], shape: tuple[int, ...]) -> list[Entry]:
+    """The entries with masks replaced by the integer arrays of where they hold.
+
+    Raises NonConcreteBooleanIndexError for a traced mask: the result would have no
+    shape known in advance.
+    """
+    out: list[Entry] = []
+    for position, entry in enumerate(entries):
+        if entry.kind is not Kind.BOOLEAN:
+            out.append(entry)
+            continue
+        mask = entry.value
+        if isinstance(mask, Tracer):
+            mask = mask.concrete_value()
+            if mask is None:
+                raise NonConcreteBooleanIndexError(entry.value.aval.str_short())
+        mask = np.asarray(mask)
+        if mask.ndim == 0:
+            out.append(Entry(Kind.BOOLEAN, bool(mask), ()))
+            continue
+        expected = [shape[axis] for axis in entry.axes]
+        if not all(d in (0, e) for d, e in zip(mask.shape, expected)):
+            raise IndexError(
+                "boolean index did not match shape of indexed array in index"
+                f" {position}: got {mask.shape}, expected {expected}"
+            )
+        places = zip(np.nonzero(mask), entry.axes)
+        out += [Entry(Kind.ARRAY, place, (axis,)) for place, axis in places]
+    return out
+
+
+def expand_scalar_masks(
+    entries: Sequence[Entry], shape: tuple[int, ...]
+) -> tuple[list[Entry], tuple[int, ...]]:
+    """`x[True]` as an index into a new dim of size 1; also the array's new shape."""
+    out: list[Entry] = []
+    sizes, axis = list(shape), 0
+    for place, entry in enumerate(entries):
+        count = len(entry.axes)
+        if entry.kind is Kind.BOOLEAN:
+            sizes.insert(place, 1)
+            entry, count = Entry(Kind.ARRAY, np.arange(int(entry.value)), ()), 1
+        axes = tuple(range(axis, axis + count))
+        out.append(dataclasses.replace(entry, axes=axes))
+        axis += count
+    return out, tuple(sizes)
+
+
+def check_slices(entries: Sequence[Entry]) -> None:
+    """Raise IndexError for a slice with a traced start, stop or step."""
+    for position, entry in enumerate(entries):
+        if entry.kind is Kind.SLICE:
+            part = entry.value
+            if any(_is_unknown(x) for x in (part.start, part.stop, part.step)):
+                raise IndexError(
+                    f"Slice entries must be static integers. Got {part} at position"
+                    f" {position}. Use lax.dynamic_slice for a slice of known size at"
+                    " a traced place."
+                )
+
+
+def _is_unknown(x: Any) -> bool:
+    return isinstance(x, Tracer) and x.concrete_value() is None

@@ -1,0 +1,216 @@
+"""`x.at[index].set(y)` and its kin: updated copies of an array."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.config import config
+from curta.numpy.arithmetic import divide, power
+from curta.numpy.constructors import asarray
+from curta.numpy.index_parsing import expand_masks, parse
+from curta.numpy.indexing import getitem, plan_gather
+from curta.numpy.promotion import broadcast_to_shape, cast, const, promote_dtypes
+
+
+def scatter_update(
+    x: Any,
+    index: Any,
+    y: Any,
+    scatter: Callable[..., Any],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+    wrap_negative: bool = True,
+) -> Any:
+    """`x` with `y` scattered to the places of `index` by `scatter`.
+
+    The result has the dtype of `x`; warns if `y` does not safely convert to it.
+    """
+    dtype, weak_type = x.dtype, x.weak_type
+    y = _update_value(y, dtype)
+    if not dtypes.safe_to_cast(y, x):
+        warnings.warn(
+            "scatter inputs have incompatible types: cannot safely cast value from"
+            f" dtype={dtypes.dtype(y)} to dtype={dtype} with"
+            f" jax_numpy_dtype_promotion={config.jax_numpy_dtype_promotion}. In future"
+            " JAX releases this will result in an error.",
+            FutureWarning,
+            stacklevel=4,
+        )
+    entries = expand_masks(parse(index, x.shape), x.shape)
+    plan = plan_gather(entries, x.shape, wrap_negative)
+    if 0 in plan.slice_shape:
+        return x
+    x, y = promote_dtypes(x, y)
+    y = broadcast_to_shape(y, plan.slice_shape)
+    if plan.new_dims:
+        y = lax.squeeze(y, plan.new_dims)
+    if plan.reversed_dims:
+        y = lax.rev(y, plan.reversed_dims)
+    if plan.mask_dims:
+        x = lax.expand_dims(x, plan.mask_dims)
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=plan.numbers.offset_dims,
+        inserted_window_dims=plan.numbers.collapsed_slice_dims,
+        scatter_dims_to_operand_dims=plan.numbers.start_index_map,
+    )
+    out = scatter(
+        x,
+        plan.indices,
+        y,
+        numbers,
+        indices_are_sorted=indices_are_sorted or plan.ascending,
+        unique_indices=unique_indices or plan.ascending,
+        mode=mode,
+    )
+    if plan.mask_dims:
+        out = lax.squeeze(out, plan.mask_dims)
+    return cast(out, dtype, weak_type)
+
+
+def _update_value(y: Any, dtype: Any) -> Any:
+    if isinstance(y, int) and dtypes.issubdtype(dtype, np.integer):
+        info = dtypes.iinfo(dtype)
+        if info.min <= y <= info.max:
+            return np.asarray(y, dtype)[()]
+    return asarray(y)
+
+
+class IndexUpdater:
+    """What `x.at` is: index it to say which elements are to be updated.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.zeros(3).at[1].set(5.0)
+    Array([0., 5., 0.], dtype=float32)
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any):
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexedUpdate:
+        return IndexedUpdate(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateHelper({self.array!r})"
+
+
+class IndexedUpdate:
+    """What `x.at[index]` is: each method gives an updated copy of `x`.
+
+    Keywords of all methods: `mode` ("drop" is the default for updates, "clip", "fill",
+    "promise_in_bounds", "wrap"), `indices_are_sorted`, `unique_indices` (promises that
+    may make the update faster), `wrap_negative_indices`.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any):
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        """The elements themselves; with mode "fill", `fill_value` out of bounds.
+
+        >>> from curta import numpy as jnp
+        >>> jnp.arange(3).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
+        Array([ 1, -1], dtype=int32)
+        """
+        return getitem(
+            self.array,
+            self.index,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+            fill_value=fill_value,
+            wrap_negative=wrap_negative_indices,
+        )
+
+    def set(self, values: Any, **keywords: Any) -> Any:
+        """The elements replaced by `values`."""
+        return self._scatter(values, lax.scatter, **keywords)
+
+    def add(self, values: Any, **keywords: Any) -> Any:
+        """`values` added; at an index that occurs twice, both are."""
+        return self._scatter(values, lax.scatter_add, **keywords)
+
+    def subtract(self, values: Any, **keywords: Any) -> Any:
+        """`values` subtracted."""
+        return self._scatter(values, lax.scatter_sub, **keywords)
+
+    def multiply(self, values: Any, **keywords: Any) -> Any:
+        """The elements multiplied by `values`."""
+        return self._scatter(values, lax.scatter_mul, **keywords)
+
+    mul = multiply
+
+    def divide(self, values: Any, **keywords: Any) -> Any:
+        """The elements divided by `values`."""
+        return divide(self.array, self._factors(values, keywords))
+
+    def power(self, values: Any, **keywords: Any) -> Any:
+        """The elements raised to the power `values`."""
+        return power(self.array, self._factors(values, keywords))
+
+    def min(self, values: Any, **keywords: Any) -> Any:
+        """The smaller of the elements and `values`."""
+        return self._scatter(values, lax.scatter_min, **keywords)
+
+    def max(self, values: Any, **keywords: Any) -> Any:
+        """The larger of the elements and `values`."""
+        return self._scatter(values, lax.scatter_max, **keywords)
+
+    def apply(self, func: Callable[[Any], Any], **keywords: Any) -> Any:
+        """`func` applied to the elements, once for each time an index occurs."""
+
+        def scatter(x: Any, indices: Any, y: Any, numbers: Any, **settings: Any) -> Any:
+            return lax.scatter_apply(
+                x, indices, func, numbers, update_shape=np.shape(y), **settings
+            )
+
+        return self._scatter(const(self.array, 0), scatter, **keywords)
+
+    def _factors(self, values: Any, keywords: dict[str, Any]) -> Any:
+        ones = IndexedUpdate(lax.full_like(self.array, 1), self.index)
+        return ones._scatter(values, lax.scatter_mul, **keywords)
+
+    def _scatter(
+        self,
+        values: Any,
+        scatter: Callable[..., Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        return scatter_update(
+            self.array,
+            self.index,
+            values,
+            scatter,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+            wrap_negative=wrap_negative_indices,
+        )

@@ -1,0 +1,460 @@
+"""Products of vectors, matrices and tensors; diagonals and traces."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.core.trace import typeof
+from curta.numpy.arguments import (
+    canonical_axis,
+    check_arraylike,
+    concrete_index,
+    ensure_arraylike,
+    ensure_arraylikes,
+    is_complex,
+    refuse_out,
+    user_dtype,
+)
+from curta.numpy.arithmetic import multiply
+from curta.numpy.creation import arange, eye
+from curta.numpy.indexing import getitem
+from curta.numpy.promotion import cast, promote_dtypes
+from curta.numpy.reductions import sum
+from curta.numpy.selection import select_where
+from curta.numpy.shapes import expand_dims, moveaxis, ravel, reshape, squeeze
+
+
+def _result_dtype(
+    name: str, wanted: Any, *operands: Any
+) -> tuple[Any, bool]:
+    """The dtype of a product, and whether it is weak."""
+    if wanted is not None:
+        return user_dtype(wanted, name), False
+    dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
+    return dtype, weak
+
+
+def dot(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The product over the last dim of `a` and the last but one of `b`.
+
+    Vectors give their inner product, matrices their matrix product; a scalar
+    multiplies.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.dot(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
+    a, b = ensure_arraylikes("dot", a, b)
+    dtype, weak_type = _result_dtype("dot", preferred_element_type, a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        contract: Any = ((), ())
+    else:
+        contract = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
+    out = lax.dot_general(a, b, (contract, ((), ())), precision, dtype)
+    return cast(out, dtype, weak_type)
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The matrix product; leading dims are batches and broadcast.
+
+    Raises ValueError for scalars and for batches that do not broadcast, TypeError
+    for sizes that do not fit.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones(3))
+    Array([3., 3.], dtype=float32)
+    """
+    a, b = ensure_arraylikes("matmul", a, b)
+    for i, x in enumerate((a, b)):
+        if x.ndim < 1:
+            raise ValueError(
+                f"matmul input operand {i} must have ndim at least 1, but it has ndim"
+                f" {x.ndim}"
+            )
+    dtype, weak_type = _result_dtype("matmul", preferred_element_type, a, b)
+    if a.ndim <= 2 and b.ndim <= 2:
+        contract = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
+        out = lax.dot_general(a, b, (contract, ((), ())), precision, dtype)
+    else:
+        out = _batched_matmul(a, b, precision, dtype)
+    return cast(out, dtype, weak_type)
+
+
+def _batched_matmul(a: Any, b: Any, precision: Any, dtype: Any) -> Any:
+    """The product with batch dims: equal ones are batches of the dot, others free."""
+    count = max(a.ndim, b.ndim) - 2
+    a_sizes = _batch_sizes(a, count)
+    b_sizes = _batch_sizes(b, count)
+    a_dims: list[int] = []  # kept dims of a, by the number of their batch dim
+    b_dims: list[int] = []
+    shared: list[int] = []
+    ones: list[int] = []
+    for i, (p, q) in enumerate(zip(a_sizes, b_sizes)):
+        if p == q and p is not None and p != 1:
+            shared.append(i)
+        elif p not in (None, 1) and q not in (None, 1):
+            raise ValueError(
+                "Incompatible types for matmul arguments:"
+                f" {typeof(a).str_short()} and {typeof(b).str_short()}"
+            )
+        elif p == 1 and q == 1:
+            ones.append(i)
+            continue
+        if p is not None and (p != 1 or q is None):
+            a_dims.append(i)
+        if q is not None and (q != 1 or p is None):
+            b_dims.append(i)
+    a_free = [i for i in a_dims if i not in shared]
+    b_free = [i for i in b_dims if i not in shared]
+    a = _without_batch_dims(a, a_sizes, a_dims)
+    b = _without_batch_dims(b, b_sizes, b_dims)
+    batch = [a_dims.index(i) for i in shared], [b_dims.index(i) for i in shared]
+    a_matrix, b_matrix = a.ndim > len(a_dims) + 1, b.ndim > len(b_dims) + 1
+    contract = ((a.ndim - 1,), (b.ndim - 1 - b_matrix,))
+    out = lax.dot_general(a, b, (contract, batch), precision, dtype)
+    order = [*shared, *a_free, *([count] * a_matrix)]
+    order += [*b_free, *([count + a_matrix] * b_matrix)]
+    out = lax.transpose(out, tuple(int(i) for i in np.argsort(order)))
+    return lax.expand_dims(out, tuple(ones)) if ones else out
+
+
+def _batch_sizes(x: Any, count: int) -> tuple[int | None, ...]:
+    sizes = x.shape[:-2]
+    return (None,) * (count - len(sizes)) + sizes
+
+
+def _without_batch_dims(x: Any, sizes: tuple[int | None, ...], kept: list[int]) -> Any:
+    absent = sizes.count(None)
+    gone = [
+        i - absent for i, d in enumerate(sizes) if d is not None and i not in kept
+    ]
+    return lax.squeeze(x, tuple(gone)) if gone else x
+
+
+def vdot(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The inner product of the flattened arrays, `a` conjugated.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
+    a, b = ensure_arraylikes("vdot", a, b)
+    if is_complex(a):
+        a = lax.conj(a)
+    return dot(
+        ravel(a),
+        ravel(b),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The inner products of vectors along an axis, `x1` conjugated; batches broadcast.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.vecdot(jnp.ones((2, 3)), jnp.arange(3))
+    Array([3., 3.], dtype=float32)
+    """
+    x1, x2 = ensure_arraylikes("jnp.vecdot", x1, x2)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(
+            f"axes must match; got shapes {x1.shape} and {x2.shape} with axis={axis}"
+        )
+    x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
+    x1 = lax.conj(x1) if is_complex(x1) else x1
+    out = matmul(
+        expand_dims(x1, -2),
+        expand_dims(x2, -1),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+    return squeeze(out, (-2, -1))
+
+
+@inner_jit
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Matrices times vectors; batches broadcast.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.matvec(jnp.ones((2, 3)), jnp.arange(3))
+    Array([3., 3.], dtype=float32)
+    """
+    x1, x2 = ensure_arraylikes("matvec", x1, x2)
+    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+
+
+@inner_jit
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Vectors, conjugated, times matrices; batches broadcast.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.vecmat(jnp.arange(2), jnp.ones((2, 3)))
+    Array([1., 1., 1.], dtype=float32)
+    """
+    x1, x2 = ensure_arraylikes("vecmat", x1, x2)
+    x1 = lax.conj(x1) if is_complex(x1) else x1
+    return squeeze(matmul(expand_dims(x1, -2), x2), -2)
+
+
+def tensordot(
+    a: Any,
+    b: Any,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The product summed over pairs of axes.
+
+    `axes` is a number (that many last axes of `a` with the first of `b`), a pair of
+    axes, or a pair of lists of axes.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5))).shape
+    (2, 5)
+    """
+    a, b = ensure_arraylikes("tensordot", a, b)
+    dtype, weak_type = _result_dtype("tensordot", preferred_element_type, a, b)
+    contract = _contracted(a, b, axes)
+    out = lax.dot_general(a, b, (contract, ((), ())), precision, dtype)
+    return cast(out, dtype, weak_type)
+
+
+def _contracted(a: Any, b: Any, axes: Any) -> tuple[Any, Any]:
+    if type(axes) is int:
+        if axes > min(a.ndim, b.ndim):
+            raise TypeError(
+                f"Number of tensordot axes (axes {axes}) exceeds input ranks"
+                f" ({a.shape} and {b.shape})"
+            )
+        return tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
+        raise TypeError(
+            "tensordot axes argument must be an int, a pair of ints, or a pair of"
+            " lists/tuples of ints."
+        )
+    first, second = axes
+    if isinstance(first, int) and isinstance(second, int):
+        first, second = (first,), (second,)
+    if not all(isinstance(x, (tuple, list)) for x in (first, second)):
+        raise TypeError(
+            "tensordot requires both axes lists to be either ints, tuples or lists, got"
+            f" {first} and {second}"
+        )
+    if len(first) != len(second):
+        raise TypeError(
+            "tensordot requires axes lists to have equal length, got"
+            f" {first} and {second}."
+        )
+    return (
+        tuple(canonical_axis(i, a.ndim) for i in first),
+        tuple(canonical_axis(i, b.ndim) for i in second),
+    )
+
+
+def inner(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    """The product summed over the last dims; scalars multiply.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.inner(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
+    a, b = ensure_arraylikes("inner", a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        if preferred_element_type is not None:
+            dtype = user_dtype(preferred_element_type, "inner")
+            a, b = cast(a, dtype), cast(b, dtype)
+        return multiply(a, b)
+    return tensordot(
+        a,
+        b,
+        (-1, -1),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def outer(a: Any, b: Any, out: None = None) -> Any:
+    """All products of an element of `a` with one of `b`, as a matrix.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
+    refuse_out("outer", out)
+    a, b = promote_dtypes(*ensure_arraylikes("outer", a, b))
+    return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+
+
+@inner_jit
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: `b` scaled by every element of `a`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 10]))
+    Array([ 1, 10,  2, 20], dtype=int32)
+    """
+    a, b = promote_dtypes(*ensure_arraylikes("kron", a, b))
+    rank = max(a.ndim, b.ndim)
+    a = expand_dims(a, range(rank - a.ndim)) if a.ndim < rank else a
+    b = expand_dims(b, range(rank - b.ndim)) if b.ndim < rank else b
+    shape = tuple(p * q for p, q in zip(a.shape, b.shape))
+    a = expand_dims(a, range(1, 2 * rank, 2))
+    b = expand_dims(b, range(0, 2 * rank, 2))
+    return reshape(multiply(a, b), shape)
+
+
+@inner_jit(static_argnames=("axisa", "axisb", "axisc", "axis"))
+def cross(
+    a: Any,
+    b: Any,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Any:
+    """The cross products of vectors of 2 or 3 components; of two plane ones a scalar.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
+    check_arraylike("cross", a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+        raise ValueError("Dimension must be either 2 or 3 for cross product")
+    xs, ys = _components(a), _components(b)
+
+    def minor(i: int, j: int) -> Any:
+        return lax.sub(*promote_dtypes(multiply(xs[i], ys[j]), multiply(xs[j], ys[i])))
+
+    if len(xs) == len(ys) == 2:
+        return minor(0, 1)
+    xs = [*xs, lax.full_like(xs[0], 0)][:3]
+    ys = [*ys, lax.full_like(ys[0], 0)][:3]
+    out = lax.stack([minor(1, 2), minor(2, 0), minor(0, 1)], 0)
+    return moveaxis(out, 0, axisc)
+
+
+def _components(x: Any) -> list[Any]:
+    return [getitem(x, (..., i)) for i in range(x.shape[-1])]
+
+
+# ---- diagonals
+
+
+@inner_jit(static_argnames=("offset", "axis1", "axis2"))
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonals of the matrices in two dims, `offset` above the main one.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.diagonal(jnp.arange(9).reshape(3, 3), offset=1)
+    Array([1, 5], dtype=int32)
+    """
+    a = ensure_arraylike("diagonal", a)
+    if a.ndim < 2:
+        raise ValueError("diagonal requires an array of at least two dimensions.")
+    offset = concrete_index(offset, "'offset' argument of jnp.diagonal()")
+    rows, columns = a.shape[axis1], a.shape[axis2]
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    i, j = arange(count), arange(abs(offset), abs(offset) + count)
+    return getitem(a, (..., i, j) if offset >= 0 else (..., j, i))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The k-th diagonal of a matrix, or the matrix with a vector on it.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    return _diag(ensure_arraylike("diag", v), operator.index(k))
+
+
+@inner_jit(static_argnames=("k",))
+def _diag(v: Any, k: int) -> Any:
+    if v.ndim == 2:
+        return diagonal(v, offset=k)
+    if v.ndim != 1:
+        raise ValueError("diag input must be 1d or 2d")
+    zero = lax.full_like(v, 0, shape=())
+    n = v.shape[0] + abs(k)
+    v = lax.pad(v, zero, ((max(0, -k), max(0, k), 0),))
+    return select_where(eye(n, k=k, dtype=bool), expand_dims(v, 1), zero)
+
+
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix with the flattened `v` on its k-th diagonal.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.diagflat(jnp.array([[1], [2]]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    return _diag(ravel(ensure_arraylike("diagflat", v)), operator.index(k))
+
+
+@inner_jit(static_argnames=("axis1", "axis2", "dtype"))
+def trace(
+    a: Any,
+    offset: Any = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: None = None,
+) -> Any:
+    """The sum of a diagonal.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
+    a = ensure_arraylike("trace", a)
+    refuse_out("trace", out)
+    if canonical_axis(axis1, a.ndim) == canonical_axis(axis2, a.ndim):
+        raise ValueError(
+            f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}"
+        )
+    rows, columns = a.shape[axis1], a.shape[axis2]
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    mask = eye(rows, columns, k=offset, dtype=bool)
+    masked = select_where(mask, a, lax.full_like(a, 0))
+    return sum(masked, axis=(-2, -1), dtype=user_dtype(dtype, "trace"))

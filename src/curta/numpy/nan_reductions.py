@@ -1,0 +1,268 @@
+"""Reductions that pass over NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    Axis,
+    check_where,
+    ensure_arraylike,
+    is_complex,
+    refuse_out,
+    user_dtype,
+)
+from curta.numpy.promotion import cast, const
+from curta.numpy.reductions import all, max, min, prod, start_value, sum
+from curta.numpy.selection import select_where
+from curta.numpy.statistics import mean, variance_dtypes
+
+
+def _without_nan(
+    name: str,
+    reduction: Callable[..., Any],
+    start: Any,
+    a: Any,
+    nan_if_all: bool = False,
+    *,
+    axis: Axis,
+    keepdims: bool,
+    where: Any,
+    **settings: Any,
+) -> Any:
+    """`reduction` of `a` with NaN replaced by `start`."""
+    a = ensure_arraylike(name, a)
+    where = check_where(name, where)
+    settings |= {"axis": axis, "keepdims": keepdims, "where": where}
+    if not dtypes.issubdtype(a.dtype, np.inexact):
+        return reduction(a, **settings)
+    filled = select_where(lax.ne(a, a), start_value(start, a.dtype), a)
+    out = reduction(filled, **settings)
+    if not nan_if_all:
+        return out
+    empty = all(lax.ne(a, a), axis=axis, keepdims=keepdims)
+    return select_where(empty, const(a, np.nan), out)
+
+
+@inner_jit(static_argnames=("axis", "keepdims"))
+def nanmin(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The smallest element that is not NaN; NaN if all are.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanmin(jnp.array([jnp.nan, 2.0, 1.0]))
+    Array(1., dtype=float32)
+    """
+    return _without_nan(
+        "nanmin",
+        min,
+        np.inf,
+        a,
+        initial is None,
+        axis=axis,
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
+
+
+@inner_jit(static_argnames=("axis", "keepdims"))
+def nanmax(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The largest element that is not NaN; NaN if all are.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanmax(jnp.array([jnp.nan, 2.0, 1.0]))
+    Array(2., dtype=float32)
+    """
+    return _without_nan(
+        "nanmax",
+        max,
+        -np.inf,
+        a,
+        initial is None,
+        axis=axis,
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
+
+
+@inner_jit(static_argnames=("axis", "dtype", "keepdims"))
+def nansum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The sum of the elements that are not NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nansum(jnp.array([jnp.nan, 2.0, 1.0]))
+    Array(3., dtype=float32)
+    """
+    return _without_nan(
+        "nansum",
+        sum,
+        0,
+        a,
+        axis=axis,
+        dtype=dtype,
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
+
+
+@inner_jit(static_argnames=("axis", "dtype", "keepdims"))
+def nanprod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The product of the elements that are not NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanprod(jnp.array([jnp.nan, 2.0, 3.0]))
+    Array(6., dtype=float32)
+    """
+    return _without_nan(
+        "nanprod",
+        prod,
+        1,
+        a,
+        axis=axis,
+        dtype=dtype,
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
+
+
+@inner_jit(static_argnames=("axis", "dtype", "keepdims"))
+def nanmean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Any:
+    """The mean of the elements that are not NaN; NaN if there are none.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanmean(jnp.array([jnp.nan, 2.0, 1.0]))
+    Array(1.5, dtype=float32)
+    """
+    a = ensure_arraylike("nanmean", a)
+    where = check_where("nanmean", where)
+    refuse_out("nanmean", out)
+    if not dtypes.issubdtype(a.dtype, np.inexact):
+        return mean(a, axis, dtype, keepdims=keepdims, where=where)
+    dtype = user_dtype(dtype, "nanmean") or a.dtype
+    valid = lax.bitwise_not(lax.ne(a, a))
+    settings = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where}
+    count = sum(valid, **settings)
+    return lax.div(nansum(a, **settings), count)
+
+
+@inner_jit(static_argnames=("axis", "dtype", "keepdims"))
+def nanvar(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The variance of the elements that are not NaN.
+
+    The divisor is their count less `ddof`; NaN where it is not positive.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanvar(jnp.array([jnp.nan, 1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    a = ensure_arraylike("nanvar", a)
+    where = check_where("nanvar", where)
+    refuse_out("nanvar", out)
+    computed, dtype = variance_dtypes(a.dtype, user_dtype(dtype, "nanvar"))
+    a = cast(a, computed)
+    if mean is None:
+        mean = nanmean(a, axis, dtype=computed, keepdims=True, where=where)
+    else:
+        mean = cast(ensure_arraylike("nanvar", mean), computed)
+    missing = lax.ne(a, a)
+    centered = select_where(missing, const(a, 0), lax.sub(a, mean))
+    if is_complex(centered):
+        centered = lax.real(lax.mul(centered, lax.conj(centered)))
+    else:
+        centered = lax.square(centered)
+    count = sum(lax.bitwise_not(missing), axis=axis, keepdims=keepdims, where=where)
+    count = lax.sub(count, cast(ddof, count.dtype))
+    empty = lax.le(count, const(count, 0))
+    total = sum(centered, axis, keepdims=keepdims, where=where)
+    total = select_where(empty, const(total, np.nan), total)
+    divisor = select_where(empty, const(count, 1), count)
+    return cast(lax.div(total, cast(divisor, total.dtype)), dtype)
+
+
+@inner_jit(static_argnames=("axis", "dtype", "keepdims"))
+def nanstd(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
+    """The standard deviation of the elements that are not NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanstd(jnp.array([jnp.nan, 1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    refuse_out("nanstd", out)
+    return lax.sqrt(
+        nanvar(
+            ensure_arraylike("nanstd", a),
+            axis=axis,
+            dtype=dtype,
+            ddof=ddof,
+            keepdims=keepdims,
+            where=check_where("nanstd", where),
+            mean=mean,
+        )
+    )

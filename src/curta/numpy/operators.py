@@ -1,0 +1,216 @@
+"""Operators and methods of arrays, attached here and nowhere else.
+
+`core.array.Array` is the base of concrete arrays and tracers; it knows nothing of
+this package, which gives it its arithmetic when it is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curta.core.array import Array
+from curta.core.trace import Tracer
+from curta.numpy import (
+    arithmetic,
+    array_methods,
+    bitwise,
+    complex_numbers,
+    constructors,
+    cumulative,
+    elementary,
+    linear_algebra,
+    logic,
+    reductions,
+    searching,
+    shapes,
+    sorting,
+    statistics,
+    taking,
+)
+from curta.numpy.index_update import IndexUpdater
+from curta.numpy.indexing import getitem
+
+_OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
+
+
+def _known(x: Any) -> Any:
+    """An operand as it is, or what its `__jax_array__` gives; None if it has none."""
+    if isinstance(x, _OPERANDS):
+        return x
+    convert = getattr(x, "__jax_array__", None)
+    return None if convert is None else convert()
+
+
+def _binary(
+    function: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, ...] = ()
+) -> Callable[[Any, Any], Any]:
+    """`x <symbol> y` for an array x.
+
+    Unknown operands get their turn through NotImplemented, save those `refused`:
+    what Python would make of them (repeating a list, say) is never meant.
+    """
+
+    def method(self: Any, other: Any) -> Any:
+        y = _known(other)
+        if y is not None:
+            return function(self, y)
+        if type(other) in refused:
+            raise _unsupported(symbol, self, other)
+        return NotImplemented
+
+    return method
+
+
+def _reflected(
+    function: Callable[[Any, Any], Any], symbol: str, refused: tuple[type, ...] = ()
+) -> Callable[[Any, Any], Any]:
+    """`y <symbol> x` for an array x."""
+
+    def method(self: Any, other: Any) -> Any:
+        y = _known(other)
+        if y is not None:
+            return function(y, self)
+        if type(other) in refused:
+            raise _unsupported(symbol, other, self)
+        return NotImplemented
+
+    return method
+
+
+def _unsupported(symbol: str, x: Any, y: Any) -> TypeError:
+    names = f"{type(x).__name__!r} and {type(y).__name__!r}"
+    return TypeError(f"unsupported operand type(s) for {symbol}: {names}")
+
+
+_SEQUENCES = (list, tuple)
+_COLLECTIONS = (list, tuple, dict, set)
+
+_ARITHMETIC: dict[str, tuple[Callable[[Any, Any], Any], str, tuple[type, ...]]] = {
+    "add": (arithmetic.add, "+", _SEQUENCES),
+    "sub": (arithmetic.subtract, "-", ()),
+    "mul": (arithmetic.multiply, "*", _SEQUENCES),
+    "truediv": (arithmetic.true_divide, "/", ()),
+    "floordiv": (arithmetic.floor_divide, "//", ()),
+    "mod": (arithmetic.remainder, "%", ()),
+    "divmod": (arithmetic.divmod, "divmod()", ()),
+    "pow": (arithmetic.power, "**", ()),
+    "matmul": (linear_algebra.matmul, "@", ()),
+    "and": (bitwise.bitwise_and, "&", ()),
+    "or": (bitwise.bitwise_or, "|", ()),
+    "xor": (bitwise.bitwise_xor, "^", ()),
+    "lshift": (bitwise.left_shift, "<<", ()),
+    "rshift": (bitwise.right_shift, ">>", ()),
+}
+
+_COMPARISON: dict[str, tuple[Callable[[Any, Any], Any], str, tuple[type, ...]]] = {
+    "eq": (logic.equal, "==", _COLLECTIONS),
+    "ne": (logic.not_equal, "!=", _COLLECTIONS),
+    "lt": (logic.less, "<", ()),
+    "le": (logic.less_equal, "<=", ()),
+    "gt": (logic.greater, ">", ()),
+    "ge": (logic.greater_equal, ">=", ()),
+}
+
+_UNARY: dict[str, Callable[..., Any]] = {
+    "__neg__": arithmetic.negative,
+    "__pos__": arithmetic.positive,
+    "__abs__": arithmetic.absolute,
+    "__invert__": bitwise.bitwise_not,
+    "__round__": array_methods.round_operator,
+    "__contains__": array_methods.contains,
+    "__getitem__": getitem,
+}
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": searching.argmax,
+    "argmin": searching.argmin,
+    "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort,
+    "astype": array_methods.astype,
+    "byteswap": array_methods.byteswap,
+    "choose": taking.choose,
+    "clip": arithmetic.clip,
+    "conj": complex_numbers.conjugate,
+    "conjugate": complex_numbers.conjugate,
+    "copy": constructors.copy,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "diagonal": linear_algebra.diagonal,
+    "dot": linear_algebra.dot,
+    "flatten": shapes.ravel,
+    "item": array_methods.item,
+    "max": reductions.max,
+    "mean": statistics.mean,
+    "min": reductions.min,
+    "nonzero": searching.nonzero,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "ravel": shapes.ravel,
+    "repeat": shapes.repeat,
+    "reshape": array_methods.reshape,
+    "round": elementary.round,
+    "searchsorted": searching.searchsorted,
+    "sort": sorting.sort,
+    "squeeze": shapes.squeeze,
+    "std": statistics.std,
+    "sum": reductions.sum,
+    "swapaxes": shapes.swapaxes,
+    "take": taking.take,
+    "to_device": array_methods.to_device,
+    "trace": linear_algebra.trace,
+    "transpose": array_methods.transpose,
+    "var": statistics.var,
+    "view": array_methods.view,
+}
+
+_PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "T": shapes.transpose,
+    "mT": shapes.matrix_transpose,
+    "real": complex_numbers.real,
+    "imag": complex_numbers.imag,
+    "flat": array_methods.no_flat,
+    "at": IndexUpdater,
+}
+
+
+def compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """The slices where `condition` holds; see `numpy.compress`."""
+    return taking.compress(
+        condition, self, axis, out=out, size=size, fill_value=fill_value
+    )
+
+
+def _attach() -> None:
+    for name, (function, symbol, refused) in _ARITHMETIC.items():
+        setattr(Array, f"__{name}__", _binary(function, symbol, refused))
+        setattr(Array, f"__r{name}__", _reflected(function, symbol, refused))
+    for name, (function, symbol, refused) in _COMPARISON.items():
+        setattr(Array, f"__{name}__", _binary(function, symbol, refused))
+    for name, method in (_UNARY | _METHODS).items():
+        if name not in Array.__dict__:
+            setattr(Array, name, _as_method(method))
+    for name, getter in _PROPERTIES.items():
+        setattr(Array, name, property(getter))
+    setattr(Array, "compress", compress)
+    setattr(Tracer, "__iter__", array_methods.iterate)
+
+
+def _as_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function, which Python binds to the array it is looked up on."""
+    return function
+
+
+_attach()

@@ -1,0 +1,159 @@
+"""Bringing operands to one dtype and one rank, as the ops of `lax` require.
+
+Constants of rank 0 are converted at once and become literals of the jaxpr; arrays
+are converted by an op.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.config import config
+from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.trace import Tracer, typeof
+from curta.numpy.arguments import check_arraylike
+from curta.numpy.constructors import asarray, weak_constant
+from curta.ops.elementwise.convert import convert_element_type
+
+_RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+
+
+def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` with the given dtype and weak type."""
+    aval = typeof(x)
+    if aval.shape or isinstance(x, Tracer) or isinstance(dtype, dtypes.ExtendedDType):
+        return convert_element_type(x, dtype, weak_type)
+    if weak_type:
+        return weak_constant(x, dtype)
+    return np.asarray(x, aval.dtype).astype(dtype)[()]
+
+
+def const(example: Any, value: Any) -> Any:
+    """The scalar `value` in the dtype of `example`."""
+    return np.asarray(value, dtypes.dtype(example))[()]
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """The operands in the dtype they promote to."""
+    if len(args) < 2:
+        return [asarray(x) for x in args]
+    dtype, weak_type = dtypes.lattice_result_type(*args)
+    return [cast(x, dtype, weak_type) for x in args]
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """Like `promote_dtypes`, with integers and booleans going to floats."""
+    dtype, weak_type = dtypes.lattice_result_type(*args)
+    dtype = dtypes.to_inexact_dtype(dtype)
+    return [cast(x, dtype, weak_type) for x in args]
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    """Like `promote_dtypes`, with booleans going to integers."""
+    dtype, weak_type = dtypes.lattice_result_type(*args)
+    dtype = dtypes.to_numeric_dtype(dtype)
+    return [cast(x, dtype, weak_type) for x in args]
+
+
+def promote_shapes(name: str, *args: Any) -> list[Any]:
+    """The operands with one rank; those of rank 0 stay as they are."""
+    shapes = [np.shape(x) for x in args]
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) < 2:
+        return list(args)
+    if config.jax_numpy_rank_promotion != "allow":
+        _rank_promotion(name, shapes)
+    rank = max(ranks)
+    lax.broadcast_shapes(*shapes)
+    return [broadcast_to_rank(x, rank) for x in args]
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with dims of size 1 in front, up to `rank`."""
+    ndim = np.ndim(x)
+    return x if ndim == rank else lax.broadcast(x, (1,) * (rank - ndim))
+
+
+def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated to `shape`; ValueError if it does not fit."""
+    own = np.shape(x)
+    if own == shape:
+        return x
+    if len(shape) < len(own):
+        raise ValueError(
+            "Cannot broadcast to shape with fewer dimensions:"
+            f" arr_shape={own} shape={shape}"
+        )
+    lead = len(shape) - len(own)
+    if not all(d in (1, e) for d, e in zip(own, shape[lead:])):
+        wanted = ShapedArray(shape, dtypes.dtype(x)).str_short()
+        raise ValueError(
+            f"Incompatible types for broadcasting: input type={typeof(x).str_short()}"
+            f" and requested type={wanted}"
+        )
+    return lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
+
+
+def _rank_promotion(name: str, shapes: Sequence[Any]) -> None:
+    listing = " ".join(map(str, shapes))
+    if config.jax_numpy_rank_promotion == "warn":
+        warnings.warn(
+            f"Following NumPy automatic rank promotion for {name} on shapes {listing}."
+            " Set the jax_numpy_rank_promotion config option to 'allow' to disable"
+            f" this warning; for more information, see {_RANK_PAGE}",
+            stacklevel=5,
+        )
+    else:
+        raise ValueError(
+            f"Operands could not be broadcast together for {name} on shapes {listing}"
+            " and with the config option jax_numpy_rank_promotion='raise'. For more"
+            f" information, see {_RANK_PAGE}"
+        )
+
+
+def promote_args(name: str, *args: Any) -> list[Any]:
+    """Checked operands of one dtype and one rank."""
+    return promote_shapes(name, *promote_dtypes(*_checked(name, args)))
+
+
+def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+    """Checked operands of one float or complex dtype and one rank."""
+    return promote_shapes(name, *promote_dtypes_inexact(*_checked(name, args)))
+
+
+def promote_args_numeric(name: str, *args: Any) -> list[Any]:
+    """Checked operands of one dtype that is not boolean, and one rank."""
+    return promote_shapes(name, *promote_dtypes_numeric(*_checked(name, args)))
+
+
+def _checked(name: str, args: Sequence[Any]) -> list[Any]:
+    check_arraylike(name, *args)
+    args = [_through_protocol(x) for x in args]
+    found = [dtypes.dtype(x) for x in args]
+    if dtypes.float0 in found:
+        raise TypeError(
+            f"Called {name} with a float0 array. float0s do not support any operations"
+            " by design because they are not compatible with non-trivial vector"
+            " spaces. No implicit dtype conversion is done. You can use"
+            " np.zeros_like(arr, dtype=np.float) to cast a float0 array to a regular"
+            " zeros array. \nIf you didn't expect to get a float0 you might have"
+            " accidentally taken a gradient with respect to an integer argument."
+        )
+    if len(set(found)) > 1 and any(isinstance(d, dtypes.ExtendedDType) for d in found):
+        listing = ", ".join(map(str, found))
+        raise TypeError(f"{name} does not accept dtypes {listing}.")
+    return args
+
+
+def _through_protocol(x: Any) -> Any:
+    if hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    # Subclasses of Python scalars (enums, for one) count as what they derive from.
+    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+        return x if is_python_scalar(x) else typeof(x).dtype.type(x)
+    return x

@@ -1,0 +1,387 @@
+"""Reductions: sums, products, extrema, and logical folds over axes.
+
+All take `axis` (None for all, an int, or a tuple), `keepdims` and, where it makes
+sense, `where` (a mask of the elements that count) and `initial`. Sums and products of
+small integers are computed in the default integer dtype, sums of float16 and bfloat16
+in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    Axis,
+    canonical_axis,
+    check_where,
+    concrete,
+    ensure_arraylike,
+    is_complex,
+    refuse_out,
+    static_axes,
+    user_dtype,
+)
+from curta.numpy.promotion import cast, const
+from curta.numpy.selection import select_where
+
+
+class Fold(NamedTuple):
+    """What tells one reduction from another."""
+
+    name: str
+    reduce: Callable[[Any, tuple[int, ...]], Any]
+    combine: Callable[[Any, Any], Any]
+    start: Any  # what `where` puts in place of masked elements
+    has_identity: bool = True
+    widens: bool = False  # promotes small integers, computes float16 in float32
+
+
+def fold_axes(fold: Fold, a: Any, **settings: Any) -> Any:
+    """`a` reduced by `fold`; the settings are those of `_fold`."""
+    name = fold.name
+    refuse_out(name, settings.pop("out", None))
+    a = ensure_arraylike(name, a)
+    where = check_where(name, settings.pop("where", None))
+    axis = concrete(settings.pop("axis", None), f"axis argument to jnp.{name}().")
+    axes = reduction_axes(axis, a.ndim)
+    return _fold(fold, a, axes, where, **settings)
+
+
+def _fold(
+    fold: Fold,
+    a: Any,
+    axes: tuple[int, ...],
+    where: Any,
+    *,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    if initial is None and not fold.has_identity:
+        _require_elements(fold.name, a.shape, axes, where)
+    if fold.widens and a.dtype == np.bool_:
+        a, promote_integers = cast(a, np.dtype(np.int32)), True
+    dtype, computed = _dtypes(fold, a.dtype, dtype, promote_integers)
+    a = cast(a, computed)
+    if where is not None:
+        a = select_where(where, a, start_value(fold.start, computed))
+    out = fold.reduce(a, axes)
+    if initial is not None:
+        initial = cast(initial, out.dtype)
+        if np.shape(initial) != ():
+            raise ValueError(
+                "initial value must be a scalar. Got array of shape"
+                f" {np.shape(initial)}"
+            )
+        out = fold.combine(initial, out)
+    if keepdims:
+        out = lax.expand_dims(out, axes)
+    return out if out.dtype == dtype else cast(out, dtype)
+
+
+def _require_elements(
+    name: str, shape: tuple[int, ...], axes: tuple[int, ...], where: Any
+) -> None:
+    if where is not None:
+        raise ValueError(
+            f"reduction operation {name} does not have an identity, so to use a where"
+            " mask one has to specify 'initial'"
+        )
+    if 0 in [shape[i] for i in axes]:
+        raise ValueError(
+            f"zero-size array to reduction operation {name} which has no identity"
+        )
+
+
+def _dtypes(fold: Fold, own: Any, wanted: Any, promote: bool) -> tuple[Any, Any]:
+    """The dtype of the result, and the one to compute in."""
+    if wanted is not None:
+        dtype = user_dtype(wanted, fold.name)
+        return dtype, dtype
+    dtype = widened_integer(own) if fold.widens and promote else own
+    return dtype, upcast_half(dtype) if fold.widens else dtype
+
+
+def upcast_half(dtype: Any) -> Any:
+    """float32 for float16 and bfloat16; other dtypes as they are."""
+    half = dtype in (np.float16, dtypes.bfloat16)
+    return np.dtype(np.float32) if half else dtype
+
+
+def widened_integer(dtype: Any) -> Any:
+    """The default integer dtype for booleans and narrower integers."""
+    if dtype == np.bool_:
+        return dtypes.default_int_dtype()
+    for kind, default in (
+        (np.unsignedinteger, dtypes.default_uint_dtype()),
+        (np.signedinteger, dtypes.default_int_dtype()),
+    ):
+        if dtypes.issubdtype(dtype, kind):
+            narrow = dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default)
+            return default if narrow else dtype
+    return dtype
+
+
+def start_value(value: Any, dtype: Any) -> Any:
+    """The scalar of `dtype` for 0, 1 or an infinity; the extreme one of integers."""
+    if dtype == np.bool_:
+        return np.bool_(value > 0)
+    if math.isinf(value) and not dtypes.supports_inf(dtype):
+        floating = dtypes.issubdtype(dtype, np.floating)
+        info = dtypes.finfo(dtype) if floating else dtypes.iinfo(dtype)
+        value = info.max if value > 0 else info.min
+    return np.asarray(value, dtype)[()]
+
+
+def reduction_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """The axes to reduce over, counted from the front; ValueError for duplicates."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (np.ndarray, tuple, list)) else (axis,)
+    axes = tuple(canonical_axis(i, ndim) for i in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axis': {axis}")
+    return axes
+
+
+def _reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    if x.dtype == np.bool_:
+        return lax.reduce_or(x, axes)
+    return lax.reduce_sum(x, axes)
+
+
+def _reduce_prod(x: Any, axes: tuple[int, ...]) -> Any:
+    if x.dtype == np.bool_:
+        return lax.reduce_and(x, axes)
+    return lax.reduce_prod(x, axes)
+
+
+def _add(x: Any, y: Any) -> Any:
+    return lax.bitwise_or(x, y) if y.dtype == np.bool_ else lax.add(x, y)
+
+
+def _mul(x: Any, y: Any) -> Any:
+    return lax.bitwise_and(x, y) if y.dtype == np.bool_ else lax.mul(x, y)
+
+
+def _maximum(x: Any, y: Any) -> Any:
+    return lax.max(x, y)
+
+
+def _minimum(x: Any, y: Any) -> Any:
+    return lax.min(x, y)
+
+
+def _and(x: Any, y: Any) -> Any:
+    return lax.bitwise_and(x, y)
+
+
+def _or(x: Any, y: Any) -> Any:
+    return lax.bitwise_or(x, y)
+
+
+_SUM = Fold("sum", _reduce_sum, _add, 0, widens=True)
+_PROD = Fold("prod", _reduce_prod, _mul, 1, widens=True)
+_MAX = Fold("max", lax.reduce_max, _maximum, -math.inf, has_identity=False)
+_MIN = Fold("min", lax.reduce_min, _minimum, math.inf, has_identity=False)
+_ALL = Fold("all", lax.reduce_and, _and, True)
+_ANY = Fold("any", lax.reduce_or, _or, False)
+
+
+def sum(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The sum over axes; booleans are counted.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([4, 6], dtype=int32)
+    """
+    return fold_axes(
+        _SUM,
+        a,
+        axis=static_axes(axis),
+        dtype=dtype,
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+        promote_integers=promote_integers,
+    )
+
+
+def prod(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    """The product over axes.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([3, 8], dtype=int32)
+    """
+    return fold_axes(
+        _PROD,
+        a,
+        axis=static_axes(axis),
+        dtype=dtype,
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+        promote_integers=promote_integers,
+    )
+
+
+def max(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The largest element over axes; NaN if there is one.
+
+    Raises ValueError over no elements, or with `where`, unless `initial` is given.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.max(jnp.array([[1, 4], [3, 2]]), axis=1)
+    Array([4, 3], dtype=int32)
+    """
+    return fold_axes(
+        _MAX,
+        a,
+        axis=static_axes(axis),
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
+
+
+def min(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
+    """The smallest element over axes; NaN if there is one.
+
+    Raises ValueError over no elements, or with `where`, unless `initial` is given.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.min(jnp.array([[1, 4], [3, 2]]), axis=1)
+    Array([1, 2], dtype=int32)
+    """
+    return fold_axes(
+        _MIN,
+        a,
+        axis=static_axes(axis),
+        out=out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
+
+
+amax, amin = max, min
+
+
+def all(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    """Whether every element differs from 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
+    return _logical_fold(_ALL, a, axis, out, keepdims, where)
+
+
+def any(
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    """Whether some element differs from 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.any(jnp.array([[True, False], [False, False]]), axis=1)
+    Array([ True, False], dtype=bool)
+    """
+    return _logical_fold(_ANY, a, axis, out, keepdims, where)
+
+
+def _logical_fold(
+    fold: Fold, a: Any, axis: Axis, out: None, keepdims: bool, where: Any
+) -> Any:
+    refuse_out(fold.name, out)
+    a = ensure_arraylike(fold.name, a)
+    if is_complex(a):
+        a = lax.real(a)
+    a = cast(a, np.dtype(np.bool_))
+    axis = static_axes(axis)
+    return fold_axes(fold, a, axis=axis, keepdims=keepdims, where=where)
+
+
+@inner_jit(static_argnames=("axis", "keepdims"))
+def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """How many elements differ from 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
+    Array(2, dtype=int32)
+    """
+    a = ensure_arraylike("count_nonzero", a)
+    differs = lax.ne(a, const(a, 0))
+    dtype = dtypes.default_int_dtype()
+    return sum(differs, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+    """The difference between the largest and the smallest element.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.ptp(jnp.array([3, 8, 5]))
+    Array(5, dtype=int32)
+    """
+    refuse_out("ptp", out)
+    return _ptp(ensure_arraylike("ptp", a), static_axes(axis), keepdims)
+
+
+@inner_jit(static_argnames=("axis", "keepdims"))
+def _ptp(a: Any, axis: Axis, keepdims: bool) -> Any:
+    largest = max(a, axis=axis, keepdims=keepdims)
+    return lax.sub(largest, min(a, axis=axis, keepdims=keepdims))

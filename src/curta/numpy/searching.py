@@ -1,0 +1,530 @@
+"""Searching and selecting: where, nonzero, argmax, searchsorted, select."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.core.trace import Tracer
+from curta.errors import ConcretizationTypeError
+from curta.numpy.arguments import (
+    canonical_axis,
+    check_arraylike,
+    concrete,
+    concrete_index,
+    ensure_arraylike,
+    ensure_arraylikes,
+    index_dtype,
+    refuse_out,
+)
+from curta.numpy.arithmetic import clip, divmod, floor_divide, remainder
+from curta.numpy.constructors import array, asarray
+from curta.numpy.creation import arange, zeros
+from curta.numpy.cumulative import cumsum
+from curta.numpy.index_update import IndexedUpdate
+from curta.numpy.indexing import getitem
+from curta.numpy.joining import stack
+from curta.numpy.promotion import cast, const, promote_dtypes
+from curta.numpy.reductions import all, sum
+from curta.numpy.selection import broadcast_all, select_where
+from curta.numpy.shapes import atleast_1d, ravel, reshape
+
+# ---- selecting
+
+
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """`x` where `condition` holds, else `y`; with one argument, `nonzero` of it.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.where(jnp.array([True, False]), 1.0, 2.0)
+    Array([1., 2.], dtype=float32, weak_type=True)
+    """
+    if x is None and y is None:
+        check_arraylike("where", condition)
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError(
+            "Either both or neither of the x and y arguments should be provided to"
+            f" jax.numpy.where, got {x} and {y}."
+        )
+    check_arraylike("where", condition, x, y)
+    if size is not None or fill_value is not None:
+        raise ValueError(
+            "size and fill_value arguments cannot be used in three-term where function."
+        )
+    return select_where(condition, x, y)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """The choice of the first condition that holds, or `default` if none does.
+
+    >>> from curta import numpy as jnp
+    >>> x = jnp.arange(3)
+    >>> jnp.select([x < 1, x < 2], [x + 10, x + 20], 99)
+    Array([10, 21, 99], dtype=int32)
+    """
+    if len(condlist) != len(choicelist):
+        raise ValueError(
+            "condlist must have length equal to choicelist"
+            f" ({len(condlist)} vs {len(choicelist)})"
+        )
+    if len(condlist) == 0:
+        raise ValueError("condlist must be non-empty")
+    check_arraylike("select", *condlist, *choicelist, default)
+    choices = promote_dtypes(asarray(default), *map(asarray, choicelist))
+    conditions = broadcast_all(asarray(False), *map(asarray, condlist))
+    stacked = cast(stack(conditions), np.dtype(np.bool_))
+    return lax.select_n(*broadcast_all(argmax(stacked, axis=0), *choices))
+
+
+def piecewise(
+    x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
+) -> Any:
+    """Functions (or constants) applied where their conditions hold.
+
+    The last condition that holds wins; one more function is the default, else 0.
+
+    >>> from curta import numpy as jnp
+    >>> x = jnp.array([-1.0, 2.0])
+    >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda x: -x, lambda x: 10 * x])
+    Array([ 1., 20.], dtype=float32)
+    """
+    x = ensure_arraylike("piecewise", x)
+    conditions = asarray(condlist, dtype=bool)
+    count = conditions.shape[0]
+    functions = list(funclist)
+    if len(functions) == count:
+        functions.append(0)
+    elif len(functions) != count + 1:
+        raise ValueError(
+            f"with {count} condition(s), either {count} or {count + 1} functions are"
+            f" expected; got {len(functions)}"
+        )
+
+    def value(f: Any) -> Any:
+        return cast(asarray(f(x, *args, **kw) if callable(f) else f), x.dtype)
+
+    out = value(functions[-1])
+    for i in range(count):
+        out = select_where(getitem(conditions, i), value(functions[i]), out)
+    return out
+
+
+# ---- places of elements
+
+
+def argmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """The index of the first largest element; of the flattened array by default.
+
+    NaN counts as largest. Raises ValueError for no elements.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.argmax(jnp.array([1, 5, 5]))
+    Array(1, dtype=int32)
+    """
+    return _arg_extremum("argmax", lax.argmax, a, axis, out, keepdims)
+
+
+def argmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """The index of the first smallest element; of the flattened array by default.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.argmin(jnp.array([3, 1, 1]))
+    Array(1, dtype=int32)
+    """
+    return _arg_extremum("argmin", lax.argmin, a, axis, out, keepdims)
+
+
+def _arg_extremum(
+    name: str, op: Callable[..., Any], a: Any, axis: Any, out: None, keepdims: Any
+) -> Any:
+    a = ensure_arraylike(name, a)
+    refuse_out(name, out)
+    if axis is None:
+        dims, a, axis = range(a.ndim), ravel(a), 0
+    else:
+        axis = canonical_axis(operator.index(axis), a.ndim)
+        dims = range(axis, axis + 1)
+    if a.shape[axis] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    place = op(a, axis, dtypes.default_int_dtype())
+    return lax.expand_dims(place, dims) if keepdims else place
+
+
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """Like `argmax`, passing over NaN; -1 where all elements are.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanargmax(jnp.array([jnp.nan, 1.0]))
+    Array(1, dtype=int32)
+    """
+    refuse_out("nanargmax", out)
+    axis = None if axis is None else operator.index(axis)
+    return _nanargmax(ensure_arraylike("nanargmax", a), axis, keepdims=bool(keepdims))
+
+
+@inner_jit(static_argnames=("axis", "keepdims"))
+def _nanargmax(a: Any, axis: int | None, keepdims: bool) -> Any:
+    return _nan_arg_extremum(argmax, -np.inf, a, axis, keepdims)
+
+
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Any:
+    """Like `argmin`, passing over NaN; -1 where all elements are.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanargmin(jnp.array([jnp.nan, 1.0]))
+    Array(1, dtype=int32)
+    """
+    refuse_out("nanargmin", out)
+    axis = None if axis is None else operator.index(axis)
+    return _nanargmin(ensure_arraylike("nanargmin", a), axis, keepdims=bool(keepdims))
+
+
+@inner_jit(static_argnames=("axis", "keepdims"))
+def _nanargmin(a: Any, axis: int | None, keepdims: bool) -> Any:
+    return _nan_arg_extremum(argmin, np.inf, a, axis, keepdims)
+
+
+def _nan_arg_extremum(
+    find: Callable[..., Any], start: float, a: Any, axis: Any, keepdims: bool
+) -> Any:
+    if not dtypes.issubdtype(a.dtype, np.inexact):
+        return find(a, axis=axis, keepdims=keepdims)
+    missing = lax.ne(a, a)
+    place = find(select_where(missing, start, a), axis=axis, keepdims=keepdims)
+    return select_where(all(missing, axis=axis, keepdims=keepdims), -1, place)
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The indices of the elements that differ from 0, an array for each dim.
+
+    Their number is known only with the values, so that inside jit `size` has to be
+    given: the result is cut to it, or filled up with `fill_value`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nonzero(jnp.array([0, 7, 8]))
+    (Array([1, 2], dtype=int32),)
+    """
+    a = ensure_arraylike("nonzero", a)
+    if a.ndim == 0:
+        raise ValueError(
+            "Calling nonzero on 0d arrays is not allowed. Use"
+            " jnp.atleast_1d(scalar).nonzero() instead."
+        )
+    mask = a if a.dtype == np.bool_ else lax.ne(a, const(a, 0))
+    if size is None:
+        size = _count(mask)
+    size = concrete_index(
+        size,
+        "The size argument of jnp.nonzero must be statically specified to use"
+        " jnp.nonzero within JAX transformations.",
+    )
+    if a.size == 0 or size == 0:
+        return tuple(zeros(size, int) for _ in a.shape)
+    # The flat index of the k-th true element is how many sums of those before reach k.
+    flat = cumsum(bincount(cumsum(mask), length=size))
+    strides = (np.cumprod(a.shape[::-1])[::-1] // a.shape).astype(flat.dtype)
+    places = [
+        remainder(floor_divide(flat, s), np.asarray(d)[()])
+        for s, d in zip(strides, a.shape)
+    ]
+    return tuple(places) if fill_value is None else _filled(places, mask, size, fill_value)
+
+
+def _count(mask: Any) -> Any:
+    if isinstance(mask, Tracer) and mask.concrete_value() is None:
+        raise ConcretizationTypeError(
+            mask,
+            "The size argument of jnp.nonzero must be statically specified to use"
+            " jnp.nonzero within JAX transformations.",
+        )
+    return int(np.count_nonzero(np.asarray(concrete(mask, ""))))
+
+
+def _filled(places: list[Any], mask: Any, size: int, fill: Any) -> tuple[Any, ...]:
+    fills = fill if isinstance(fill, tuple) else (fill,) * len(places)
+    if any(np.shape(x) != () for x in fills) or len(fills) != len(places):
+        raise ValueError(
+            f"fill_value must be a scalar or a tuple of length {len(places)}; got {fill}"
+        )
+    beyond = lax.ge(arange(size), sum(mask))
+    return tuple(select_where(beyond, x, place) for x, place in zip(fills, places))
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The flat indices of the elements that differ from 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.flatnonzero(jnp.array([[0, 7], [8, 0]]))
+    Array([1, 2], dtype=int32)
+    """
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the elements that differ from 0, one row for each.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.argwhere(jnp.array([[0, 7], [8, 0]]))
+    Array([[0, 1],
+           [1, 0]], dtype=int32)
+    """
+    a = ensure_arraylike("argwhere", a)
+    places = nonzero(atleast_1d(a), size=size, fill_value=fill_value)
+    rows = stack(places, axis=1)
+    return rows if a.ndim else reshape(getitem(rows, np.s_[:0]), (rows.shape[0], 0))
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Flat indices as indices into dims; those out of bounds are clamped.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.unravel_index(5, (2, 3))
+    (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
+    flat = ensure_arraylike("unravel_index", indices)
+    sizes = list(shape) if np.ndim(shape) else [shape]
+    places: list[Any] = [0] * len(sizes)
+    for i, d in reversed(list(enumerate(sizes))):
+        flat, places[i] = divmod(flat, d)
+    above = lax.gt(flat, const(flat, 0))
+    if dtypes.issubdtype(flat.dtype, np.unsignedinteger):
+        below = asarray(False)
+    else:
+        below = lax.lt(flat, const(flat, -1))
+    return tuple(
+        select_where(above, d - 1, select_where(below, 0, i))
+        for d, i in zip(sizes, places)
+    )
+
+
+def ravel_multi_index(
+    multi_index: Sequence[Any],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: Any = None,
+) -> Any:
+    """Indices into dims as flat indices.
+
+    `mode` is for indices out of bounds: "raise" (they must be known), "wrap", "clip".
+
+    >>> from curta import numpy as jnp
+    >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
+    Array([5], dtype=int32)
+    """
+    where_ = "in `dims` argument of ravel_multi_index()."
+    sizes = tuple(concrete_index(d, where_) for d in dims)
+    if len(multi_index) != len(sizes):
+        raise ValueError(
+            f"ravel_multi_index: got {len(multi_index)} index arrays for"
+            f" {len(sizes)} dims"
+        )
+    arrays = ensure_arraylikes("ravel_multi_index", *multi_index)
+    if any(not dtypes.issubdtype(x.dtype, np.integer) for x in arrays):
+        raise TypeError("only int indices permitted")
+    dtype = dtypes.result_type(int, *arrays) if dtype is None else np.dtype(dtype)
+    arrays = tuple(_in_range(i, d, mode) for i, d in zip(arrays, sizes))
+    if order not in ("C", "F"):
+        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    strides = np.cumprod((1, *(sizes[1:][::-1] if order == "C" else sizes[:-1])))
+    out: Any = array(0, dtype=dtype)
+    for i, s in zip(arrays, strides[::-1] if order == "C" else strides):
+        out = lax.add(*broadcast_all(out, lax.mul(cast(i, dtype), const(out, int(s)))))
+    return out
+
+
+def _in_range(i: Any, size: int, mode: str) -> Any:
+    if mode == "raise":
+        known = concrete(
+            i,
+            "The error occurred because ravel_multi_index was jit-compiled with"
+            " mode='raise'. Use mode='wrap' or mode='clip' instead.",
+            np.asarray,
+        )
+        if ((known < 0) | (known >= size)).any():
+            raise ValueError("invalid entry in coordinates array")
+        return i
+    if mode == "clip":
+        return clip(i, 0, size - 1)
+    if mode == "wrap":
+        return remainder(i, size)
+    if mode == "ignore":
+        return i
+    raise ValueError(
+        f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
+    )
+
+
+# ---- counting and sorted arrays
+
+
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """How often each integer from 0 occurs, or the sum of its `weights`.
+
+    Inside jit the `length` of the result has to be given; integers beyond it are
+    dropped, negative ones count as 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.bincount(jnp.array([0, 2, 2]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    x = ensure_arraylike("bincount", x)
+    if x.dtype == np.bool_:
+        x = cast(x, np.dtype(np.int32))
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        raise TypeError(
+            f"x argument to bincount must have an integer type; got {x.dtype}"
+        )
+    if x.ndim != 1:
+        raise ValueError("only 1-dimensional input supported.")
+    minlength = concrete_index(
+        minlength,
+        "The error occurred because of argument 'minlength' of jnp.bincount.",
+    )
+    if length is None:
+        known = concrete(
+            x,
+            "The error occurred because of argument 'x' of jnp.bincount. To avoid this"
+            " error, pass a static `length` argument.",
+            np.asarray,
+        )
+        length = max(minlength, int(known.max(initial=-1)) + 1)
+    else:
+        length = concrete_index(
+            length, "The error occurred because of argument 'length' of jnp.bincount."
+        )
+    if weights is None:
+        weights = np.ones((), dtypes.default_int_dtype())[()]
+    elif np.shape(weights) != x.shape:
+        raise ValueError(
+            f"shape of weights must match shape of x. Got {np.shape(weights)} and"
+            f" {x.shape}"
+        )
+    counts = zeros(length, dtypes.dtype(weights))
+    return IndexedUpdate(counts, clip(x, 0)).add(weights, mode="drop")
+
+
+@inner_jit(static_argnames=("side", "method"))
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """Where to insert `v` into the sorted vector `a`, before or after equal elements.
+
+    NaN sorts last. `sorter` holds indices that sort `a`, if it is not sorted; `method`
+    "compare_all" compares with every element instead of halving intervals.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]))
+    Array([1, 2], dtype=int32)
+    """
+    given = (a, v) if sorter is None else (a, v, sorter)
+    a, v = ensure_arraylikes("searchsorted", *given)[:2]
+    if side not in ("left", "right"):
+        raise ValueError(
+            f"invalid argument side={side!r}, expected 'left' or 'right'"
+        )
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(
+            f"invalid argument method={method!r}, expected one of ['compare_all',"
+            " 'scan', 'scan_unrolled', 'sort']"
+        )
+    if a.ndim != 1:
+        raise ValueError("a should be 1-dimensional")
+    a, v = promote_dtypes(a, v)
+    if sorter is not None:
+        a = getitem(a, sorter)
+    dtype = index_dtype(a.shape[0])
+    if a.shape[0] == 0:
+        return lax.full(np.shape(v), 0, dtype)
+    search = _compare_all if method == "compare_all" else _halve_intervals
+    return search(a, v, side, dtype)
+
+
+def _goes_left(v: Any, x: Any, side: str) -> Any:
+    """Whether `v` belongs before the element `x`, with NaN after everything."""
+    v_nan, x_nan = lax.ne(v, v), lax.ne(x, x)
+    if side == "left":
+        return lax.bitwise_or(lax.le(v, x), x_nan)
+    return lax.bitwise_or(
+        lax.lt(v, x), lax.bitwise_and(x_nan, lax.bitwise_not(v_nan))
+    )
+
+
+def _compare_all(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    first = lax.broadcast_in_dim(a, (a.shape[0], *(1,) * v.ndim), (0,))
+    first, each = broadcast_all(first, lax.expand_dims(v, (0,)))
+    before = lax.bitwise_not(_goes_left(each, first, side))
+    return sum(before, axis=0, dtype=dtype)
+
+
+def _halve_intervals(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    """Binary search; the number of halvings is known, so it is unrolled."""
+    low = lax.full(v.shape, 0, dtype)
+    high = lax.full(v.shape, a.shape[0], dtype)
+    two = dtype.type(2)
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    for _ in range(a.shape[0].bit_length()):
+        middle = lax.add(low, lax.div(lax.sub(high, low), two))
+        place = lax.expand_dims(middle, (v.ndim,))
+        x = lax.gather(a, place, numbers, (1,), mode="clip")
+        left = _goes_left(v, x, side)
+        # An empty interval stays as it is.
+        left = lax.bitwise_or(left, lax.eq(low, high))
+        low = lax.select(left, low, lax.add(middle, dtype.type(1)))
+        high = lax.select(left, middle, high)
+    return low
+
+
+@inner_jit(static_argnames=("right", "method"))
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin into which each element falls; bins ascend or descend.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.digitize(jnp.array([0.5, 1.5]), jnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2], dtype=int32)
+    """
+    x, bins = ensure_arraylikes("digitize", x, bins)
+    right = concrete(right, "right argument of jnp.digitize()", bool)
+    if bins.ndim != 1:
+        raise ValueError(
+            f"digitize: bins must be a 1-dimensional array; got bins={bins}"
+        )
+    if bins.shape[0] == 0:
+        return lax.full(x.shape, 0, np.int32)
+    side = "left" if right else "right"
+    method = method or "scan"
+    ascending = lax.ge(getitem(bins, -1), getitem(bins, 0))
+    places = searchsorted(bins, x, side=side, method=method)
+    backwards = searchsorted(lax.rev(bins, (0,)), x, side=side, method=method)
+    backwards = lax.sub(const(backwards, bins.shape[0]), backwards)
+    return select_where(ascending, places, backwards)

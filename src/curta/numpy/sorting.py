@@ -1,0 +1,157 @@
+"""Sorting, and the permutations that sort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    canonical_axis,
+    ensure_arraylike,
+    ensure_arraylikes,
+    index_dtype,
+    is_complex,
+    user_dtype,
+)
+from curta.numpy.shapes import ravel
+
+
+@inner_jit(static_argnames=("axis", "kind", "order", "stable", "descending"))
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Any:
+    """The elements in ascending order along an axis; None flattens. NaN comes last.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    a, axis = _along("sort", a, axis, kind, order)
+    out = lax.sort(a, dimension=axis, is_stable=stable)
+    return lax.rev(out, (axis,)) if descending else out
+
+
+@inner_jit(static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """The indices that put the elements in ascending order along an axis.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
+    a, axis = _along("argsort", a, axis, kind, order)
+    wanted = user_dtype(dtype, "argsort") or _default_index_dtype(a.shape[axis])
+    places = lax.broadcasted_iota(wanted, a.shape, axis)
+    if descending and stable:
+        a, places = lax.rev(a, (axis,)), lax.rev(places, (axis,))
+    _, out = lax.sort_key_val(a, places, dimension=axis, is_stable=stable)
+    return lax.rev(out, (axis,)) if descending else out
+
+
+def _along(
+    name: str, a: Any, axis: int | None, kind: None, order: None
+) -> tuple[Any, int]:
+    a = ensure_arraylike(name, a)
+    if kind is not None:
+        raise TypeError(
+            f"'kind' argument to {name} is not supported. Use stable=True or"
+            " stable=False to specify sort stability."
+        )
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported.")
+    if axis is None:
+        return ravel(a), 0
+    return a, canonical_axis(axis, a.ndim)
+
+
+def _default_index_dtype(size: int) -> Any:
+    dtype = index_dtype(size)
+    return dtypes.default_int_dtype() if dtype == np.int32 else dtype
+
+
+@inner_jit(static_argnames=("axis",))
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The indices that sort by several keys, the last one first.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1])))
+    Array([1, 2, 0], dtype=int32)
+    """
+    rows = keys if isinstance(keys, Sequence) else lax.unstack(keys)
+    arrays = ensure_arraylikes("lexsort", *rows)
+    if not arrays:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    shape = arrays[0].shape
+    if any(key.shape != shape for key in arrays):
+        raise ValueError("all keys need to be the same shape")
+    if not shape:
+        return lax.full((), 0, dtypes.default_int_dtype())
+    axis = canonical_axis(axis, len(shape))
+    places = lax.broadcasted_iota(_default_index_dtype(shape[axis]), shape, axis)
+    operands = (*arrays[::-1], places)
+    return lax.sort(operands, dimension=axis, num_keys=len(arrays))[-1]
+
+
+@inner_jit
+def sort_complex(a: Any) -> Any:
+    """The elements sorted by real, then imaginary part, as complex numbers.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.sort_complex(jnp.array([2 + 1j, 1 + 0j]))
+    Array([1.+0.j, 2.+1.j], dtype=complex64)
+    """
+    a = lax.sort(ensure_arraylike("sort_complex", a))
+    return lax.convert_element_type(a, dtypes.to_complex_dtype(a.dtype))
+
+
+@inner_jit(static_argnames=("kth", "axis"))
+def partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The elements with the k-th smallest in its place, smaller ones before it.
+
+    >>> from curta import numpy as jnp
+    >>> int(jnp.partition(jnp.array([3, 1, 2]), 1)[1])
+    2
+    """
+    a, axis = _partitioned("partition", a, kth, axis)
+    return lax.sort(a, dimension=axis)
+
+
+@inner_jit(static_argnames=("kth", "axis"))
+def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The indices that put the k-th smallest element in its place.
+
+    >>> from curta import numpy as jnp
+    >>> int(jnp.argpartition(jnp.array([3, 1, 2]), 1)[1])
+    2
+    """
+    a, axis = _partitioned("argpartition", a, kth, axis)
+    places = lax.broadcasted_iota(_default_index_dtype(a.shape[axis]), a.shape, axis)
+    return lax.sort_key_val(a, places, dimension=axis)[1]
+
+
+def _partitioned(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:
+    a = ensure_arraylike(name, a)
+    if is_complex(a):
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    axis = canonical_axis(axis, a.ndim)
+    canonical_axis(kth, a.shape[axis])
+    return a, axis

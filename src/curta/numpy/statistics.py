@@ -1,0 +1,265 @@
+"""Averages, variances, order statistics' kin, covariance."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    Axis,
+    canonical_axes,
+    check_where,
+    ensure_arraylike,
+    ensure_arraylikes,
+    is_complex,
+    refuse_out,
+    static_axes,
+    user_dtype,
+)
+from curta.numpy.promotion import (
+    broadcast_to_shape,
+    cast,
+    const,
+    promote_dtypes_inexact,
+)
+from curta.numpy.reductions import sum, upcast_half
+from curta.numpy.selection import select_where
+
+
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    """The arithmetic mean over axes, in floats; NaN over no elements.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([2., 3.], dtype=float32)
+    """
+    axis = static_axes(axis)
+    a = ensure_arraylike("mean", a)
+    where = check_where("mean", where)
+    refuse_out("mean", out)
+    if dtype is None:
+        result = dtypes.to_inexact_dtype(a.dtype)
+        computed = upcast_half(result)
+    else:
+        result = computed = user_dtype(dtype, "mean")
+    count = _count(a, axis, keepdims, where, computed)
+    total = sum(a, axis, dtype=computed, keepdims=keepdims, where=where)
+    return cast(lax.div(total, count), result)
+
+
+def _count(a: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
+    """How many elements a reduction folds into one."""
+    if where is None:
+        axes = canonical_axes(axis, a.ndim)
+        return np.asarray(math.prod(a.shape[i] for i in axes), dtype)[()]
+    where = broadcast_to_shape(where, a.shape)
+    return sum(where, axis, dtype=dtype, keepdims=keepdims)
+
+
+def average(
+    a: Any,
+    axis: Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The weighted mean, and with `returned` also the sum of the weights.
+
+    `weights` has the shape of `a`, or that of the axes averaged over.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
+    Array(1.5, dtype=float32)
+    """
+    axis = static_axes(axis)
+    axes = canonical_axes(axis, np.ndim(a))
+    if weights is None:
+        (a,) = promote_dtypes_inexact(ensure_arraylike("average", a))
+        out = mean(a, axis=axis, keepdims=keepdims)
+        count = math.prod(a.shape[i] for i in axes)
+        total = lax.full((), count, dtype=out.dtype)
+    else:
+        a, weights = promote_dtypes_inexact(*ensure_arraylikes("average", a, weights))
+        weights = _fitting_weights(a, axis, axes, weights)
+        total = sum(weights, axis=axis, keepdims=keepdims)
+        out = sum(lax.mul(a, weights), axis=axis, keepdims=keepdims)
+        out = lax.div(out, total)
+    if not returned:
+        return out
+    return out, broadcast_to_shape(total, out.shape)
+
+
+def _fitting_weights(a: Any, axis: Axis, axes: tuple[int, ...], weights: Any) -> Any:
+    if a.shape == weights.shape:
+        return weights
+    if axis is None:
+        raise ValueError("Axis must be specified when shapes of a and weights differ.")
+    if weights.shape != tuple(a.shape[i] for i in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    shape = tuple(d if i in axes else 1 for i, d in enumerate(a.shape))
+    return lax.reshape(weights, shape, dimensions=tuple(np.argsort(axes)))
+
+
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """The mean squared distance from the mean.
+
+    The divisor is the count less `ddof` (or `correction`, its newer name); the result
+    is NaN where that is not positive. `mean` is the mean, if it is known already.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.var(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    correction = _correction(ddof, correction)
+    a = ensure_arraylike("var", a)
+    refuse_out("var", out)
+    return _var(
+        a,
+        axis=static_axes(axis),
+        dtype=dtype,
+        correction=correction,
+        keepdims=keepdims,
+        where=where,
+        a_mean=mean,
+    )
+
+
+def _correction(ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if not isinstance(ddof, int) or ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+@inner_jit(static_argnames=("axis", "dtype", "keepdims"))
+def _var(
+    a: Any,
+    *,
+    axis: Axis,
+    dtype: Any,
+    correction: Any,
+    keepdims: bool,
+    where: Any,
+    a_mean: Any,
+) -> Any:
+    where = check_where("var", where)
+    computed, dtype = variance_dtypes(a.dtype, user_dtype(dtype, "var"))
+    a = cast(a, computed)
+    if a_mean is None:
+        a_mean = mean(a, axis, dtype=computed, keepdims=True, where=where)
+    else:
+        a_mean = cast(ensure_arraylike("var", a_mean), computed)
+    centered = lax.sub(a, a_mean)
+    if is_complex(centered):
+        centered = lax.real(lax.mul(centered, lax.conj(centered)))
+        computed = centered.dtype
+    else:
+        centered = lax.square(centered)
+    count = _count(a, axis, keepdims, where, computed)
+    count = lax.sub(count, cast(correction, computed))
+    out = sum(centered, axis, dtype=computed, keepdims=keepdims, where=where)
+    out = cast(lax.div(out, count), dtype)
+    return select_where(lax.gt(count, const(count, 0)), out, np.nan)
+
+
+def variance_dtypes(own: Any, wanted: Any) -> tuple[Any, Any]:
+    """The dtype to compute a variance in, and that of the result."""
+    if wanted is not None:
+        complex_own = dtypes.issubdtype(own, np.complexfloating)
+        if complex_own and not dtypes.issubdtype(wanted, np.complexfloating):
+            raise ValueError(
+                "jax.numpy.var does not yet support real dtype parameters when"
+                " computing the variance of an array of complex values. The semantics"
+                " of numpy.var seem unclear in this case. Take the variances of the"
+                " real and imaginary parts instead."
+            )
+        return upcast_half(wanted), wanted
+    if not dtypes.issubdtype(own, np.inexact):
+        own = dtypes.to_inexact_dtype(own)
+    return upcast_half(own), np.dtype(dtypes.finfo(own).dtype)
+
+
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """The standard deviation: the square root of `var`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
+    correction = _correction(ddof, correction)
+    a = ensure_arraylike("std", a)
+    refuse_out("std", out)
+    return _std(
+        a,
+        axis=static_axes(axis),
+        dtype=dtype,
+        correction=correction,
+        keepdims=keepdims,
+        where=where,
+        mean=mean,
+    )
+
+
+@inner_jit(static_argnames=("axis", "dtype", "keepdims"))
+def _std(
+    a: Any,
+    *,
+    axis: Axis,
+    dtype: Any,
+    correction: Any,
+    keepdims: bool,
+    where: Any,
+    mean: Any,
+) -> Any:
+    where = check_where("std", where)
+    dtype = user_dtype(dtype, "std")
+    if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+    return lax.sqrt(
+        _var(
+            a,
+            axis=axis,
+            dtype=dtype,
+            correction=correction,
+            keepdims=keepdims,
+            where=where,
+            a_mean=mean,
+        )
+    )
