@@ -44,6 +44,7 @@ from curta.lax.conversion import (
     complex,
     conj,
     convert_element_type,
+    copy,
     imag,
     real,
     stop_gradient,

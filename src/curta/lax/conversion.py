@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree
+from curta.core.array import Array
 from curta.core.trace import typeof
 from curta.ops import elementwise as ops
+from curta.runtime.transfer import to_array
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
@@ -32,7 +34,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
             np.exceptions.ComplexWarning,
             stacklevel=2,
         )
-    return ops.convert_element_type(operand, dtype)
+    out = ops.convert_element_type(operand, dtype)
+    return out if isinstance(out, Array) else to_array(out)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
@@ -104,3 +107,13 @@ def _stop_gradient(x: Any) -> Any:
     if isinstance(typeof(x).dtype, dtypes.ExtendedDType):
         return x
     return ops.stop_gradient(x)
+
+
+def copy(x: Any) -> Any:
+    """The elements of x in memory of their own.
+
+    >>> from curta import lax
+    >>> lax.copy(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return ops.copy(x)

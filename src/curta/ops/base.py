@@ -172,10 +172,10 @@ def check_dtype(name: str, dtype: Any, accepts: Family, place: str = "") -> None
     if dtype == dtypes.float0:
         where = f"with a float0{place}" if place else "with a float0 array"
         raise TypeError(
-            f"Called {name} {where}. float0s do not support any operations: they are"
-            " the tangents of integers and booleans, which hold nothing. Perhaps a"
-            " gradient was taken with respect to an integer argument; to go on with"
-            " zeros, use np.zeros(x.shape, float)."
+            f"Called {name} {where}. float0s do not support any operations by design:"
+            " they are the tangents of integers and booleans, which hold nothing."
+            " Perhaps a gradient was taken with respect to an integer argument; to go"
+            " on with zeros, use np.zeros(x.shape, float)."
         )
     types = ", ".join(t.__name__ for t in accepts)
     raise TypeError(
@@ -272,8 +272,9 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     listing = ", ".join(map(str, ranked))
     if len({len(s) for s in ranked}) > 1:
         raise TypeError(
-            f"{name}: arrays must have same number of dimensions, got {listing}."
-            " Reshape them, or use the curta.numpy function, which broadcasts."
+            f"{name}: arrays must have the same number of dimensions, got"
+            f" { {len(s) for s in ranked} }: their shapes are {listing}. Reshape them,"
+            " or use the curta.numpy function, which broadcasts."
         )
     out = []
     for sizes in zip(*ranked, strict=True):

@@ -103,7 +103,7 @@ class ShiftRightLogical(Shift):
 
 @dataclasses.dataclass(frozen=True)
 class ShiftRightArithmetic(Shift):
-    """The sign bit comes in at the top."""
+    """Copies of the first bit come in at the top, in unsigned integers too."""
 
     name: ClassVar[str] = "shift_right_arithmetic"
 
@@ -111,7 +111,9 @@ class ShiftRightArithmetic(Shift):
         x, y = args
         legal, count = _shift_count(y)
         last = np.asarray(dtypes.itemsize_bits(x.dtype) - 1, x.dtype)
-        return np.right_shift(x, np.where(legal, count, last))
+        signed = np.dtype(x.dtype.name.removeprefix("u"))
+        count = np.where(legal, count, last).astype(signed)
+        return np.right_shift(x.astype(signed), count).astype(x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.shr_arith(*xs)

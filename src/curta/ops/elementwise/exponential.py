@@ -114,11 +114,25 @@ class Log1p(Accurate):
 
     name: ClassVar[str] = "log1p"
     domain: ClassVar[dict[str, Any]] = {"low": -0.8, "high": 4.0}
-    ufunc: ClassVar[Any] = np.log1p
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return _complex_log1p(x) if x.dtype.kind == "c" else np.log1p(x)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
         return div(t, add(x, scalar_like(x, 1)))
+
+
+def _complex_log1p(z: Any) -> Any:
+    """log(1 + z), without the cancellation of NumPy's near 0."""
+    x, y = z.real, z.imag
+    excess = x * (2 + x) + y * y  # |1 + z|**2 - 1
+    near = np.absolute(excess) < 0.5
+    size = np.where(near, 0.5 * np.log1p(excess), np.log(np.hypot(1 + x, y)))
+    out = np.empty_like(z)
+    out.real, out.imag = size, np.arctan2(y, 1 + x)
+    return out
 
 
 @dataclasses.dataclass(frozen=True)

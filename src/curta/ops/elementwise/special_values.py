@@ -267,10 +267,10 @@ def _zeta(s: Any, q: Any) -> Any:
     for k, bernoulli in enumerate(_BERNOULLI, 1):
         total = total + bernoulli / _FACTORIALS[k] * tail * factor
         factor = factor * (s + 2 * k - 1) * (s + 2 * k) / (a * a)
+    total = np.where((s < 1) | ((q < 0) & (np.floor(s) != s)), np.nan, total)
     pole = (q <= 0) & (np.floor(q) == q)
     total = np.where(pole, np.where(np.fmod(s, 2) == 0, np.inf, np.nan), total)
-    total = np.where((q < 0) & (np.floor(s) != s), np.nan, total)
-    return np.where(s == 1, np.inf, np.where(s < 1, np.nan, total))
+    return np.where(s == 1, np.inf, total)
 
 
 # (2 k)!
