@@ -14,6 +14,7 @@ semantics"; in a drawing, every type points to its immediate successors::
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -207,20 +208,58 @@ def dtype(x: Any) -> DType:
 
 def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
     """The dtype of a value or type, and whether it is weak; see `dtype`."""
-    aval = getattr(x, "aval", None)
-    if aval is not None:
-        return aval.dtype, aval.weak_type
-    kind = x if isinstance(x, type) else type(x)
-    if kind in python_scalar_types:
-        return python_type_dtype(kind), kind is not bool
+    return _readers[type(x)](x)
+
+
+Reader: TypeAlias = Callable[[Any], tuple[DType, bool]]
+
+
+class _Readers(dict[type, Reader]):
+    """Class of a value -> how to read the dtype of its instances."""
+
+    def __missing__(self, cls: type) -> Reader:
+        reader = next(
+            (read for base, read in _READERS_OF_BASES if issubclass(cls, base)),
+            _of_object,
+        )
+        if hasattr(cls, "aval"):
+            reader = _of_array
+        self[cls] = reader
+        return reader
+
+
+def _of_array(x: Any) -> tuple[DType, bool]:
+    aval = x.aval
+    return aval.dtype, aval.weak_type
+
+
+def _of_scalar(x: Any) -> tuple[DType, bool]:
+    kind = type(x)
+    return python_type_dtype(kind), kind is not bool
+
+
+def _of_numpy(x: Any) -> tuple[DType, bool]:
+    _check_valid(x, x.dtype)
+    return canonicalize_dtype(x.dtype), False
+
+
+def _of_name(x: Any) -> tuple[DType, bool]:
+    if isinstance(x, type) and x in python_scalar_types:
+        return python_type_dtype(x), x is not bool
+    named = np.dtype(x)
+    _check_valid(x, named)
+    return explicit_dtype(named, "dtype", 5), False
+
+
+def _of_extended(x: ExtendedDType) -> tuple[DType, bool]:
+    return x, False
+
+
+def _of_object(x: Any) -> tuple[DType, bool]:
     if x is None:
         raise ValueError(f"Invalid argument to dtype: {x}.")
-    if isinstance(x, (type, str, np.dtype)):
-        named = np.dtype(x)
-        _check_valid(x, named)
-        return explicit_dtype(named, "dtype", 5), False
-    if isinstance(x, ExtendedDType):
-        return x, False
+    if hasattr(x, "aval"):
+        return _of_array(x)
     own = getattr(x, "dtype", None)
     if not isinstance(own, (np.dtype, ExtendedDType)):
         try:
@@ -230,6 +269,14 @@ def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
     _check_valid(x, own)
     weak = getattr(x, "weak_type", False)
     return canonicalize_dtype(own, allow_extended_dtype=True), weak
+
+
+_READERS_OF_BASES: list[tuple[type | tuple[type, ...], Reader]] = [
+    ((np.ndarray, np.generic), _of_numpy),
+    ((type, str, np.dtype), _of_name),
+    (ExtendedDType, _of_extended),
+]
+_readers = _Readers(dict.fromkeys(python_scalar_types, _of_scalar))
 
 
 def _check_valid(x: Any, dtype: DType) -> None:
@@ -249,13 +296,14 @@ def is_weakly_typed(x: Any) -> bool:
 
 def lattice_result_type(*args: Any) -> tuple[DType, bool]:
     """The dtype and weak type of an operation on values, avals, dtypes or types."""
-    operands = tuple(part for arg in args for part in dtype_and_weak_type(arg))
-    if len(operands) == 2:
-        return operands
-    out, weak = _promote(
-        config.jax_numpy_dtype_promotion, config.jax_enable_x64, *operands
-    )
-    return out, weak
+    if len(args) == 2:
+        return promote_pair(
+            *dtype_and_weak_type(args[0]), *dtype_and_weak_type(args[1])
+        )
+    if len(args) == 1:
+        return dtype_and_weak_type(args[0])
+    operands = [part for arg in args for part in dtype_and_weak_type(arg)]
+    return _promote(config.jax_numpy_dtype_promotion, config.jax_enable_x64, *operands)
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

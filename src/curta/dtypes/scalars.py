@@ -256,7 +256,7 @@ def explicit_dtype(dtype: np.dtype[Any], function: str, stacklevel: int) -> DTyp
 
 def is_valid_dtype(dtype: Any) -> bool:
     """Whether arrays of this NumPy or extended dtype exist."""
-    return isinstance(dtype, ExtendedDType) or dtype in _valid
+    return dtype in _valid or isinstance(dtype, ExtendedDType)
 
 
 # ---- questions
