@@ -86,12 +86,14 @@ def _step(segment: list[Group], program: Program, visible: list[Buffer]) -> Step
         item = segment[0].items[0]
         return PythonStep(item.eqn, item.operands, item.results)
     machine = target.host()
+    whole = [assemble(group, program.builder) for group in segment]
+    split = [k for kernel in whole for k in split_folds(kernel, program.builder)]
+    users = Counter(buffer for kernel in split for buffer in kernel.buffers())
+    shared = {*visible, *(buffer for buffer, count in users.items() if count > 1)}
     kernels: list[Scheduled] = []
-    for group in segment:
-        whole = assemble(group, program.builder)
-        for kernel in split_folds(whole, program.builder):
-            plan = schedule(kernel, machine.vector_bytes)
-            kernels.append(Scheduled(kernel, plan, place(kernel, plan, visible)))
+    for kernel in split:
+        plan = schedule(kernel, machine.vector_bytes)
+        kernels.append(Scheduled(kernel, plan, place(kernel, plan, shared)))
     dump("kernels", lambda: "\n".join(map(pretty_scheduled, kernels)))
     return _native_step(kernels, program, visible, machine)
 

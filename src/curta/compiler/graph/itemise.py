@@ -120,8 +120,11 @@ class _Maker:
             self.buffers[var] = self.buffers[source]  # type: ignore[index]
             return
         index = loop_dims(var.aval.shape)
-        value = self.elements.computed(var, index)
-        self._emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
+        if var.aval.size:
+            value = self.elements.computed(var, index)
+            self._emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
+        else:
+            self._buffer(var, "v")
 
     def _is_temporary(self, atom: Atom | None) -> bool:
         return (

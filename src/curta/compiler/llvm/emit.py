@@ -7,7 +7,7 @@ array of the addresses of the buffers in memory, in the order of `Placement.argu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator
@@ -116,14 +116,23 @@ class _KernelEmitter:
     # are the last inner dim
 
     def _rows(self, stage: Stage, vectors: Vectors) -> None:
-        initial = [
-            constant(self.b, c, vectors.lanes) for fold in stage.folds for c in fold.initial
-        ]
-        final = self._nest(stage, stage.dims, vectors, initial)
-        for fold in stage.folds:
-            count = len(fold.initial)
-            self._finish_row(fold, final[:count])
-            final = final[count:]
+        with ExitStack() as loops:
+            self._enter_kept(stage, loops)
+            initial = [
+                constant(self.b, c, vectors.lanes) for f in stage.folds for c in f.initial
+            ]
+            final = self._nest(stage, stage.dims[stage.kept :], vectors, initial)
+            for fold in stage.folds:
+                count = len(fold.initial)
+                self._finish_row(fold, final[:count])
+                final = final[count:]
+
+    def _enter_kept(self, stage: Stage, loops: ExitStack) -> None:
+        """Begin the loops of a stage that are outside of its folds."""
+        for variable in stage.dims[: stage.kept]:
+            loop = loops.enter_context(self.b.loop(*_known(*self._bounds(variable))))
+            loops.enter_context(self.values.scope())
+            self.values.bind(variable, loop.index)
 
     def _nest(
         self, stage: Stage, dims: Sequence[LoopVar], vectors: Vectors, carried: Values
@@ -248,18 +257,19 @@ class _KernelEmitter:
                 self.rows[fold] = [self.b.scratch(size) for size in sizes]
 
     def _columns(self, stage: Stage, lanes: int) -> None:
-        for fold in stage.folds:
-            with self._each_vector(lanes):
-                initial = [constant(self.b, c, lanes) for c in fold.initial]
-                self._put_row(fold, initial)
-        if stage.dims:
-            self._column_nest(stage, stage.dims, lanes)
-        else:
-            with self._each_vector(lanes):
-                self._body(stage, [])
-        for fold in stage.folds:
-            with self._each_vector(lanes):
-                self._store_results(fold, self._row(fold))
+        with ExitStack() as loops:
+            self._enter_kept(stage, loops)
+            for fold in stage.folds:
+                with self._each_vector(lanes):
+                    self._put_row(fold, [constant(self.b, c, lanes) for c in fold.initial])
+            if len(stage.dims) > stage.kept:
+                self._column_nest(stage, stage.dims[stage.kept :], lanes)
+            else:
+                with self._each_vector(lanes):
+                    self._body(stage, [])
+            for fold in stage.folds:
+                with self._each_vector(lanes):
+                    self._store_results(fold, self._row(fold))
 
     def _column_nest(self, stage: Stage, dims: Sequence[LoopVar], lanes: int) -> None:
         inside = [self.plan.column, *dims, *(s.buffer for s in stage.stores)]

@@ -1,8 +1,8 @@
 """The one native function of a segment of a program.
 
 `void entry(ptr table)`: the table holds the addresses of the segment's results,
-arguments and constants, then those of `parallel_for`, `malloc` and `free`. It runs the
-kernels in order, with no Python in between.
+arguments and constants, then those of `parallel_for` (or null: no threads), `malloc`
+and `free`. It runs the kernels in order, with no Python in between.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.emit import emit_kernel
-from curta.compiler.llvm.types import I8, I64, PTR, Value
+from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, Placement
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.schedule import Schedule
@@ -83,5 +83,9 @@ def _launch(
     if chunks == 1:
         b.call(name, None, table, b.const(I64, 0))
     else:
-        kernel = b.function_address(name)
-        b.call(launcher, None, kernel, table, b.const(I64, chunks))
+        alone = b.instruction(f"icmp eq ptr {launcher}, null", I1)
+        with b.when(alone), b.loop(0, chunks) as loop:
+            b.call(name, None, table, loop.index)
+        with b.when(b.not_(alone)):
+            kernel = b.function_address(name)
+            b.call(launcher, None, kernel, table, b.const(I64, chunks))

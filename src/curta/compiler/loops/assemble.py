@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from curta.compiler.graph.fuse import Group
 from curta.compiler.graph.items import LoopItem
@@ -40,36 +41,49 @@ def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
     return kernel
 
 
+@dataclass
+class _Members:
+    """A stage in the making; `kept` is None as long as it has no folds."""
+
+    dims: tuple[LoopVar, ...]
+    kept: int | None
+    items: list[LoopItem]
+
+    def admits(self, dims: tuple[LoopVar, ...], kept: int | None) -> bool:
+        return self.dims == dims and (None in (self.kept, kept) or self.kept == kept)
+
+    def stage(self) -> Stage:
+        stores = tuple(s for i in self.items for s in i.stores)
+        folds = tuple(f for i in self.items for f in i.folds)
+        return Stage(self.dims, stores, folds, self.kept or 0)
+
+
 def _stages(items: list[LoopItem], depth: int) -> list[Stage]:
     """Each item in the first stage of its nest that comes after what it reads."""
-    stages: list[tuple[tuple[LoopVar, ...], list[LoopItem]]] = []
+    stages: list[_Members] = []
     place: dict[Buffer, tuple[int, Store, bool]] = {}
     for item in items:
-        inner = item.dims[depth:] + item.inner
+        dims = item.dims[depth:] + item.inner
+        kept = len(item.dims) - depth if item.folds else None
         earliest = 0
         for load in item.loads:
             if load.buffer in place:
                 at, store, folded = place[load.buffer]
                 together = not folded and load.offset == store.offset
-                together = together and stages[at][0] == inner
+                together = together and stages[at].admits(dims, kept)
                 earliest = max(earliest, at if together else at + 1)
         for at in range(earliest, len(stages)):
-            if stages[at][0] == inner:
+            if stages[at].admits(dims, kept):
                 break
         else:
             at = len(stages)
-            stages.append((inner, []))
-        stages[at][1].append(item)
+            stages.append(_Members(dims, kept, []))
+        stages[at].items.append(item)
+        if kept is not None:
+            stages[at].kept = kept
         for store in item.writes:
             place[store.buffer] = at, store, bool(item.folds)
-    return [
-        Stage(
-            inner,
-            tuple(s for i in members for s in i.stores),
-            tuple(f for i in members for f in i.folds),
-        )
-        for inner, members in stages
-    ]
+    return [s.stage() for s in stages]
 
 
 # ------------------------------------------------------------------- collapsing
@@ -81,14 +95,20 @@ def collapse(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
     merge: dict[LoopVar, tuple[LoopVar, LoopVar] | None] = {}
     dims = _collapsed(kernel.dims, indices, merge)
     inner = [
-        _collapsed(s.dims, indices, merge) if _alone(s, kernel) else s.dims
+        (
+            (_collapsed(s.dims[: s.kept], indices, merge)),
+            (_collapsed(s.dims[s.kept :], indices, merge)),
+        )
+        if _alone(s, kernel)
+        else (s.dims[: s.kept], s.dims[s.kept :])
         for s in kernel.stages
     ]
     if not merge:
         return kernel
     rewriter = Rewriter(builder, _replacement(merge))
     stages = [
-        Stage(d, *rewriter.body(s)) for d, s in zip(inner, kernel.stages, strict=True)
+        Stage(kept + folded, *rewriter.body(s), len(kept))
+        for (kept, folded), s in zip(inner, kernel.stages, strict=True)
     ]
     return Kernel(dims, tuple(stages), kernel.piece)
 
@@ -96,7 +116,9 @@ def collapse(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
 def _alone(stage: Stage, kernel: Kernel) -> bool:
     """Whether the other stages have all of its dims, or none of them."""
     return all(
-        s.dims == stage.dims or not set(s.dims) & set(stage.dims) for s in kernel.stages
+        (s.dims == stage.dims and s.kept == stage.kept)
+        or not set(s.dims) & set(stage.dims)
+        for s in kernel.stages
     )
 
 

@@ -77,7 +77,7 @@ def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool
         return True
     if plan.column is not None:
         return False
-    return store not in stage.stores or not stage.dims
+    return not stage.kept if store not in stage.stores else not stage.dims
 
 
 def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int:

@@ -69,6 +69,8 @@ class Elements:
         if isinstance(atom, Literal):
             value = as_numpy(atom.val, atom.aval)
             return self.builder.const(value.item() if value.ndim == 0 else value, value.dtype)
+        if not atom.aval.size:  # there is none, and nobody will look at it
+            return self.builder.const(0, atom.aval.dtype)
         buffer = self._buffers.get(atom)
         if buffer is None:
             return self.computed(atom, index)

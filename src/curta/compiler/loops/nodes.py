@@ -134,7 +134,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fold:
-    """A reduction over the inner dims of a stage, one result per outer index.
+    """A reduction over the last dims of a stage, one result per index of the others.
 
     `inputs` are folded into accumulators (more than one of each for argmax) that start
     from `initial`. `combined` says, in terms of the placeholders `left` and `right`,
@@ -152,11 +152,16 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stage:
-    """A nest of inner dims around stores and folds that read the same indices."""
+    """A nest of inner dims around stores and folds that read the same indices.
+
+    Folds are over the dims after the first `kept`: they have a result for each index
+    of those.
+    """
 
     dims: tuple[LoopVar, ...]
     stores: tuple[Store, ...]
     folds: tuple[Fold, ...]
+    kept: int = 0
 
     def written(self) -> Iterator[Store]:
         """All stores, those of the folds' results included."""
@@ -187,6 +192,10 @@ class Kernel:
     def stored(self) -> list[Buffer]:
         """The buffers it writes, each once."""
         return list(dict.fromkeys(s.buffer for g in self.stages for s in g.written()))
+
+    def buffers(self) -> list[Buffer]:
+        """The buffers it touches, each once."""
+        return list(dict.fromkeys([*self.stored(), *(e.buffer for e in self.loads())]))
 
     def loads(self) -> list[Load]:
         """All loads of all its expressions, each once."""

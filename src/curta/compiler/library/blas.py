@@ -1,0 +1,122 @@
+"""BLAS and LAPACK: OpenBLAS from the scipy-openblas32 wheel, loaded when first needed.
+
+The wheel's copy is Curta's own; the one that NumPy brought is left alone. OpenBLAS
+takes processors that it does not know for older ones and then runs at half their
+speed, so its kernels are chosen here by what the processor can do. OPENBLAS_CORETYPE
+is often set for other copies and does not count here; CURTA_OPENBLAS_CORETYPE does. It runs single-threaded: work is cut into pieces by shape and
+the pieces run on Curta's pool, so that results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from curta.compiler.llvm import target
+
+_PREFIX = "scipy_"
+_load_lock = threading.Lock()
+
+
+def available() -> bool:
+    """Whether the library is installed and can be loaded."""
+    return _library() is not None
+
+
+def address(name: str) -> int:
+    """The address of a Fortran routine of BLAS or LAPACK: `sgemm`, `dgetrf`, ...
+
+    Raises:
+        ImportError: scipy-openblas32 is not installed.
+        AttributeError: there is no such routine.
+    """
+    place = ctypes.cast(function(name), ctypes.c_void_p).value
+    assert place is not None
+    return place
+
+
+def addresses(names: Iterable[str]) -> dict[str, int]:
+    """The addresses of several routines, by name."""
+    return {name: address(name) for name in names}
+
+
+@cache
+def function(name: str) -> ctypes._NamedFuncPointer:
+    """A routine as a ctypes function without a result; arguments are pointers.
+
+    Raises:
+        ImportError: scipy-openblas32 is not installed.
+        AttributeError: there is no such routine.
+    """
+    library = _library()
+    if library is None:
+        raise ImportError("linear algebra needs OpenBLAS: pip install scipy-openblas32")
+    routine = library[f"{_PREFIX}{name}_"]
+    routine.restype = None
+    return routine
+
+
+def core_type() -> str:
+    """The processor that OpenBLAS chose its kernels for."""
+    library = _library()
+    if library is None:
+        return ""
+    name = library[f"{_PREFIX}openblas_get_corename"]
+    name.restype = ctypes.c_char_p
+    return str(name().decode())
+
+
+def _library() -> ctypes.CDLL | None:
+    with _load_lock:
+        return _load()
+
+
+@cache
+def _load() -> ctypes.CDLL | None:
+    spec = importlib.util.find_spec("scipy_openblas32")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "lib"
+    names = ("libscipy_openblas.so", "libscipy_openblas.dylib", "libscipy_openblas.dll")
+    path = next((folder / n for n in names if (folder / n).exists()), None)
+    if path is None:
+        return None
+    # OpenBLAS reads these once, while it is loaded.
+    wanted = {"OPENBLAS_NUM_THREADS": "1"}
+    core = os.environ.get("CURTA_OPENBLAS_CORETYPE") or _best_core()
+    if core:
+        wanted["OPENBLAS_CORETYPE"] = core
+    with _environment(wanted):
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError:
+            return None
+
+
+def _best_core() -> str | None:
+    machine = target.host()
+    if machine.machine not in ("x86_64", "amd64"):
+        return None
+    if machine.vector_bytes == 64:
+        return "SkylakeX"
+    return "Haswell" if machine.vector_bytes == 32 and machine.has_fma else None
+
+
+@contextlib.contextmanager
+def _environment(changes: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
