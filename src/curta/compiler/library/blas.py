@@ -3,8 +3,9 @@
 The wheel's copy is Curta's own; the one that NumPy brought is left alone. OpenBLAS
 takes processors that it does not know for older ones and then runs at half their
 speed, so its kernels are chosen here by what the processor can do. OPENBLAS_CORETYPE
-is often set for other copies and does not count here; CURTA_OPENBLAS_CORETYPE does. It runs single-threaded: work is cut into pieces by shape and
-the pieces run on Curta's pool, so that results do not depend on the number of threads.
+is often set for other copies and does not count here; CURTA_OPENBLAS_CORETYPE does.
+It runs single-threaded: work is cut into pieces by shape and the pieces run on
+Curta's pool, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
