@@ -39,6 +39,14 @@ from curta.lax.comparison import (
     lt,
     ne,
 )
+from curta.lax.control_flow import (
+    cond,
+    fori_loop,
+    map,
+    scan,
+    switch,
+    while_loop,
+)
 from curta.lax.conversion import (
     bitcast_convert_type,
     complex,
@@ -125,6 +133,16 @@ from curta.lax.shape import (
     tile,
     transpose,
     unstack,
+)
+from curta.lax.sorting import (
+    cumlogsumexp,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    sort,
+    sort_key_val,
+    top_k,
 )
 from curta.lax.special import (
     digamma,

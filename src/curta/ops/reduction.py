@@ -255,6 +255,11 @@ class ArgReduction(NonDifferentiable):
                 "argmin and argmax require non-empty reduced dimension."
                 f" operand.shape={x.shape} axis={axis}"
             )
+        if dtypes.issubdtype(x.dtype, np.complexfloating):
+            raise TypeError(
+                f"{self.name} does not accept dtype {x.dtype.name}: complex numbers"
+                " have no order. Take the argmax or argmin of their absolute values."
+            )
         if not dtypes.issubdtype(self.index_dtype, np.integer):
             raise TypeError(
                 "index_dtype must be an integer type, but got"

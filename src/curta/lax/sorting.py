@@ -1,0 +1,123 @@
+"""Sorting, the greatest elements, and cumulative reductions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from curta.core.shapes import canonicalize_axis
+from curta.core.trace import typeof
+from curta.ops import cumulative
+from curta.ops.sorting import Sort, TopK
+
+
+def sort(
+    operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
+    """`operand` in ascending order along `dimension`; NaN comes last.
+
+    A sequence of arrays is reordered by the first `num_keys` of them, of which later
+    ones decide where earlier ones are equal. Raises TypeError for shapes that differ.
+
+    >>> import curta
+    >>> x = curta.numpy.array([3, 1, 2])
+    >>> curta.lax.sort(x)
+    Array([1, 2, 3], dtype=int32)
+    >>> curta.lax.sort([x, curta.numpy.arange(3)])
+    (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
+    """
+    if isinstance(operand, Sequence):
+        if len(operand) == 0:
+            raise TypeError("Sort requires at least one operand")
+        if not 1 <= num_keys <= len(operand):
+            raise ValueError(
+                f"num_keys={num_keys} must be between 1 and len(operand)={len(operand)}"
+            )
+        dimension = canonicalize_axis(dimension, typeof(operand[0]).ndim)
+        return tuple(Sort(dimension, is_stable, num_keys)(*operand))
+    if num_keys != 1:
+        raise ValueError(f"num_keys={num_keys} must equal 1 for a single operand.")
+    dimension = canonicalize_axis(dimension, typeof(operand).ndim)
+    return Sort(dimension, is_stable)(operand)[0]
+
+
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
+    """`keys` in ascending order, and `values` reordered alike.
+
+    >>> import curta
+    >>> import curta.numpy as jnp
+    >>> curta.lax.sort_key_val(jnp.array([2, 1]), jnp.array([5., 6.]))
+    (Array([1, 2], dtype=int32), Array([6., 5.], dtype=float32))
+    """
+    dimension = canonicalize_axis(dimension, typeof(keys).ndim)
+    first, second = Sort(dimension, is_stable)(keys, values)
+    return first, second
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+    """The `k` greatest elements along `axis`, descending, and their places.
+
+    Raises ValueError if there are fewer than `k` elements.
+
+    >>> import curta
+    >>> curta.lax.top_k(curta.numpy.array([1., 3., 2.]), 2)
+    (Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32))
+    """
+    k = operator.index(k)
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    values, places = TopK(k, canonicalize_axis(axis, typeof(operand).ndim))(operand)
+    return values, places
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The sums of the first elements along `axis`; of the last ones if `reverse`.
+
+    >>> import curta
+    >>> curta.lax.cumsum(curta.numpy.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    return cumulative.CumSum(operator.index(axis), bool(reverse))(operand)
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The products of the first elements along `axis`; of the last if `reverse`.
+
+    >>> import curta
+    >>> curta.lax.cumprod(curta.numpy.arange(1, 5))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    return cumulative.CumProd(operator.index(axis), bool(reverse))(operand)
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The greatest of the first elements along `axis`; of the last if `reverse`.
+
+    >>> import curta
+    >>> curta.lax.cummax(curta.numpy.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
+    return cumulative.CumMax(operator.index(axis), bool(reverse))(operand)
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The least of the first elements along `axis`; of the last if `reverse`.
+
+    >>> import curta
+    >>> curta.lax.cummin(curta.numpy.array([3, 1, 2]))
+    Array([3, 1, 1], dtype=int32)
+    """
+    return cumulative.CumMin(operator.index(axis), bool(reverse))(operand)
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """log(exp(x0) + ... + exp(xi)) along `axis`; of the last elements if `reverse`.
+
+    >>> import curta
+    >>> curta.lax.cumlogsumexp(curta.numpy.zeros(3))
+    Array([0.       , 0.6931472, 1.0986123], dtype=float32)
+    """
+    return cumulative.CumLogSumExp(operator.index(axis), bool(reverse))(operand)

@@ -1,0 +1,257 @@
+"""Cumulative reductions: element i is the reduction of elements 0 to i."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.core.trace import typeof
+from curta.ops.elementwise import (
+    abs_,
+    add,
+    eq,
+    exp,
+    log1p,
+    max_,
+    min_,
+    mul,
+    ne,
+    neg,
+    select_n,
+    sub,
+)
+from curta.ops.joining import Concatenate
+from curta.ops.reduction import require_number
+from curta.ops.shape import Rev
+from curta.ops.slicing import Pad, Slice
+from curta.ops.structure import add_any, full, instantiate
+
+
+@dataclasses.dataclass(frozen=True)
+class Cumulative(Op):
+    """What the cumulative reductions share; from the end backwards if `reverse`.
+
+    A subclass gives `ufunc`, and `pair` for the derivative.
+    """
+
+    ufunc: ClassVar[np.ufunc]
+    axis: int
+    reverse: bool = False
+
+    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+        """The combination of two elements, and its tangent."""
+        self._missing("jvp")
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        require_number(self.name, x.dtype)
+        if self.axis < 0:
+            raise ValueError(
+                f"XLA operations do not allow negative axes, got axis {self.axis} in"
+                f" {self.name}"
+            )
+        if self.axis >= x.ndim:
+            raise ValueError(
+                f"axis {self.axis} is out of bounds for array of shape {x.shape}"
+            )
+        return x
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        turned = np.flip(x, self.axis) if self.reverse else x
+        half = dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4
+        working = np.dtype(np.float32) if half else x.dtype
+        out = self.accumulated(turned.astype(working, copy=False)).astype(x.dtype)
+        return np.flip(out, self.axis) if self.reverse else out
+
+    def accumulated(self, x: Any) -> Any:
+        """The reduction from the front, in NumPy."""
+        return self.ufunc.accumulate(x, self.axis, dtype=x.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        if self.reverse:
+            x, t = Rev((self.axis,))(x), Rev((self.axis,))(t)
+        x, t = self._scan(x, t)
+        if self.reverse:
+            x, t = Rev((self.axis,))(x), Rev((self.axis,))(t)
+        return x, t
+
+    def _scan(self, x: Any, t: Any) -> tuple[Any, Any]:
+        """Prefix reductions of pairs (value, tangent), in a tree of pairs.
+
+        Neighbours are combined, the half as many are scanned, which gives the odd
+        places; the even ones take in one more element each. (Blelloch, "Prefix sums
+        and their applications".)
+        """
+        size = typeof(x).shape[self.axis]
+        if size < 2:
+            return x, t
+        even, d_even = (self._part(v, 0, size - 1, 2) for v in (x, t))
+        odd, d_odd = (self._part(v, 1, size, 2) for v in (x, t))
+        odd, d_odd = self._scan(*self.pair(even, odd, d_even, d_odd))
+        count = typeof(odd).shape[self.axis]
+        before, d_before = odd, d_odd
+        if size % 2 == 0:
+            before, d_before = (self._part(v, 0, count - 1, 1) for v in (odd, d_odd))
+        here, d_here = (self._part(v, 2, size, 2) for v in (x, t))
+        even, d_even = self.pair(before, here, d_before, d_here)
+        return self._woven(x, even, odd), self._woven(t, d_even, d_odd)
+
+    def _woven(self, x: Any, even: Any, odd: Any) -> Any:
+        """The first of `x` and then `even` at the even places, `odd` at the odd."""
+        even = Concatenate(self.axis)(self._part(x, 0, 1, 1), even)
+        more = typeof(even).shape[self.axis] > typeof(odd).shape[self.axis]
+        return add(
+            self._spread(even, 0, 0 if more else 1),
+            self._spread(odd, 1, 1 if more else 0),
+        )
+
+    def _part(self, x: Any, start: int, limit: int, step: int) -> Any:
+        shape = typeof(x).shape
+        starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+        starts[self.axis], steps[self.axis] = min(start, limit), step
+        limits[self.axis] = limit
+        return Slice(tuple(starts), tuple(limits), tuple(steps))(x)
+
+    def _spread(self, x: Any, low: int, high: int) -> Any:
+        aval = typeof(x)
+        config = [(0, 0, 0)] * aval.ndim
+        config[self.axis] = (low, high, 1)
+        return Pad(tuple(config))(x, aval.dtype.type(0))
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        op = dataclasses.replace(self, axis=self.axis + (self.axis >= dim))
+        return op(x), dim
+
+
+@dataclasses.dataclass(frozen=True)
+class CumSum(Cumulative):
+    """The sums of the first elements."""
+
+    name: ClassVar[str] = "cumsum"
+    ufunc: ClassVar[np.ufunc] = np.add
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), self(*tangents)
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [CumSum(self.axis, not self.reverse)(cotangent)]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "number")
+
+
+@dataclasses.dataclass(frozen=True)
+class CumProd(Cumulative):
+    """The products of the first elements."""
+
+    name: ClassVar[str] = "cumprod"
+    ufunc: ClassVar[np.ufunc] = np.multiply
+
+    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+        return mul(x, y), add_any(mul(dx, y), mul(x, dy))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "number")
+
+
+@dataclasses.dataclass(frozen=True)
+class CumMax(Cumulative):
+    """The greatest of the first elements; NaN from the first NaN on."""
+
+    name: ClassVar[str] = "cummax"
+    ufunc: ClassVar[np.ufunc] = np.maximum
+
+    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+        out, tangent = max_.jvp([x, y], [dx, dy])
+        return out, instantiate(tangent)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "real")
+
+
+@dataclasses.dataclass(frozen=True)
+class CumMin(Cumulative):
+    """The least of the first elements; NaN from the first NaN on."""
+
+    name: ClassVar[str] = "cummin"
+    ufunc: ClassVar[np.ufunc] = np.minimum
+
+    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+        out, tangent = min_.jvp([x, y], [dx, dy])
+        return out, instantiate(tangent)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "real")
+
+
+@dataclasses.dataclass(frozen=True)
+class CumLogSumExp(Cumulative):
+    """log(exp(x0) + ... + exp(xi)), without overflow."""
+
+    name: ClassVar[str] = "cumlogsumexp"
+    ufunc: ClassVar[np.ufunc] = np.logaddexp
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        out = super().aval(*avals)
+        if not dtypes.issubdtype(out.dtype, np.inexact):
+            raise TypeError(
+                f"cumlogsumexp does not accept dtype {out.dtype.name}. Accepted dtypes"
+                " are subtypes of inexact."
+            )
+        return out
+
+    def accumulated(self, x: Any) -> Any:
+        if x.dtype.kind != "c":
+            return super().accumulated(x)
+        out = x.copy()
+        rows = np.moveaxis(out, self.axis, 0)
+        for before, row in zip(rows[:-1], rows[1:], strict=True):
+            top = np.maximum(before.real, row.real)
+            row[...] = top + np.log(np.exp(before - top) + np.exp(row - top))
+        return out
+
+    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+        out = _log_add_exp(x, y)
+        left = mul(dx, exp(sub(_finite(x), _finite(out))))
+        right = mul(dy, exp(sub(_finite(y), _finite(out))))
+        return out, add(left, right)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "float")
+
+
+def _log_add_exp(x: Any, y: Any) -> Any:
+    difference = sub(x, y)
+    out = add(max_(x, y), log1p(exp(neg(abs_(difference)))))
+    # inf - inf and NaN: their sum is what is wanted.
+    return select_n(ne(difference, difference), out, add(x, y))
+
+
+def _finite(x: Any) -> Any:
+    """`x` with inf replaced by 0, so that inf less inf is 0."""
+    aval = typeof(x)
+    return select_n(eq(x, aval.dtype.type(np.inf)), x, full(aval, 0))
+
+
+def _samples(cls: Any, kind: str) -> Iterator[Any]:
+    yield cls(0), [((5,), kind)]
+    yield cls(1, reverse=True), [((2, 4), kind)]
+    yield cls(0), [((1, 2), kind)]
+    yield cls(0), [((0, 2), kind)]

@@ -1,0 +1,169 @@
+"""Sorting, and finding the greatest elements."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.core.tangents import Zero, zero_tangent
+from curta.core.trace import typeof
+from curta.ops.indexing import Gather, GatherDimensionNumbers
+from curta.ops.shape import Iota, expand_dims
+from curta.ops.structure import BroadcastInDim, Reshape, move_dim
+
+
+@dataclasses.dataclass(frozen=True)
+class Sort(Op):
+    """All operands reordered alike, so that the first `num_keys` of them ascend.
+
+    Later keys decide where earlier ones are equal. Floats are ordered from -inf to
+    inf and then NaN, with -0 equal to 0; complex numbers by real, then imaginary part.
+    """
+
+    name: ClassVar[str] = "sort"
+    multiple_results: ClassVar[bool] = True
+    dimension: int
+    is_stable: bool = True
+    num_keys: int = 1
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        if any(a.shape != avals[0].shape for a in avals):
+            shapes = " ".join(str(a.shape) for a in avals)
+            raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
+        if not 0 <= self.dimension < avals[0].ndim:
+            raise ValueError(
+                f"dimension {self.dimension} of sort is out of bounds for operands of"
+                f" shape {avals[0].shape}"
+            )
+        return avals
+
+    def eval(self, *args: Any) -> Any:
+        if len(args) == 1 and args[0].dtype.kind in "fiub":
+            return [np.sort(args[0], self.dimension, kind="stable")]
+        keys = [part for x in args[: self.num_keys] for part in _keys(x)]
+        if len(keys) == 1:
+            order = np.argsort(keys[0], self.dimension, kind="stable")
+        else:
+            order = np.lexsort(keys[::-1], self.dimension)
+        return [np.take_along_axis(x, order, self.dimension) for x in args]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        shape = typeof(primals[0]).shape
+        count = Iota(np.dtype(np.uint32), shape, self.dimension)()
+        *outs, order = self(*primals, count)
+        place = expand_dims(order, (len(shape),))
+        op = _along(self.dimension, len(shape))
+        return outs, [
+            zero_tangent(typeof(x)) if type(t) is Zero else op(t, place)
+            for x, t in zip(outs, tangents, strict=True)
+        ]
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        to, like = next(
+            (d, x) for d, x in zip(dims, args, strict=True) if d is not None
+        )
+        shape = typeof(like).shape
+        kept = tuple(i for i in range(len(shape)) if i != to)
+        aligned = [
+            BroadcastInDim(shape, kept)(x) if d is None else move_dim(x, d, to)
+            for x, d in zip(args, dims, strict=True)
+        ]
+        dimension = self.dimension + (to <= self.dimension)
+        op = dataclasses.replace(self, dimension=dimension)
+        return op(*aligned), [to] * len(args)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(0), [((5,), "any")]
+        yield cls(1), [((3, 4), "any")]
+        yield cls(0), [((4, 2), "any"), ((4, 2), "any")]
+        yield cls(0, num_keys=2), [((6,), "bool"), ((6,), "any"), ((6,), "any")]
+        yield cls(0), [((0,), "any")]
+
+
+@dataclasses.dataclass(frozen=True)
+class TopK(Op):
+    """The `k` greatest elements along `axis`, descending, and their places.
+
+    Of equal elements the first comes first. NaN is the greatest, and 0 above -0.
+    """
+
+    name: ClassVar[str] = "top_k"
+    multiple_results: ClassVar[bool] = True
+    k: int
+    axis: int
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        (x,) = avals
+        if dtypes.issubdtype(x.dtype, np.complexfloating):
+            raise ValueError("top_k is not compatible with complex inputs.")
+        if not x.shape:
+            raise TypeError(f"top_k operand must have >= 1 dimension, got {x.shape}")
+        shape = list(x.shape)
+        if self.k > shape[self.axis]:
+            raise ValueError(
+                "k argument to top_k must be no larger than size along axis; got"
+                f" k={self.k} with shape={shape} and axis={self.axis}"
+            )
+        shape[self.axis] = self.k
+        places = ShapedArray(tuple(shape), np.dtype(np.int32), x.weak_type)
+        return [x.update(shape=tuple(shape)), places]
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        # Complement reverses the order of integers, and overflows nowhere.
+        order = np.argsort(~_total_order(x), self.axis, kind="stable")
+        order = np.take(order, np.arange(self.k), self.axis)
+        return [np.take_along_axis(x, order, self.axis), order.astype(np.int32)]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        values, places = self(*primals)
+        shape = typeof(places).shape
+        index = Reshape((*shape, 1))(places)
+        tangent = _along(self.axis, len(shape))(tangents[0], index)
+        return [values, places], [tangent, zero_tangent(typeof(places))]
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        return TopK(self.k, self.axis + (dim <= self.axis))(x), [dim, dim]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(2, 0), [((5,), "real")]
+        yield cls(3, 1), [((2, 4), "real")]
+        yield cls(0, 0), [((3, 2), "real")]
+
+
+def _along(axis: int, rank: int) -> Gather:
+    """Reads, at every place, the element at another place along `axis`."""
+    rest = tuple(i for i in range(rank) if i != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
+    return Gather(numbers, (1,) * rank)
+
+
+def _keys(x: Any) -> list[Any]:
+    """Arrays that NumPy orders as `Sort` orders `x`."""
+    if x.dtype.kind == "c":
+        return [x.real, x.imag]
+    if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.kind != "f":
+        return [x.astype(np.float32)]  # NumPy does not know the NaNs of ml_dtypes
+    return [x]
+
+
+def _total_order(x: Any) -> Any:
+    """Integers ordered as the floats `x`, with -0 below 0 and NaN at the ends."""
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        return x
+    bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
