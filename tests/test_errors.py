@@ -1,5 +1,7 @@
 """The exceptions: base classes, opening words, remedies."""
 
+import pickle
+
 import pytest
 
 from curta import errors
@@ -55,6 +57,9 @@ def test_errors_about_tracers(cls):
     assert text.startswith(opening)
     assert f"errors.html#jax.errors.{cls.__name__}\n" in text
     assert text.splitlines()[-1].startswith("To fix it: ")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is cls
+    assert str(again) == text
 
 
 def test_context_of_a_concretization():

@@ -11,7 +11,8 @@ them: an error asks a tracer for ``_error_repr()`` (what it is) and ``_origin_ms
 
 from __future__ import annotations
 
-from typing import Protocol
+import copyreg
+from typing import Any, Protocol
 
 __all__ = [
     "ConcretizationTypeError",
@@ -48,6 +49,10 @@ class _DocumentedError(Exception):
     def __init__(self, message: str) -> None:
         link = f"See {_ERROR_PAGE}#jax.errors.{type(self).__name__}"
         super().__init__("\n".join(filter(None, [message, link, self._remedy])))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The message is complete already; going through __init__ would extend it.
+        return copyreg.__newobj__, (type(self), *self.args)  # type: ignore[attr-defined]
 
 
 class JAXTypeError(_DocumentedError, TypeError):
