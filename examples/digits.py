@@ -251,6 +251,9 @@ def main(arguments=None):
     print(f"steps per second: {steps / seconds:,.0f}")
     print(f"compile time (first calls): {compile_seconds:.2f} s")
     print(f"pictures: {options.out}/learning_curve.png, {options.out}/mistakes.png")
+    if hasattr(jax, "kernel_cache_statistics"):  # Curta's own
+        kernels = jax.kernel_cache_statistics()
+        print(f"kernels compiled: {kernels.compiles}, from the cache: {kernels.hits}")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import curta as jax
-from curta import grad, jit, random, vmap
-from curta import numpy as jnp
+from curta import grad, jit, numpy as jnp, random, vmap
 
 
 def test_update_of_a_slice():
