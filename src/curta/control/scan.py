@@ -142,12 +142,8 @@ class Scan(Op):
         consts, carry, xs = self.parts(args)
         linear_consts = tuple(map(is_linear, consts))
         linear_xs = tuple(map(is_linear, xs))
-        if not all(map(is_linear, carry)):
-            carry_flags = [is_linear(c) for c in carry]
-            raise NotImplementedError(
-                "scan can be transposed only if all of its carry is linear, got"
-                f" linearity {carry_flags}"
-            )
+        # A part of the carry that starts as a known value starts as zero: tangents do.
+        linear_carry = tuple(map(is_linear, carry))
         n = self.num_carry
         ct_carry = [instantiate(ct) for ct in cotangent[:n]]
         ct_ys = cotangent[n:]
@@ -168,7 +164,7 @@ class Scan(Op):
         for_xs = iter(found[k + n :])
         return [
             *(next(for_consts) if f else None for f in linear_consts),
-            *for_carry,
+            *(ct if f else None for ct, f in zip(for_carry, linear_carry, strict=True)),
             *(next(for_xs) if f else None for f in linear_xs),
         ]
 

@@ -12,7 +12,7 @@ from curta import dtypes
 from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import is_array_like, typeof
-from curta.numpy.constructors import asarray
+from curta.numpy import asarray
 from curta.ops.random_bits.implementations import (
     KeyImplementation,
     implementation_names,

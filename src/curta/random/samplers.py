@@ -12,9 +12,15 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.trace import concrete_or_none, typeof
 from curta.errors import ConcretizationTypeError
-from curta.numpy.constructors import array, asarray
+from curta.numpy import arange, array, asarray, clip, take
 from curta.random.keys import check_key, random_bits, split_key
-from curta.random.shapes import check_shape, float_dtype, sample_shape
+from curta.random.shapes import (
+    check_shape,
+    constant,
+    float_dtype,
+    sample_shape,
+    to_rank,
+)
 
 _UINT = {bits: np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
@@ -76,8 +82,8 @@ def _uniform(
     check_shape("uniform", shape)
     minval = lax.convert_element_type(minval, dtype)
     maxval = lax.convert_element_type(maxval, dtype)
-    minval = lax.broadcast_to_rank(minval, len(shape))
-    maxval = lax.broadcast_to_rank(maxval, len(shape))
+    minval = to_rank(minval, len(shape))
+    maxval = to_rank(maxval, len(shape))
     info = dtypes.finfo(dtype)
     width = max(info.bits, 8)
     unsigned = _UINT[width]
@@ -167,8 +173,7 @@ def bernoulli(
     dtype = typeof(p).dtype
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
-            "bernoulli probability `p` must have a floating dtype, got"
-            f" {dtype.name}."
+            f"bernoulli probability `p` must have a floating dtype, got {dtype.name}."
         )
     return _bernoulli(typed, lax.convert_element_type(p, dtype), shape, mode)
 
@@ -233,8 +238,8 @@ def _randint(
     largest = array(dtypes.iinfo(dtype).max, dtype)
     beyond = lax.gt(maxval, _clip_to(largest, maxval.dtype))
     minval, maxval = _clip_to(minval, dtype), _clip_to(maxval, dtype)
-    minval = lax.broadcast_to_rank(minval, len(shape))
-    maxval = lax.broadcast_to_rank(maxval, len(shape))
+    minval = to_rank(minval, len(shape))
+    maxval = to_rank(maxval, len(shape))
     width = dtypes.iinfo(dtype).bits
     keys = split_key(key)
     # Twice the bits of the dtype, to make the bias of the remainder small.
@@ -243,10 +248,10 @@ def _randint(
     span = lax.convert_element_type(maxval - minval, _UINT[width])
     span = lax.select(maxval <= minval, lax.full_like(span, 1), span)
     span = lax.select(
-        beyond & (maxval > minval), lax.add(span, lax._const(span, 1)), span
+        beyond & (maxval > minval), lax.add(span, constant(span, 1)), span
     )
     # (high * 2^width + low) % span, in pieces that do not overflow.
-    factor = lax.rem(lax._const(span, 2 ** (width // 2)), span)
+    factor = lax.rem(constant(span, 2 ** (width // 2)), span)
     factor = lax.rem(lax.mul(factor, factor), span)
     offset = lax.add(lax.mul(lax.rem(high, span), factor), lax.rem(low, span))
     offset = lax.rem(offset, span)
@@ -261,9 +266,9 @@ def _integers(x: Any) -> Any:
 def _clip_to(x: Any, dtype: Any) -> Any:
     """`x` in an integer dtype, values outside its range at its ends."""
     source, target = dtypes.iinfo(x.dtype), dtypes.iinfo(dtype)
-    low = lax._const(x, max(int(source.min), int(target.min)))
-    high = lax._const(x, min(int(source.max), int(target.max)))
-    return lax.convert_element_type(lax.clamp(low, x, high), dtype)
+    low = constant(x, max(int(source.min), int(target.min)))
+    high = constant(x, min(int(source.max), int(target.max)))
+    return clip(x, low, high).astype(dtype)
 
 
 def permutation(
@@ -309,7 +314,7 @@ def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Any:
     if independent or x.ndim == 1:
         return _shuffle(key, x, axis)
     order = _shuffle(key, arange(x.shape[axis]), 0)
-    return x[(slice(None),) * axis + (order,)]
+    return take(x, order, axis, unique_indices=True)
 
 
 @inner_jit(static_argnames=("axis",))
@@ -326,5 +331,3 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
         order = random_bits(subkey, 32, x.shape)
         _, x = lax.sort_key_val(order, x, axis)
     return x
-
-

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from curta import dtypes
+from curta import dtypes, lax
+from curta.core.trace import typeof
 
 
 def sample_shape(shape: Any) -> tuple[int, ...]:
@@ -19,8 +20,7 @@ def sample_shape(shape: Any) -> tuple[int, ...]:
     except TypeError:
         pass
     raise TypeError(
-        "Shapes must be 1D sequences of concrete values of integer type, got"
-        f" {shape}."
+        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
     )
 
 
@@ -49,3 +49,13 @@ def float_dtype(name: str, dtype: Any) -> Any:
             f" {dtypes.dtype(dtype)}"
         )
     return chosen
+
+
+def to_rank(x: Any, rank: int) -> Any:
+    """`x` with leading dims of size 1 up to `rank`."""
+    return lax.expand_dims(x, tuple(range(rank - typeof(x).ndim)))
+
+
+def constant(like: Any, value: int) -> Any:
+    """A scalar constant of the dtype of `like`."""
+    return np.array(value, typeof(like).dtype)
