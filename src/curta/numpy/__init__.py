@@ -164,8 +164,6 @@ from curta.numpy.elementary import (
     log10,
     log1p,
     log2,
-    logaddexp,
-    logaddexp2,
     modf,
     nan_to_num,
     rad2deg,
@@ -180,7 +178,7 @@ from curta.numpy.elementary import (
     tanh,
     trunc,
 )
-from curta.numpy.floating import (
+from curta.numpy.float_parts import (
     copysign,
     frexp,
     ldexp,
@@ -222,6 +220,10 @@ from curta.numpy.linear_algebra import (
     vdot,
     vecdot,
     vecmat,
+)
+from curta.numpy.log_sums import (
+    logaddexp,
+    logaddexp2,
 )
 from curta.numpy.logic import (
     allclose,

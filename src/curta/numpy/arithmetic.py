@@ -112,7 +112,7 @@ def add(x: Any, y: Any, /) -> Any:
     """x + y; logical or for booleans.
 
     >>> from curta import numpy as jnp
-    >>> jnp.add(jnp.arange(3), 10.0)
+    >>> jnp.add(jnp.arange(3.0), 10)
     Array([10., 11., 12.], dtype=float32)
     """
     x, y = promote_args("add", x, y)

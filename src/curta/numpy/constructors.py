@@ -81,10 +81,10 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(a, copy=True, order=order)
 
 
-def weak_constant(x: Any, dtype: Any) -> ArrayImpl:
-    """A weakly typed array of rank 0."""
+def constant(x: Any, dtype: Any, weak_type: bool) -> ArrayImpl:
+    """The known scalar `x` as an array of rank 0."""
     value = np.asarray(x).astype(dtype)
-    return wrap(value, ShapedArray((), value.dtype, True))
+    return wrap(value, ShapedArray((), value.dtype, weak_type))
 
 
 def _from_array(x: Any, dtype: Any, copy: bool) -> Any:

@@ -109,26 +109,6 @@ def _scaled_complex(z: Any, base: int) -> Any:
     return lax.complex(lax.div(re, scale), lax.div(im, scale))
 
 
-def logaddexp(x1: Any, x2: Any, /) -> Any:
-    """log(exp(x1) + exp(x2)) without overflow.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.logaddexp(1000.0, -jnp.inf)
-    Array(1000., dtype=float32, weak_type=True)
-    """
-    return lax.logaddexp(*promote_args_inexact("logaddexp", x1, x2))
-
-
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
-    """log2(2**x1 + 2**x2) without overflow.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.logaddexp2(3.0, 3.0))
-    4.0
-    """
-    return lax.logaddexp2(*promote_args_inexact("logaddexp2", x1, x2))
-
-
 def sqrt(x: Any, /) -> Any:
     """The square root; NaN for negative reals.
 

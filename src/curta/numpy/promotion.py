@@ -14,10 +14,11 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.config import config
+from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.trace import Tracer, typeof
 from curta.numpy.arguments import check_arraylike
-from curta.numpy.constructors import asarray, weak_constant
+from curta.numpy.constructors import asarray, constant
 from curta.ops.elementwise.convert import convert_element_type
 
 _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
@@ -28,14 +29,23 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     aval = typeof(x)
     if aval.shape or isinstance(x, Tracer) or isinstance(dtype, dtypes.ExtendedDType):
         return convert_element_type(x, dtype, weak_type)
+    if isinstance(x, Array):
+        if aval.dtype == dtype and aval.weak_type == weak_type:
+            return x
+        return constant(x, dtype, weak_type)
     if weak_type:
-        return weak_constant(x, dtype)
+        return constant(x, dtype, weak_type)
     return np.asarray(x, aval.dtype).astype(dtype)[()]
 
 
 def const(example: Any, value: Any) -> Any:
-    """The scalar `value` in the dtype of `example`."""
-    return np.asarray(value, dtypes.dtype(example))[()]
+    """The scalar `value` in the dtype of `example`; weak beside a weak scalar."""
+    aval = typeof(example)
+    if aval.weak_type and not aval.shape:
+        value = dtypes.scalar_type_of(aval.dtype)(value)
+        if typeof(value).dtype == aval.dtype:
+            return value
+    return np.asarray(value, aval.dtype)[()]
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
