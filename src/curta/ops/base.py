@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -108,16 +109,14 @@ class Elementwise(Op):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self(*primals)
-        total: Any = None
-        for i, t in enumerate(tangents):
-            if type(t) is Zero:
-                continue
-            part = self.tangent(i, t, out, *primals)
-            if part is None:
-                continue
-            part = broadcast_to(part, typeof(out).shape)
-            total = part if total is None else add_any(total, part)
-        return out, zero_like_output(out) if total is None else total
+        shape = typeof(out).shape
+        parts = [
+            self.tangent(i, t, out, *primals)
+            for i, t in enumerate(tangents)
+            if type(t) is not Zero
+        ]
+        parts = [broadcast_to(p, shape) for p in parts if p is not None]
+        return out, functools.reduce(add_any, parts) if parts else zero_like_output(out)
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -233,7 +232,7 @@ _NUMPY_NAMES = {
 
 def const(example: Any, value: Any) -> Any:
     """The scalar `value` in the dtype of `example`, weak if that is a weak scalar."""
-    return _scalar(typeof(example), value)
+    return scalar_of(typeof(example), value)
 
 
 def full_like(example: Any, value: Any) -> Any:
@@ -244,10 +243,11 @@ def full_like(example: Any, value: Any) -> Any:
 
 def scalar_like(example: Any, value: Any) -> Any:
     """The scalar `value` in the dtype of `example`, weak where that is weak."""
-    return _scalar(typeof(example).update(shape=()), value)
+    return scalar_of(typeof(example).update(shape=()), value)
 
 
-def _scalar(aval: ShapedArray, value: Any) -> Any:
+def scalar_of(aval: ShapedArray, value: Any) -> Any:
+    """A scalar in the dtype of `aval`; a Python scalar if the aval is that of one."""
     if aval.weak_type and not aval.shape:
         kind = dtypes.scalar_type_of(aval.dtype)
         if dtypes.python_scalar_dtype(kind(value), kind) == aval.dtype:

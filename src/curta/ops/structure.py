@@ -245,6 +245,8 @@ class ReduceSum(Reduction):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args
+        if not x.aval.shape:
+            return [cotangent]
         kept = tuple(i for i in range(x.aval.ndim) if i not in self.axes)
         return [BroadcastInDim(x.aval.shape, kept)(cotangent)]
 

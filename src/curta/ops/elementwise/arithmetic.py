@@ -20,7 +20,6 @@ from curta.ops.base import (
     LinearElementwise,
     broadcast_to,
     const,
-    full_like,
 )
 
 
@@ -211,7 +210,7 @@ class IntegerPow(Elementwise):
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,), y = primals, self.y
         if y == 0:
-            return full_like(t, 0)
+            return None
         if y == 1:
             return t
         lower = x if y == 2 else integer_pow(x, y - 1)

@@ -13,6 +13,7 @@ from curta.core.avals import ShapedArray, is_python_scalar, tangent_dtype
 from curta.core.op import Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.ops.base import scalar_of
 from curta.ops.families import Linear
 from curta.ops.structure import move_dim
 
@@ -50,7 +51,7 @@ class ConvertElementType(Op):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args
-        return [ConvertElementType(x.aval.dtype, x.aval.weak_type)(cotangent)]
+        return [convert_element_type(cotangent, x.aval.dtype, x.aval.weak_type)]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -110,8 +111,11 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     aval = typeof(x) if not is_python_scalar(x) else None
     if aval is not None and (aval.dtype, aval.weak_type) == (dtype, weak_type):
         return x
-    if not weak_type and (aval is None or isinstance(x, np.generic)):
-        return _converted(np.asarray(x), dtype)[()]
+    if aval is None or isinstance(x, np.generic):
+        wanted = ShapedArray((), dtype, weak_type)
+        out = scalar_of(wanted, _converted(np.asarray(x), dtype))
+        if typeof(out) is wanted:
+            return out
     return ConvertElementType(dtype, weak_type)(x)
 
 
@@ -172,7 +176,10 @@ class BitcastConvertType(Op):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        return self(move_dim(args[0], dims[0], 0)), 0
+        (x,), (dim,) = args, dims
+        if typeof(x).dtype.itemsize >= self.new_dtype.itemsize:
+            return self(x), dim
+        return self(move_dim(x, dim, 0)), 0  # the last dim goes
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

@@ -44,8 +44,9 @@ class Abs(Elementwise):
         (x,) = primals
         dtype = typeof(x).dtype
         if dtype.kind == "c":
+            mirrored = conj(x)
             radius = replace_zero(convert_element_type(out, dtype))
-            return real(mul(t, div(conj(x), radius)))
+            return real(mul(t, div(mirrored, radius)))
         return select(ge(x, scalar_like(x, 0)), t, neg(t))
 
     @classmethod

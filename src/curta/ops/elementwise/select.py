@@ -204,18 +204,15 @@ class Clamp(Elementwise):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        ranks = [typeof(a).ndim - (d is not None) for a, d in zip(args, dims)]
-        x, dim = args[1], dims[1]
-        scalars = all(typeof(a).ndim == 0 for a in (args[0], args[2]))
-        agree = len({(typeof(a).shape, d) for a, d in zip(args, dims)}) == 1
-        if agree or (scalars and dim is not None):
+        (low, x, high), (low_dim, dim, high_dim) = args, dims
+        shapes = [typeof(a).shape for a in args]
+        agree = len(set(zip(shapes, dims))) == 1
+        if agree or (dim is not None and not shapes[0] and not shapes[2]):
             return self(*args), dim
-        x = batch_dim_at(x, dim, axis.size, 0)
-        shape = typeof(x).shape
-        low, high = (
-            _bound(args[i], dims[i], ranks[i], axis.size, shape) for i in (0, 2)
-        )
-        return self(low, x, high), 0
+        shape = [n for i, n in enumerate(shapes[1]) if i != dim]
+        low = _bound(low, low_dim, (axis.size, *shape))
+        high = _bound(high, high_dim, (axis.size, *shape))
+        return self(low, batch_dim_at(x, dim, axis.size, 0), high), 0
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -232,11 +229,12 @@ class Clamp(Elementwise):
         yield cls(), [((), "real", low), ((4,), "real", BEYOND), ((), "real", high)]
 
 
-def _bound(x: Any, dim: int | None, rank: int, size: int, shape: Any) -> Any:
-    """A bound of clamp with its batch dim in front, in the shape of the operand."""
-    if rank == 0 and dim is not None:
-        return BroadcastInDim(shape, (0,))(x)
-    return x if rank == 0 else batch_dim_at(x, dim, size, 0)
+def _bound(x: Any, dim: int | None, shape: tuple[int, ...]) -> Any:
+    """A bound of clamp with its batch dim in front, in `shape` or of rank 0."""
+    rank = typeof(x).ndim
+    if rank == 0:
+        return x
+    return _spread(batch_dim_at(x, dim, shape[0], 0), 0, shape)
 
 
 clamp = Clamp()
