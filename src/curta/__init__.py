@@ -7,6 +7,7 @@ after `import jax` is changed to `import curta`.
 from curta import (
     dtypes as dtypes,
     errors as errors,
+    flatten_util as flatten_util,
     lax as lax,
     nn as nn,
     numpy as numpy,
@@ -16,9 +17,16 @@ from curta import (
     typing as typing,
 )
 from curta.api.checkpoint import checkpoint as checkpoint, remat as remat
+from curta.api.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from curta.api.custom_derivatives import (
     custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
+)
+from curta.api.devices import (
+    block_until_ready as block_until_ready,
+    copy_to_host_async as copy_to_host_async,
+    device_get as device_get,
+    device_put as device_put,
 )
 from curta.api.grad import (
     grad as grad,
@@ -38,16 +46,46 @@ from curta.api.jit import clear_caches as clear_caches, jit as jit
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from curta.api.vmap import vmap as vmap
 from curta.config import (
+    check_tracer_leaks as check_tracer_leaks,
+    check_tracer_leaks as checking_leaks,
     config as config,
+    debug_infs as debug_infs,
+    debug_key_reuse as debug_key_reuse,
     debug_nans as debug_nans,
+    default_device as default_device,
+    default_matmul_precision as default_matmul_precision,
+    default_prng_impl as default_prng_impl,
     disable_jit as disable_jit,
+    enable_checks as enable_checks,
+    enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64,
+    explain_cache_misses as explain_cache_misses,
+    legacy_prng_key as legacy_prng_key,
+    log_compiles as log_compiles,
+    no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,
+    softmax_custom_jvp as softmax_custom_jvp,
     threefry_partitionable as threefry_partitionable,
 )
 from curta.core.array import Array as Array
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
+from curta.runtime.devices import (
+    Device as Device,
+    default_backend as default_backend,
+    device_count as device_count,
+    devices as devices,
+    local_device_count as local_device_count,
+    local_devices as local_devices,
+    process_count as process_count,
+    process_index as process_index,
+    process_indices as process_indices,
+)
 from curta.runtime.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
+from curta.tree_util import (
+    tree_leaves as tree_leaves,
+    tree_map as tree_map,
+    tree_map as tree_multimap,
+)
 from curta.version import __version__ as __version__
