@@ -1,6 +1,7 @@
 """From a jaxpr to machine code: the table of contents of the compiler.
 
     inline     calls are replaced by what they call                 graph/inline.py
+    simplify   named rewrites, equal eqns, dead code                graph/simplify.py
     itemise    a loop nest for each value that needs a buffer       graph/itemise.py
     fuse       loop nests that share loops form groups              graph/fuse.py
     assemble   each group becomes a kernel: stages of loops         loops/assemble.py
@@ -9,7 +10,7 @@
     emit       LLVM IR text                                         llvm/
     link       machine code                                         link.py
 
-`CURTA_DUMP=fuse,kernels,llvm` prints what these stages make (`jaxpr` what comes in).
+`CURTA_DUMP=simplify,fuse,kernels,llvm` prints what stages make (`jaxpr`: what comes in).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from curta.compiler.graph.fuse import Group, Plan, fuse
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.items import EqnItem, reads, written
 from curta.compiler.graph.itemise import Program, itemise
+from curta.compiler.graph.simplify import simplify
 from curta.compiler.link import load
 from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import ENTRY, Scheduled, emit_entry
@@ -38,6 +40,7 @@ from curta.compiler.loops.split import split_folds
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import ClosedJaxpr
+from curta.transforms.dce import dce_jaxpr
 
 LONG = 1 << 20  # a program of this cost lets other Python threads run
 
@@ -54,13 +57,15 @@ def compile_jaxpr(
     """
     dump("jaxpr", lambda: str(closed))
     flat = inline_calls(closed)
-    program = itemise(flat.jaxpr)
+    jaxpr = dce_jaxpr(simplify(flat.jaxpr))
+    dump("simplify", lambda: str(jaxpr))
+    program = itemise(jaxpr)
     plan = fuse(program)
     dump("fuse", lambda: pretty_plan(plan))
     segments = _segments(plan)
     visible = _visible(segments, program)
     steps = [_step(s, program, v) for s, v in zip(segments, visible, strict=True)]
-    avals = [v.aval for v in flat.jaxpr.constvars]
+    avals = [v.aval for v in jaxpr.constvars]
     arrays = map(_const_array, flat.consts, avals)
     consts = dict(zip(program.consts, arrays, strict=True))
     return Executable(

@@ -1,0 +1,282 @@
+"""Simplification: named rewrites of single eqns, applied in one sweep.
+
+A rewrite looks at an eqn (and at what its operands are made of) and gives what
+its results are instead: an operand, a literal, or the result of other ops. None is
+wrong for NaN, infinities or -0.0; each has a test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from curta.core.evaluate import as_numpy, evaluate_op
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.op import Op
+from curta.ops.dot import DotGeneral
+from curta.ops.elementwise import Div, Mul, Neg, Sub
+from curta.ops.elementwise.convert import ConvertElementType, Identity
+from curta.ops.joining import Split, Unstack
+from curta.ops.slicing import Slice
+from curta.ops.structure import BroadcastInDim, Reshape, Transpose
+
+Results = list[Atom]
+
+
+class Context:
+    """The eqns so far, and how rewrites add to them."""
+
+    def __init__(self) -> None:
+        self.eqns: list[Eqn] = []
+        self.definition: dict[Var, Eqn] = {}
+
+    def maker(self, atom: Atom) -> Eqn | None:
+        """The eqn that defines a variable."""
+        return self.definition.get(atom) if isinstance(atom, Var) else None
+
+    def apply(self, op: Op, *args: Atom) -> Var:
+        """A new eqn with one result."""
+        out = Var(op.aval(*[a.aval for a in args]))
+        self.add(Eqn(op, args, (out,)))
+        return out
+
+    def add(self, eqn: Eqn) -> None:
+        self.eqns.append(eqn)
+        self.definition.update((v, eqn) for v in eqn.outvars)
+
+
+Rewrite = Callable[[Eqn, Context], Results | None]
+
+
+def simplify(jaxpr: Jaxpr, rewrites: dict[str, Rewrite] | None = None) -> Jaxpr:
+    """The jaxpr after one sweep of the rewrites, and of the reuse of equal eqns."""
+    rewrites = REWRITES if rewrites is None else rewrites
+    context = Context()
+    env: dict[Var, Atom] = {}
+    known: dict[Any, tuple[Var, ...]] = {}
+    for eqn in jaxpr.eqns:
+        invars = tuple(_read(v, env) for v in eqn.invars)
+        if invars != eqn.invars:
+            eqn = eqn.replace(invars=invars)
+        results = _rewritten(eqn, context, rewrites)
+        key = None if results is not None else _key(eqn)
+        if key is not None:
+            found = known.setdefault(key, eqn.outvars)
+            if found is not eqn.outvars:
+                results = list(found)
+        if results is None:
+            context.add(eqn)
+        else:
+            env.update(zip(eqn.outvars, results, strict=True))
+    outvars = tuple(_read(v, env) for v in jaxpr.outvars)
+    return jaxpr.replace(eqns=tuple(context.eqns), outvars=outvars)
+
+
+def _rewritten(
+    eqn: Eqn, context: Context, rewrites: dict[str, Rewrite]
+) -> Results | None:
+    for rewrite in rewrites.values():
+        results = rewrite(eqn, context)
+        if results is not None:
+            return results
+    return None
+
+
+def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:
+    return env.get(atom, atom) if isinstance(atom, Var) else atom
+
+
+def _key(eqn: Eqn) -> Any:
+    """What equal eqns have in common; None if this one must stay as it is."""
+    if eqn.effects:
+        return None
+    key = (
+        type(eqn.op),
+        eqn.op,
+        tuple(
+            (repr(a.val), a.aval) if isinstance(a, Literal) else a for a in eqn.invars
+        ),
+    )
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+# --------------------------------------------------------------------- rewrites
+
+
+def identity(eqn: Eqn, context: Context) -> Results | None:
+    """copy x -> x; so are conversions, broadcasts and reshapes that change nothing."""
+    same = (BroadcastInDim, Reshape, ConvertElementType, Transpose)
+    if isinstance(eqn.op, Identity) and not eqn.effects:
+        return [eqn.invars[0]]
+    if not isinstance(eqn.op, same):
+        return None
+    (x,), (out,) = eqn.invars, eqn.outvars
+    if isinstance(eqn.op, Transpose) and eqn.op.permutation != tuple(range(x.aval.ndim)):
+        return None
+    if x.aval.shape != out.aval.shape or x.aval.dtype != out.aval.dtype:
+        return None
+    return [x]
+
+
+def fold_scalars(eqn: Eqn, context: Context) -> Results | None:
+    """An op on literals is the literal that its `eval` rule gives."""
+    if not eqn.invars or len(eqn.outvars) != 1 or eqn.effects:
+        return None
+    aval = eqn.outvars[0].aval
+    literal = all(isinstance(a, Literal) for a in eqn.invars)
+    if not literal or aval.shape or not isinstance(aval.dtype, np.dtype):
+        return None
+    with np.errstate(all="ignore"):
+        values = [as_numpy(a.val, a.aval) for a in eqn.invars]  # type: ignore[union-attr]
+        (value,) = evaluate_op(eqn.op, values)
+    return [Literal(value[()], aval)]
+
+
+def move_twice(eqn: Eqn, context: Context) -> Results | None:
+    """reshape (reshape x) -> reshape x; the same for transposes and broadcasts."""
+    if not isinstance(eqn.op, (Reshape, Transpose, BroadcastInDim)):
+        return None
+    before = context.maker(eqn.invars[0])
+    if before is None or type(before.op) is not type(eqn.op):
+        return None
+    (x,) = before.invars
+    if isinstance(eqn.op, Reshape):
+        return [context.apply(eqn.op, x)]
+    if isinstance(eqn.op, Transpose):
+        assert isinstance(before.op, Transpose)
+        inner = before.op.permutation
+        return [context.apply(Transpose(tuple(inner[p] for p in eqn.op.permutation)), x)]
+    assert isinstance(before.op, BroadcastInDim)
+    dims = tuple(eqn.op.broadcast_dimensions[d] for d in before.op.broadcast_dimensions)
+    return [context.apply(BroadcastInDim(eqn.op.shape, dims), x)]
+
+
+def neutral(eqn: Eqn, context: Context) -> Results | None:
+    """x * 1 -> x, 1 * x -> x, x / 1 -> x, x - 0 -> x (but x + 0 is not -0.0)."""
+    if not isinstance(eqn.op, (Mul, Div, Sub)):
+        return None
+    x, y = eqn.invars
+    unit = 0 if isinstance(eqn.op, Sub) else 1
+    for kept, other in ((x, y), (y, x))[: 2 if isinstance(eqn.op, Mul) else 1]:
+        if _is_number(other, unit) and kept.aval.shape == eqn.outvars[0].aval.shape:
+            if not (unit == 0 and math.copysign(1, float(other.val)) < 0):  # type: ignore[union-attr]
+                return [kept]
+    return None
+
+
+def negated_twice(eqn: Eqn, context: Context) -> Results | None:
+    """-(-x) -> x."""
+    before = context.maker(eqn.invars[0]) if isinstance(eqn.op, Neg) else None
+    return [before.invars[0]] if before and isinstance(before.op, Neg) else None
+
+
+def divided_by_power_of_two(eqn: Eqn, context: Context) -> Results | None:
+    """x / 2**k -> x * 2**-k, which is exact and much faster."""
+    if not isinstance(eqn.op, Div):
+        return None
+    x, y = eqn.invars
+    dtype = y.aval.dtype
+    if not isinstance(y, Literal) or dtype not in (np.float32, np.float64):
+        return None
+    mantissa, exponent = math.frexp(float(y.val))
+    if abs(mantissa) != 0.5 or not -100 < exponent < 100:
+        return None
+    factor = Literal(dtype.type(1 / float(y.val)), y.aval)
+    return [context.apply(Mul(), x, factor)]
+
+
+def split_into_slices(eqn: Eqn, context: Context) -> Results | None:
+    """split x -> slices of x."""
+    if not isinstance(eqn.op, Split):
+        return None
+    (x,) = eqn.invars
+    starts = itertools.accumulate(eqn.op.sizes, initial=0)
+    pairs = zip(starts, eqn.op.sizes, strict=False)
+    return [_slice(x, eqn.op.axis, start, size, context) for start, size in pairs]
+
+
+def unstack_into_slices(eqn: Eqn, context: Context) -> Results | None:
+    """unstack x -> slices of x, reshaped."""
+    if not isinstance(eqn.op, Unstack):
+        return None
+    (x,), axis = eqn.invars, eqn.op.axis
+    return [
+        context.apply(Reshape(out.aval.shape), _slice(x, axis, i, 1, context))
+        for i, out in enumerate(eqn.outvars)
+    ]
+
+
+def _slice(x: Atom, axis: int, start: int, size: int, context: Context) -> Var:
+    low, high = [0] * x.aval.ndim, list(x.aval.shape)
+    low[axis], high[axis] = start, start + size
+    return context.apply(Slice(tuple(low), tuple(high), None), x)
+
+
+def transpose_into_dot(eqn: Eqn, context: Context) -> Results | None:
+    """dot (transpose x) y -> dot x y, over other dims; the same for y."""
+    if not isinstance(eqn.op, DotGeneral):
+        return None
+    contract, batch = (list(pair) for pair in eqn.op.dimension_numbers)
+    args = list(eqn.invars)
+    for side in (0, 1):
+        before = context.maker(args[side])
+        if before is None or not isinstance(before.op, Transpose):
+            continue
+        inner = before.op.permutation
+        new_contract = tuple(inner[d] for d in contract[side])
+        new_batch = tuple(inner[d] for d in batch[side])
+        used = {*contract[side], *batch[side]}
+        free = [inner[d] for d in range(len(inner)) if d not in used]
+        if free == sorted(free):
+            args[side] = before.invars[0]
+            contract[side], batch[side] = new_contract, new_batch
+    if tuple(args) == eqn.invars:
+        return None
+    dims = (tuple(contract), tuple(batch))
+    op = dataclasses.replace(eqn.op, dimension_numbers=dims)
+    return [context.apply(op, *args)]
+
+
+def transpose_of_dot(eqn: Eqn, context: Context) -> Results | None:
+    """transpose (dot x y) -> dot y x, for matrices."""
+    before = context.maker(eqn.invars[0]) if isinstance(eqn.op, Transpose) else None
+    if before is None or not isinstance(before.op, DotGeneral):
+        return None
+    (contract, batch), aval = before.op.dimension_numbers, before.outvars[0].aval
+    free = [v.aval.ndim - len(c) for v, c in zip(before.invars, contract, strict=True)]
+    if any(batch) or aval.ndim != 2 or free != [1, 1]:
+        return None
+    op = dataclasses.replace(before.op, dimension_numbers=(contract[::-1], batch))
+    return [context.apply(op, *before.invars[::-1])]
+
+
+def _is_number(atom: Atom, number: int) -> bool:
+    if not isinstance(atom, Literal) or not isinstance(atom.aval.dtype, np.dtype):
+        return False
+    return atom.aval.dtype.kind in "iuf" and bool(atom.val == number)
+
+
+REWRITES: Final[dict[str, Rewrite]] = {
+    f.__name__: f
+    for f in (
+        identity,
+        fold_scalars,
+        move_twice,
+        neutral,
+        negated_twice,
+        divided_by_power_of_two,
+        split_into_slices,
+        unstack_into_slices,
+        transpose_into_dot,
+        transpose_of_dot,
+    )
+}
