@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from curta import config
 from curta.api.inner import inner_jit
 from curta.api.jit import clear_caches, jit
+from curta.config import backend, debug_nans, disable_jit, enable_x64, no_tracing
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.stage import stage
@@ -106,7 +106,7 @@ class TestForms:
     def test_disable_jit(self):
         seen = []
         f = jit(lambda x: seen.append(type(x)) or x)
-        with config.disable_jit():
+        with disable_jit():
             f(1)
         assert seen == [int]
 
@@ -215,7 +215,7 @@ class TestMistakes:
             jit(lambda x: x)(ShapeDtypeStruct((3,), np.float32))
 
     def test_no_tracing(self):
-        with config.no_tracing(True), pytest.raises(RuntimeError, match="re-tracing"):
+        with no_tracing(True), pytest.raises(RuntimeError, match="re-tracing"):
             jit(lambda x: x)(1)
 
 
@@ -269,7 +269,7 @@ class TestCache:
 
     def test_settings_are_part_of_the_key(self):
         f = jit(lambda x: x)
-        with config.enable_x64(True):
+        with enable_x64(True):
             assert f(1.0).dtype == np.float64
         assert f(1.0).dtype == np.float32
 
@@ -390,7 +390,7 @@ def test_numpy_backend_agrees():
 
     x = arange(5)
     want = jit(f)(x, x)
-    with config.backend("numpy"), warnings.catch_warnings():
+    with backend("numpy"), warnings.catch_warnings():
         warnings.simplefilter("error")
         got = jit(f)(x, x)
     assert isinstance(got["a"], Array)
@@ -403,7 +403,7 @@ def test_debug_nans():
     f = jit(lambda x: add(x, x))
     bad = to_array(np.array([np.nan], np.float32))
     assert np.isnan(f(bad).item())
-    with config.debug_nans(True):
+    with debug_nans(True):
         with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
             f(bad)
         with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):

@@ -37,6 +37,7 @@ from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import Device, as_device, devices
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
+from curta.runtime.native_call import MISS, NativeCalls
 from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.transforms.partial_eval import hoist_constants
 
@@ -92,6 +93,7 @@ class _Cache:
         self.staged: dict[Any, Staged] = {}
         self.executed: set[Any] = set()
         self.ready: dict[Any, tuple[CompiledCall, Any]] = {}
+        self.native = NativeCalls()
         self.hits = 0
         self.misses = 0
 
@@ -99,6 +101,7 @@ class _Cache:
         self.staged.clear()
         self.executed.clear()
         self.ready.clear()
+        self.native.clear()
         self.hits = self.misses = 0
 
 
@@ -139,9 +142,14 @@ class Jitted:
         self._fun = fun
         self._options = options
         self._cache = _shared_cache(fun, options)
+        self._native = self._cache.native.call
         self._name = name or function_name(fun)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            out = self._native(*args)
+            if out is not MISS:
+                return out
         if thread_state.trace is BASE and not kwargs:
             avals = [x.aval for x in args if type(x) is ArrayImpl]
             leaves: Sequence[Any] = args
@@ -189,6 +197,8 @@ class Jitted:
         out_tree = None if staged.out_tree == _LEAF else staged.out_tree
         key = (config.context, in_tree, *[x.aval for x in leaves])
         self._cache.ready[key] = compiled, out_tree
+        build = None if out_tree is None else out_tree.unflatten
+        self._cache.native.add(args, leaves, compiled, build)
 
     def _call_op(self, staged: Staged) -> Call:
         donated = staged.donated

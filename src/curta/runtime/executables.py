@@ -43,6 +43,29 @@ class NumpyExecutable:
         return [x if x.flags.c_contiguous else x.copy() for x in outs]
 
 
+class NativeExecutable:
+    """Calls machine code on results from the pool, with nothing in between."""
+
+    def __init__(self, compiled: CompiledJaxpr, program: NativeProgram):
+        self.compiled = compiled
+        self.program = program
+        results = program.signature[: program.results]
+        self._make = [allocator(shape, dtype) for dtype, shape in results]
+        self._entry = native_entry(
+            program.code,
+            program.address,
+            program.signature,
+            program.results,
+            program.constants,
+            program.long,
+        )
+
+    def __call__(self, *args: np.ndarray[Any, Any]) -> Sequence[Any]:
+        outs = [make() for make in self._make]
+        # Refused: not aligned, say, or of a dtype that is equal but not identical.
+        return outs if self._entry(*outs, *args) else self.compiled(*args)
+
+
 _Executables = weakref.WeakKeyDictionary[ClosedJaxpr, Executable]
 _executables = {"llvm": _Executables(), "numpy": _Executables()}
 
@@ -63,36 +86,7 @@ def _make(closed: ClosedJaxpr, backend: str) -> Executable:
         return NumpyExecutable(closed)
     compiled = compile_jaxpr(closed, parallel_for=parallel_for_address())
     program = compiled.native
-    return compiled if program is None else _direct(compiled, program)
-
-
-def _direct(compiled: CompiledJaxpr, program: NativeProgram) -> Executable:
-    """Calls machine code on results from the pool, with nothing in between."""
-    entry = native_entry(
-        program.code,
-        program.address,
-        program.signature,
-        program.results,
-        program.constants,
-        program.long,
-    )
-    makers = [allocator(shape, dtype) for dtype, shape in program.signature]
-    makers = makers[: program.results]
-
-    def run(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
-        outs = [make() for make in makers]
-        # Refused: not aligned, say, or of a dtype that is equal but not identical.
-        return outs if entry(*outs, *args) else compiled(*args)
-
-    if len(makers) != 1:
-        return run
-    (make,) = makers
-
-    def run_for_one(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
-        out = make()
-        return (out,) if entry(out, *args) else compiled(*args)
-
-    return run_for_one
+    return compiled if program is None else NativeExecutable(compiled, program)
 
 
 @cache

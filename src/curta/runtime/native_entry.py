@@ -118,12 +118,10 @@ class _CtypesEntry:
 @cache
 def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
     """What makes a built-in function of an entry's record, if that is possible."""
-    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
+    header = known_header()
+    if header is None:
         return None
-    header = object.__basicsize__
     try:
-        if not all(_layout_is_known(a, header) for a in _samples()):
-            return None
         text = entry_code.entry_module(target.host().module(), header)
         compiled = kernel_cache.object_file(text, target.QUICK)
         imports = {n: _python_function(n) for n in entry_code.FUNCTIONS}
@@ -131,8 +129,28 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
         code = load(compiled, ["call_entry"], imports)
     except (ImportError, AttributeError, OSError, ValueError):
         return None
-    method = _MethodDef(b"entry", code.address("call_entry"), _METH_FASTCALL, None)
-    for owner in (method, code):  # entries may outlive this module
+    return builtin_function(b"entry", code, code.address("call_entry"))
+
+
+@cache
+def known_header() -> int | None:
+    """The bytes of an object's header, if array objects are laid out as expected."""
+    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
+        return None
+    header = object.__basicsize__
+    try:
+        known = all(_layout_is_known(a, header) for a in _samples())
+    except (AttributeError, ValueError):
+        return None
+    return header if known else None
+
+
+def builtin_function(
+    name: bytes, code: LoadedCode, address: int
+) -> Callable[[Any], Callable[..., Any]]:
+    """What makes built-in functions (METH_FASTCALL) of native code, given `self`."""
+    method = _MethodDef(name, address, _METH_FASTCALL, None)
+    for owner in (method, code):  # the functions may outlive this module
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.restype = ctypes.py_object

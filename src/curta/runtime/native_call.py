@@ -1,0 +1,251 @@
+"""Calls of jitted functions in native code, for signatures that are ready.
+
+    calls = NativeCalls()
+    calls.call(*args)  # the results, or MISS
+    calls.add(args, leaves, compiled, out_tree)  # from now on such calls are fast
+
+Where objects are not laid out as the native code needs, or there is no native code,
+`call` always answers MISS, and the caller goes the longer way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from curta.compiler import cache as kernel_cache
+from curta.compiler.link import load
+from curta.compiler.llvm import target
+from curta.config import config
+from curta.core.avals import ShapedArray
+from curta.core.trace import thread_state
+from curta.runtime import call_code
+from curta.runtime.array import ArrayImpl
+from curta.runtime.buffers import Allocator, allocator
+from curta.runtime.dispatch import CompiledCall
+from curta.runtime.eager import BASE
+from curta.runtime.executables import NativeExecutable
+from curta.runtime.native_entry import builtin_function, known_header
+
+MISS: Any = object()
+# Signatures that are tried one after the other, and bytes of a result worth keeping.
+_MOST_ENTRIES = 6
+_MOST_LEAVES = 1000
+_LARGEST_RESULT = 1 << 16
+
+
+class NativeCalls:
+    """The signatures of one jitted function that are called in native code."""
+
+    def __init__(self) -> None:
+        self._entries: list[Any] = []
+        make = _maker()
+        self.call: Callable[..., Any] = _miss if make is None else make(self._entries)
+
+    def add(
+        self,
+        args: tuple[Any, ...],
+        leaves: Sequence[Any],
+        compiled: CompiledCall,
+        build: Callable[[tuple[Any, ...]], Any] | None,
+    ) -> None:
+        """Make calls like the one with `args` fast, if that can be.
+
+        `build` puts the results into a tree; None for a single result.
+        """
+        entry = _entry(args, leaves, compiled, build)
+        if entry is not None and _maker() is not None:
+            self._entries.insert(0, entry)
+            del self._entries[_MOST_ENTRIES:]
+
+    def clear(self) -> None:
+        """Forget all signatures."""
+        self._entries.clear()
+
+
+def _miss(*args: Any) -> Any:
+    return MISS
+
+
+# ---- entries
+
+
+def _entry(
+    args: tuple[Any, ...],
+    leaves: Sequence[Any],
+    compiled: CompiledCall,
+    build: Callable[[tuple[Any, ...]], Any] | None,
+) -> tuple[Any, ...] | None:
+    run = compiled.run
+    if not isinstance(run, NativeExecutable) or compiled.consumed or compiled.device:
+        return None
+    program = run.program
+    results = program.signature[: program.results]
+    sizes = [np.dtype(d).itemsize * int(np.prod(shape)) for d, shape in results]
+    large = max(sizes, default=0) > _LARGEST_RESULT or len(leaves) > _MOST_LEAVES
+    if program.long or large:
+        return None
+    walk = _Walk()
+    try:
+        for x in args:
+            walk.visit(x)
+    except _NotReady:
+        return None
+    kept = [partial(_new, Allocator(s, np.dtype(d)), a)
+            for (d, s), a in zip(results, compiled.out_avals)]  # fmt: skip
+    spare = [partial(_new, allocator(s, np.dtype(d)), a)
+             for (d, s), a in zip(results, compiled.out_avals)]  # fmt: skip
+    context = config.context
+    head = [
+        program.address, len(args), id(context), len(results), len(leaves),
+        len(program.constants), len(walk.code), walk.depth + len(args) + 1,
+    ]  # fmt: skip
+    record = _record(head, program.constants, walk)
+    rings = [None] * (call_code.RING * len(results))
+    return (
+        record, rings, tuple(kept), tuple(spare), build,
+        run, context, walk.kept,
+    )  # fmt: skip
+
+
+def _new(make: Allocator, aval: ShapedArray) -> ArrayImpl:
+    return ArrayImpl(make(), aval)
+
+
+class _NotReady(Exception):
+    """An argument that native code does not walk through."""
+
+
+class _Walk:
+    """The instructions that recognise arguments; keys of dicts come after them."""
+
+    def __init__(self) -> None:
+        self.code: list[tuple[int, int, Any]] = []
+        self.kept: list[Any] = []
+        self.depth = 0
+
+    def visit(self, x: Any) -> None:
+        kind = type(x)
+        if kind is ArrayImpl:
+            self._emit(call_code.ARRAY, 0, id(x.aval))
+            self.kept.append(x.aval)
+        elif kind is dict and all(type(key) is str for key in x):
+            keys = sorted(x)
+            self.kept.append(keys)
+            self._emit(call_code.DICT, len(keys), keys)
+            self._visit_all([x[key] for key in keys])
+        elif kind is tuple or kind is list:
+            code = call_code.TUPLE if kind is tuple else call_code.LIST
+            self._emit(code, len(x), 0)
+            self._visit_all(x)
+        elif x is None:
+            self._emit(call_code.NONE, 0, 0)
+        else:
+            raise _NotReady
+
+    def _visit_all(self, items: Sequence[Any]) -> None:
+        self.depth += len(items)
+        for x in items:
+            self.visit(x)
+
+    def _emit(self, kind: int, children: int, operand: Any) -> None:
+        self.code.append((kind, children, operand))
+
+
+def _record(head: list[int], constants: Sequence[int], walk: _Walk) -> bytes:
+    words = [*head, *constants]
+    keys_at = len(words) + call_code.INSTRUCTION_WORDS * len(walk.code)
+    keys: list[int] = []
+    for kind, children, operand in walk.code:
+        if kind == call_code.DICT:
+            place = keys_at + len(keys)
+            keys += map(id, operand)
+            operand = place
+        words += [kind, children, operand]
+    words += keys
+    return struct.pack(f"={len(words)}Q", *words)
+
+
+# ---- the built-in function
+
+
+@cache
+def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
+    """What makes the built-in function of a list of entries, if that is possible."""
+    layout = _layout()
+    if layout is None:
+        return None
+    try:
+        text = call_code.call_module(target.host().module(), layout)
+        compiled = kernel_cache.object_file(text, target.QUICK)
+        imports = {name: _python_function(name) for name in call_code.FUNCTIONS}
+        imports |= {name: id(x) for name, x in _OBJECTS.items()}
+        code = load(compiled, ["fast_call"], imports)
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+    return builtin_function(b"call", code, code.address("fast_call"))
+
+
+_OBJECTS: dict[str, Any] = {
+    "array_type": ArrayImpl,
+    "base_trace": BASE,
+    "config": config,
+    "context_name": sys.intern("context"),
+    "dict_type": dict,
+    "list_type": list,
+    "miss": MISS,
+    "none": None,
+    "thread_state": thread_state,
+    "trace_name": sys.intern("trace"),
+    "tuple_type": tuple,
+}
+assert set(_OBJECTS) == set(call_code.OBJECTS)
+
+
+def _python_function(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+def _layout() -> call_code.Layout | None:
+    """Where the fields of arrays lie; None if they are not found or not as needed."""
+    header = known_header()
+    if header is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    data, aval, device = np.zeros(1), object(), object()
+    sample = ArrayImpl(data, aval, device)  # type: ignore[arg-type]
+    places = [_find(sample, x, header) for x in (data, aval, device)]
+    if None in places or not _counts_are_known():
+        return None
+    return call_code.Layout(header, *places, ArrayImpl.__weakrefoffset__)  # type: ignore[arg-type]
+
+
+def _find(sample: ArrayImpl, field: Any, header: int) -> int | None:
+    for place in range(header, ArrayImpl.__basicsize__, 8):
+        if ctypes.c_uint64.from_address(id(sample) + place).value == id(field):
+            return place
+    return None
+
+
+def _counts_are_known() -> bool:
+    """Whether reference counts are where, and what, the native code reads."""
+    if sys.byteorder != "little":
+        return False
+    x = ArrayImpl(np.zeros(1), ShapedArray((1,), np.dtype(np.float64)))
+
+    def stored() -> int:
+        return ctypes.c_uint32.from_address(id(x)).value
+
+    alone = stored()
+    held = [x, x, x]
+    several = stored()
+    reference = weakref.ref(x)
+    place = id(x) + ArrayImpl.__weakrefoffset__
+    seen = ctypes.c_uint64.from_address(place).value == id(reference)
+    return alone == 1 and several == 1 + len(held) and seen
