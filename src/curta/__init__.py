@@ -43,6 +43,9 @@ from curta.api.jacobian import (
     jacrev as jacrev,
 )
 from curta.api.jit import clear_caches as clear_caches, jit as jit
+from curta.api.kernel_cache import (
+    kernel_cache_statistics as kernel_cache_statistics,
+)
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from curta.api.vmap import vmap as vmap
 from curta.config import (

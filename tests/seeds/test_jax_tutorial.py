@@ -1,7 +1,7 @@
 """The examples of "JAX tutorial".
 
-Names that have since moved are used where they are now: `tree_leaves`, `tree_map` and
-`tree_multimap` in `tree_util`, `config` at the top; `arr.device` is an attribute. Its
+Names that have since moved are used where they are now: `config` stands at the top, and
+`arr.device` is an attribute. Its
 examples of `lax.cond` ("jax.jit"), of `pmap`, `psum` and `pmean` ("pmap") and of
 `jax_debug_nans` ("misc") wait for those features.
 """
@@ -236,17 +236,17 @@ class TestPytree:
             ({"a": 2, "b": (2, 3)}, [2, 2, 3]),
         ]
         for tree, leaves in examples:
-            assert jax.tree_util.tree_leaves(tree) == leaves
+            assert jax.tree_leaves(tree) == leaves
             assert jax.tree.leaves(tree) == leaves
-        (leaf,) = jax.tree_util.tree_leaves(array)
+        (leaf,) = jax.tree_leaves(array)
         assert leaf is array
 
     def test_map(self):
         """JAX tutorial, "Pytree": a function over one tree and over two."""
         tree = [[1, 2, 3], [1, 2], [1, 2, 3, 4]]
         doubled = [[2, 4, 6], [2, 4], [2, 4, 6, 8]]
-        assert jax.tree_util.tree_map(lambda x: x * 2, tree) == doubled
-        assert jax.tree_util.tree_map(lambda x, y: x + y, tree, tree) == doubled
+        assert jax.tree_map(lambda x: x * 2, tree) == doubled
+        assert jax.tree_multimap(lambda x, y: x + y, tree, tree) == doubled
         assert jax.tree.map(lambda x, y: x + y, tree, tree) == doubled
 
     def test_structures_must_agree(self):
@@ -269,8 +269,8 @@ class TestPytree:
 
     def test_none_and_shapes(self):
         """JAX tutorial, "Pytree": None is empty, and a shape is a node."""
-        assert jax.tree_util.tree_leaves([None, None, None]) == []
-        assert jax.tree_util.tree_leaves(jnp.ones((2, 3)).shape) == [2, 3]
+        assert jax.tree_leaves([None, None, None]) == []
+        assert jax.tree_leaves(jnp.ones((2, 3)).shape) == [2, 3]
 
 
 def test_devices():
