@@ -22,16 +22,16 @@ from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
 class JitTracer(Tracer):
     """A variable of the jaxpr being recorded."""
 
-    __slots__ = ("source", "var")
+    __slots__ = ("_var", "source")
 
     def __init__(self, trace: JaxprTrace, var: Atom, source: SourceInfo):
         self._trace = trace
         self.aval = var.aval
-        self.var = var
+        self._var = var
         self.source = source
 
     def concrete_value(self) -> Any:
-        return self.var.val if type(self.var) is Literal else None
+        return self._var.val if type(self._var) is Literal else None
 
     def __str__(self) -> str:
         name, _, aval = repr(self).partition("(")
@@ -63,7 +63,7 @@ class JaxprTrace(Trace):
         if isinstance(x, JitTracer) and x._trace is self:
             if self.finished:
                 raise leaked(x)
-            return x.var
+            return x._var
         if isinstance(x, Tracer):
             refuse_dead_tracer(x)
         elif is_python_scalar(x):
@@ -130,7 +130,7 @@ class JaxprTrace(Trace):
         return where + f"The value was computed at {tracer.source}."
 
     def _dependencies(self, tracer: JitTracer) -> list[str]:
-        wanted: set[Any] = {tracer.var}
+        wanted: set[Any] = {tracer._var}
         for eqn in reversed(self.eqns):
             if any(v in wanted for v in eqn.outvars):
                 wanted.update(v for v in eqn.invars if type(v) is Var)

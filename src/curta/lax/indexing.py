@@ -13,7 +13,7 @@ from curta.core.avals import is_python_scalar
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.core.trace import typeof
 from curta.lax.shape import concatenate, expand_dims, squeeze
-from curta.ops.elementwise import add, lt, select_n
+from curta.ops.elementwise import add, convert_element_type, lt, select_n
 from curta.ops.indexing import (
     DynamicSlice,
     Gather,
@@ -337,7 +337,8 @@ def _start_index(i: Any, size: int, allow_negative: bool) -> Any:
     if not allow_negative or not dtypes.issubdtype(dtype, np.integer):
         return i
     zero, bound = (np.asarray(k, dtype)[()] for k in (0, size))
-    return select_n(lt(i, zero), i, add(i, bound))
+    # A weakly typed index and a strongly typed bound: the sum is to be strong.
+    return select_n(lt(i, zero), i, add(convert_element_type(i, dtype), bound))
 
 
 def dynamic_slice_in_dim(
