@@ -54,15 +54,14 @@ bfloat16: Any = ml_dtypes.bfloat16
 float0 = np.dtype([("float0", np.void, 0)])
 
 
-def _available(*names: str) -> list[np.dtype[Any]]:
-    """The dtypes of ml_dtypes that its installed version has."""
-    return [np.dtype(getattr(ml_dtypes, n)) for n in names if hasattr(ml_dtypes, n)]
+def _narrow_dtypes(*names: str) -> list[np.dtype[Any]]:
+    return [np.dtype(getattr(ml_dtypes, name)) for name in names]
 
 
 BOOL: np.dtype[Any] = np.dtype(np.bool_)
-NARROW_SIGNED = _available("int1", "int2", "int4")
-NARROW_UNSIGNED = _available("uint1", "uint2", "uint4")
-NARROW_FLOATS = _available(
+NARROW_SIGNED = _narrow_dtypes("int1", "int2", "int4")
+NARROW_UNSIGNED = _narrow_dtypes("uint1", "uint2", "uint4")
+NARROW_FLOATS = _narrow_dtypes(
     "float4_e2m1fn",
     *("float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3"),
     *("float8_e8m0fnu", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
