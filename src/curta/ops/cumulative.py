@@ -30,7 +30,15 @@ from curta.ops.joining import Concatenate
 from curta.ops.reduction import require_number
 from curta.ops.shape import Rev
 from curta.ops.slicing import Pad, Slice
-from curta.ops.structure import add_any, full, instantiate
+from curta.ops.structure import add_any, full
+
+Dual = tuple[Any, Any]
+"""A value and its tangent."""
+
+
+def _linear(op: Op, *duals: Dual) -> Dual:
+    """A linear op on values and on tangents."""
+    return op(*[x for x, _ in duals]), op(*[t for _, t in duals])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +52,7 @@ class Cumulative(Op):
     axis: int
     reverse: bool = False
 
-    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+    def pair(self, left: Dual, right: Dual) -> Dual:
         """The combination of two elements, and its tangent."""
         self._missing("jvp")
 
@@ -75,56 +83,51 @@ class Cumulative(Op):
         return self.ufunc.accumulate(x, self.axis, dtype=x.dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        (x,), (t,) = primals, tangents
+        dual = (primals[0], tangents[0])
+        turn = Rev((self.axis,))
         if self.reverse:
-            x, t = Rev((self.axis,))(x), Rev((self.axis,))(t)
-        x, t = self._scan(x, t)
-        if self.reverse:
-            x, t = Rev((self.axis,))(x), Rev((self.axis,))(t)
-        return x, t
+            dual = _linear(turn, dual)
+        dual = self._scan(dual)
+        return _linear(turn, dual) if self.reverse else dual
 
-    def _scan(self, x: Any, t: Any) -> tuple[Any, Any]:
-        """Prefix reductions of pairs (value, tangent), in a tree of pairs.
+    def _scan(self, dual: Dual) -> Dual:
+        """Prefix reductions of values with their tangents, in a tree of pairs.
 
         Neighbours are combined, the half as many are scanned, which gives the odd
         places; the even ones take in one more element each. (Blelloch, "Prefix sums
         and their applications".)
         """
-        size = typeof(x).shape[self.axis]
+        size = self._size(dual)
         if size < 2:
-            return x, t
-        even, d_even = (self._part(v, 0, size - 1, 2) for v in (x, t))
-        odd, d_odd = (self._part(v, 1, size, 2) for v in (x, t))
-        odd, d_odd = self._scan(*self.pair(even, odd, d_even, d_odd))
-        count = typeof(odd).shape[self.axis]
-        before, d_before = odd, d_odd
+            return dual
+        even, odd = self._part(dual, 0, size - 1, 2), self._part(dual, 1, size, 2)
+        odd = self._scan(self.pair(even, odd))
+        before = odd
         if size % 2 == 0:
-            before, d_before = (self._part(v, 0, count - 1, 1) for v in (odd, d_odd))
-        here, d_here = (self._part(v, 2, size, 2) for v in (x, t))
-        even, d_even = self.pair(before, here, d_before, d_here)
-        return self._woven(x, even, odd), self._woven(t, d_even, d_odd)
+            before = self._part(odd, 0, self._size(odd) - 1, 1)
+        even = self.pair(before, self._part(dual, 2, size, 2))
+        even = _linear(Concatenate(self.axis), self._part(dual, 0, 1, 1), even)
+        more = self._size(even) > self._size(odd)
+        even = self._spread(even, 0, 0 if more else 1)
+        return _linear(add, even, self._spread(odd, 1, 1 if more else 0))
 
-    def _woven(self, x: Any, even: Any, odd: Any) -> Any:
-        """The first of `x` and then `even` at the even places, `odd` at the odd."""
-        even = Concatenate(self.axis)(self._part(x, 0, 1, 1), even)
-        more = typeof(even).shape[self.axis] > typeof(odd).shape[self.axis]
-        return add(
-            self._spread(even, 0, 0 if more else 1),
-            self._spread(odd, 1, 1 if more else 0),
-        )
+    def _size(self, dual: Dual) -> int:
+        return typeof(dual[0]).shape[self.axis]
 
-    def _part(self, x: Any, start: int, limit: int, step: int) -> Any:
-        shape = typeof(x).shape
+    def _part(self, dual: Dual, start: int, limit: int, step: int) -> Dual:
+        shape = typeof(dual[0]).shape
         starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
-        starts[self.axis], steps[self.axis] = min(start, limit), step
-        limits[self.axis] = limit
-        return Slice(tuple(starts), tuple(limits), tuple(steps))(x)
+        starts[self.axis], limits[self.axis] = min(start, limit), limit
+        steps[self.axis] = step
+        return _linear(Slice(tuple(starts), tuple(limits), tuple(steps)), dual)
 
-    def _spread(self, x: Any, low: int, high: int) -> Any:
-        aval = typeof(x)
+    def _spread(self, dual: Dual, low: int, high: int) -> Dual:
+        """The elements with zeros between them."""
+        aval = typeof(dual[0])
         config = [(0, 0, 0)] * aval.ndim
         config[self.axis] = (low, high, 1)
-        return Pad(tuple(config))(x, aval.dtype.type(0))
+        zero = aval.dtype.type(0)
+        return _linear(Pad(tuple(config)), dual, (zero, zero))
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -160,7 +163,8 @@ class CumProd(Cumulative):
     name: ClassVar[str] = "cumprod"
     ufunc: ClassVar[np.ufunc] = np.multiply
 
-    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
         return mul(x, y), add_any(mul(dx, y), mul(x, dy))
 
     @classmethod
@@ -175,9 +179,9 @@ class CumMax(Cumulative):
     name: ClassVar[str] = "cummax"
     ufunc: ClassVar[np.ufunc] = np.maximum
 
-    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
-        out, tangent = max_.jvp([x, y], [dx, dy])
-        return out, instantiate(tangent)
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
+        return max_.jvp([x, y], [dx, dy])
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -191,9 +195,9 @@ class CumMin(Cumulative):
     name: ClassVar[str] = "cummin"
     ufunc: ClassVar[np.ufunc] = np.minimum
 
-    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
-        out, tangent = min_.jvp([x, y], [dx, dy])
-        return out, instantiate(tangent)
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
+        return min_.jvp([x, y], [dx, dy])
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -226,11 +230,12 @@ class CumLogSumExp(Cumulative):
             row[...] = top + np.log(np.exp(before - top) + np.exp(row - top))
         return out
 
-    def pair(self, x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
         out = _log_add_exp(x, y)
-        left = mul(dx, exp(sub(_finite(x), _finite(out))))
-        right = mul(dy, exp(sub(_finite(y), _finite(out))))
-        return out, add(left, right)
+        dx = mul(dx, exp(sub(_finite(x), _finite(out))))
+        dy = mul(dy, exp(sub(_finite(y), _finite(out))))
+        return out, add(dx, dy)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

@@ -149,8 +149,8 @@ class DynamicUpdateSlice(Op):
         x, update, *starts = args
         aval = update.aval if is_linear(update) else typeof(update)
         to_operand = to_update = None
+        nothing = zeros(ShapedArray(aval.shape, typeof(cotangent).dtype))
         if is_linear(x):
-            nothing = zeros(ShapedArray(aval.shape, typeof(cotangent).dtype))
             to_operand = self(cotangent, nothing, *starts)
         if is_linear(update):
             to_update = DynamicSlice(aval.shape)(cotangent, *starts)
@@ -211,10 +211,13 @@ def _index_vectors(
     """The scalars `starts` as index vectors, and their batch dim."""
     if not starts:
         return np.zeros(0, np.int32), None
-    if all(d is None for d in dims):
-        return Concatenate(0)(*[BroadcastInDim((1,), ())(s) for s in starts]), None
+    batched = any(d is not None for d in dims)
+    shape = (size, 1) if batched else (1,)
     columns = [
-        BroadcastInDim((size, 1), () if d is None else (0,))(s)
+        BroadcastInDim(shape, () if d is None else (0,))(s)
         for s, d in zip(starts, dims, strict=True)
     ]
-    return Concatenate(1)(*columns), 0
+    dim = 0 if batched else None
+    if len(columns) == 1:
+        return columns[0], dim
+    return Concatenate(len(shape) - 1)(*columns), dim

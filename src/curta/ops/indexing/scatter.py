@@ -21,7 +21,7 @@ from curta.ops.indexing.gather import (
     scatter_samples,
 )
 from curta.ops.shape import Iota
-from curta.ops.structure import Reshape, add_tangents, full, instantiate, zeros
+from curta.ops.structure import add_tangents, full, instantiate, reshape, zeros
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,15 +53,18 @@ class Scatter(Scattering):
         numbers = self._numbered(updates_aval)
         nothing = zeros(ShapedArray(aval.shape, typeof(numbers).dtype))
         written = self(nothing, indices, numbers)
-        remains = eq(numbers, self.gathered(written, indices, updates_aval))
-        untouched = eq(written, zeros(typeof(written)))
+        remaining = self.gathered(written, indices, updates_aval)
         op = self._adding(aval.dtype)
 
-        def combined(x: Any, y: Any) -> Any:
-            x = select_n(untouched, zeros(typeof(x)), x)
-            return op(x, indices, select_n(remains, zeros(typeof(y)), y))
+        def untouched(x: Any) -> Any:
+            return select_n(eq(written, zeros(typeof(written))), zeros(aval), x)
 
-        return combined(operand, updates), combined(d_operand, d_updates)
+        def remains(y: Any) -> Any:
+            return select_n(eq(numbers, remaining), zeros(updates_aval), y)
+
+        x, y = untouched(operand), remains(updates)
+        dx, dy = untouched(d_operand), remains(d_updates)
+        return op(x, indices, y), op(dx, indices, dy)
 
     def _numbered(self, updates: ShapedArray) -> Any:
         """1, 2, 3 ... for the windows of the updates."""
@@ -69,7 +72,7 @@ class Scatter(Scattering):
         for d in self.dimension_numbers.update_window_dims:
             shape[d] = 1
         dtype = np.dtype(np.uint32)
-        numbers = Reshape(tuple(shape))(Iota(dtype, (math.prod(shape),), 0)())
+        numbers = reshape(Iota(dtype, (math.prod(shape),), 0)(), tuple(shape))
         return add(numbers, full(ShapedArray(updates.shape, dtype), 1))
 
     def _adding(self, dtype: Any) -> Any:
