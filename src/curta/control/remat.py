@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from curta.control.call import Call, JaxprOp
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from curta.core.stage import stage
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
+from curta.transforms.partial_eval import split_jaxpr
 
 Policy = Callable[..., bool]
 
@@ -73,45 +74,50 @@ def plan_residuals(
     closed: ClosedJaxpr, in_unknown: tuple[bool, ...], policy: Policy | None
 ) -> ResidualPlan:
     """Cut a jaxpr, keeping between the two parts only what `policy` allows."""
+    split = split_jaxpr(closed, in_unknown)
     closed = inline_calls(closed) if policy is not None else closed
     jaxpr = closed.jaxpr
+    candidates = [] if policy is None else _saveable_values(jaxpr, in_unknown, policy)
+    later = _recompute(jaxpr, candidates, split.out_unknown)
+    read = {v for e in later.eqns for v in e.invars} | set(later.outvars)
+    kept = [v for v in candidates if v in read]
+    passed = tuple(i for i, v in enumerate(jaxpr.invars) if v in read)
+    later = later.replace(invars=[*kept, *(jaxpr.invars[i] for i in passed)])
+    known_inputs = [v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if not u]
+    values = dce_jaxpr(jaxpr.replace(invars=known_inputs, outvars=kept))
+    count = split.out_unknown.count(False)
+
+    def run_known(*args: Any) -> list[Any]:
+        outs = run_closed(split.known, args)[:count]
+        return outs + run_closed(ClosedJaxpr(values, closed.consts), args)
+
+    return ResidualPlan(
+        stage(run_known, split.known.in_avals, jaxpr.debug_info),
+        ClosedJaxpr(later, closed.consts),
+        count,
+        passed,
+        split.out_unknown,
+    )
+
+
+def _saveable_values(
+    jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy
+) -> list[Var]:
+    """The results of known eqns that the policy lets be kept."""
     unknown: set[Atom] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
-    kept: list[Var] = []
+    found: list[Var] = []
     for eqn in jaxpr.eqns:
         if any(v in unknown for v in eqn.invars):
             unknown.update(eqn.outvars)
-        elif policy is not None and _saveable(policy, eqn):
-            kept.extend(eqn.outvars)
-    out_unknown = tuple(v in unknown for v in jaxpr.outvars)
-    later = _recompute(jaxpr, kept, out_unknown)
-    read = {v for e in later.eqns for v in e.invars} | set(later.outvars)
-    kept = [v for v in kept if v in read]
-    passed = tuple(i for i, v in enumerate(jaxpr.invars) if v in read)
-    later = later.replace(invars=[*kept, *(jaxpr.invars[i] for i in passed)])
-    known_outs = [v for v, u in zip(jaxpr.outvars, out_unknown, strict=True) if not u]
-    known = dce_jaxpr(
-        jaxpr.replace(
-            invars=[v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if not u],
-            outvars=[*known_outs, *kept],
-        )
-    )
-    return ResidualPlan(
-        ClosedJaxpr(known, closed.consts),
-        ClosedJaxpr(later, closed.consts),
-        len(known_outs),
-        passed,
-        out_unknown,
-    )
+        elif policy(eqn.op, *[v.aval for v in eqn.invars], **eqn.op.params()):
+            found.extend(eqn.outvars)
+    return found
 
 
 def _recompute(jaxpr: Jaxpr, kept: Sequence[Var], out_unknown: Sequence[bool]) -> Jaxpr:
     available = set(kept)
     eqns = [e for e in jaxpr.eqns if not available.issuperset(e.outvars)]
     return dce_jaxpr(jaxpr.replace(eqns=eqns), out_unknown)
-
-
-def _saveable(policy: Policy, eqn: Eqn) -> bool:
-    return bool(policy(eqn.op, *[v.aval for v in eqn.invars], **eqn.op.params()))
 
 
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
