@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import curta
-
-PACKAGE = Path(curta.__file__).parent
+PACKAGE = Path(__file__).parents[1] / "src" / "curta"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 MAX_FILE = 550  # "about 500"
