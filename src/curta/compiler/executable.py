@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.dot_code import DotCode
 from curta.compiler.link import LoadedCode, c_function
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
@@ -29,12 +30,14 @@ Memory = dict[Buffer, NDArray]
 class NativeStep:
     """Machine code `void f(ptr table)`.
 
-    The table has the addresses of `pointers`, then those of `services`. `long` says that
-    the call may take so long that other Python threads should run meanwhile.
+    The table has the addresses of `pointers`, of `services` and of the products that the
+    code calls. `long` says that the call may take so long that other Python threads
+    should run meanwhile.
     """
 
     code: LoadedCode
     address: int
+    products: tuple[DotCode, ...]
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
     long: bool
@@ -57,10 +60,11 @@ class NativeProgram:
     """A program that is one native function, for who calls it without Python.
 
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
-    addresses come first in the table; `constants` are the words after them.
+    addresses come first in the table; `constants` are the words after them. `code` keeps
+    all of it in memory.
     """
 
-    code: LoadedCode
+    code: object
     address: int
     signature: tuple[tuple[Any, tuple[int, ...]], ...]
     results: int
@@ -100,11 +104,15 @@ class Executable:
         (step,) = self.steps
         arrays = [*self.out_avals, *self.in_avals]
         return NativeProgram(
-            step.code,
+            (step.code, step.products),
             step.address,
             tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
             len(self.out_avals),
-            tuple(x.ctypes.data for x in self._consts.values()) + self._services,
+            (
+                *(x.ctypes.data for x in self._consts.values()),
+                *self._services,
+                *(p.address for p in step.products),
+            ),
             step.long,
         )
 
@@ -126,7 +134,7 @@ class Executable:
         for buffer in step.created:
             memory[buffer] = _new(self._avals[buffer])
         words = [memory[b].ctypes.data for b in step.pointers]
-        words += self._services
+        words += [*self._services, *(p.address for p in step.products)]
         table = (ctypes.c_uint64 * len(words))(*words)
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.address)
         function(ctypes.addressof(table))

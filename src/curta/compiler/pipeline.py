@@ -22,19 +22,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.cache import object_file
+from curta.compiler.dot_code import dot_code
 from curta.compiler.executable import Executable, NativeStep, PythonStep, Step
 from curta.compiler.graph.fuse import Group, Plan, fuse
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.items import EqnItem, reads, written
+from curta.compiler.graph.items import DotItem, EqnItem, reads, written
 from curta.compiler.graph.itemise import Program, itemise
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.link import load
 from curta.compiler.llvm import target
-from curta.compiler.llvm.entry import ENTRY, Scheduled, emit_entry
+from curta.compiler.llvm.entry import (
+    ENTRY,
+    Scheduled,
+    Work,
+    buffers,
+    emit_entry,
+)
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
-from curta.compiler.loops.nodes import Buffer
-from curta.compiler.pretty import pretty_plan, pretty_scheduled
+from curta.compiler.loops.nodes import Buffer, Kernel
+from curta.compiler.pretty import pretty_plan, pretty_work
 from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import split_folds
 from curta.core.avals import ShapedArray
@@ -91,38 +98,60 @@ def _step(segment: list[Group], program: Program, visible: list[Buffer]) -> Step
         item = segment[0].items[0]
         return PythonStep(item.eqn, item.operands, item.results)
     machine = target.host()
-    whole = [assemble(group, program.builder) for group in segment]
-    split = [k for kernel in whole for k in split_folds(kernel, program.builder)]
-    users = Counter(buffer for kernel in split for buffer in kernel.buffers())
-    shared = {*visible, *(buffer for buffer, count in users.items() if count > 1)}
-    kernels: list[Scheduled] = []
-    for kernel in split:
-        plan = schedule(kernel, machine.vector_bytes)
-        kernels.append(Scheduled(kernel, plan, place(kernel, plan, shared)))
-    dump("kernels", lambda: "\n".join(map(pretty_scheduled, kernels)))
-    return _native_step(kernels, program, visible, machine)
+    works: list[Work | Kernel] = []
+    for group in segment:
+        if isinstance(group.items[0], DotItem):
+            works.append(group.items[0])
+        else:
+            kernel = assemble(group, program.builder)
+            works += split_folds(kernel, program.builder)
+    users = Counter(b for w in works for b in _touched(w))
+    shared = {*visible, *(b for b, count in users.items() if count > 1)}
+    shared.update(b for w in works if isinstance(w, DotItem) for b in _touched(w))
+    done = [w if isinstance(w, DotItem) else _scheduled(w, machine, shared) for w in works]
+    dump("kernels", lambda: "\n".join(map(pretty_work, done)))
+    return _native_step(done, program, visible, machine)
+
+
+def _touched(work: Work | Kernel) -> Sequence[Buffer]:
+    return work.buffers() if isinstance(work, Kernel) else buffers(work)
+
+
+def _scheduled(kernel: Kernel, machine: target.Target, shared: set[Buffer]) -> Scheduled:
+    plan = schedule(kernel, machine.vector_bytes)
+    return Scheduled(kernel, plan, place(kernel, plan, shared))
 
 
 def _native_step(
-    kernels: list[Scheduled],
+    works: list[Scheduled | DotItem],
     program: Program,
     pointers: list[Buffer],
     machine: target.Target,
 ) -> NativeStep:
-    created = {b for k in kernels for b in k.kernel.stored()}
-    arena = plan_arena([k.placement.arguments for k in kernels], set(pointers))
+    created = {b for w in works for b in _written(w)}
+    arena = plan_arena([buffers(w) for w in works], set(pointers))
     module = machine.module()
-    emit_entry(module, kernels, pointers, arena)
+    emit_entry(module, works, pointers, arena)
     text = module.text()
     dump("llvm", lambda: text)
     code = load(object_file(text, target.QUICK), [ENTRY])
+    products = dict.fromkeys(w.dot for w in works if isinstance(w, DotItem))
     return NativeStep(
         code,
         code.address(ENTRY),
+        tuple(map(dot_code, products)),
         tuple(pointers),
         tuple(b for b in pointers if b in created),
-        sum(kernel_cost(k.kernel) for k in kernels) > LONG,
+        sum(map(_cost, works)) > LONG,
     )
+
+
+def _written(work: Work) -> list[Buffer]:
+    return [work.result] if isinstance(work, DotItem) else work.kernel.stored()
+
+
+def _cost(work: Work) -> int:
+    return work.dot.work if isinstance(work, DotItem) else kernel_cost(work.kernel)
 
 
 def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]]:

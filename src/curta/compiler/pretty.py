@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from curta.compiler.graph.fuse import Plan
-from curta.compiler.graph.items import EqnItem, Item, LoopItem, written
-from curta.compiler.llvm.entry import Scheduled
+from curta.compiler.graph.items import DotItem, EqnItem, Item, LoopItem, written
+from curta.compiler.llvm.entry import Scheduled, Work
 from curta.compiler.loops.index import Affine, pretty_index
 from curta.compiler.loops.nodes import (
     Const,
@@ -36,6 +36,11 @@ def pretty_item(item: Item) -> str:
     names = ", ".join(b.name for b in written(item))
     if isinstance(item, EqnItem):
         return f"{names} = {item.eqn.op.name} in Python"
+    if isinstance(item, DotItem):
+        d = item.dot
+        flips = "t" * d.a_transposed, "t" * d.b_transposed
+        sizes = f"{d.batch} x {d.m}x{d.k}{flips[0]} {d.k}x{d.n}{flips[1]} {d.kind}"
+        return f"{names} = dot {item.left.name} {item.right.name} ({sizes})"
     return f"{names} = {item.label} over {_dims(item)}"
 
 
@@ -43,6 +48,11 @@ def _dims(item: LoopItem) -> str:
     kept = " ".join(f"{v.name}:{v.extent}" for v in item.dims)
     folded = " ".join(f"{v.name}:{v.extent}" for v in item.inner)
     return f"{kept} fold {folded}" if folded else kept
+
+
+def pretty_work(work: Work) -> str:
+    """A kernel or a product, as the entry runs them."""
+    return pretty_item(work) if isinstance(work, DotItem) else pretty_scheduled(work)
 
 
 def pretty_scheduled(scheduled: Scheduled) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from curta.compiler.graph.items import EqnItem, Item, LoopItem, reads, written
+from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.graph.itemise import Program
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Store
@@ -37,7 +37,7 @@ class Group:
     stored: dict[Buffer, Store] = field(default_factory=dict)
 
     def loops(self) -> list[LoopItem]:
-        """The items; only the group of one eqn item has another kind."""
+        """The items; other items are groups of their own."""
         return [i for i in self.items if isinstance(i, LoopItem)]
 
 
@@ -85,7 +85,7 @@ def _choose(
     refusals: dict[tuple[Item, Item], str],
 ) -> int | None:
     """The group that the item joins, if any: the nearest one that can take it."""
-    if isinstance(item, EqnItem):
+    if not isinstance(item, LoopItem):
         return None
     for at in range(earliest, len(groups)):
         group = groups[at]

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.items import EqnItem, Item, loop_item
 from curta.compiler.graph.values import Values, decide, is_virtual
@@ -23,6 +24,7 @@ from curta.compiler.loops.nodes import Buffer, Fold, Store
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
+from curta.ops.dot import DotGeneral
 from curta.ops.structure import Reshape
 
 
@@ -46,14 +48,16 @@ def itemise(jaxpr: Jaxpr) -> Program:
     """
     host: frozenset[Eqn] = frozenset()
     while True:
-        maker = _Maker(jaxpr, decide(jaxpr, host), host)
+        maker = ItemMaker(jaxpr, decide(jaxpr, host), host)
         refused = maker.run()
         if refused is None:
             return maker.program()
         host |= {refused}
 
 
-class _Maker:
+class ItemMaker:
+    """Makes the items of one jaxpr."""
+
     def __init__(self, jaxpr: Jaxpr, values: Values, host: frozenset[Eqn]) -> None:
         self.jaxpr = jaxpr
         self.values = values
@@ -84,11 +88,12 @@ class _Maker:
         )  # fmt: skip
 
     def _buffer(self, var: Var, prefix: str) -> Buffer:
-        buffer = self._new_buffer(var.aval, f"{prefix}{len(self.avals)}")
+        buffer = self.new_buffer(var.aval, f"{prefix}{len(self.avals)}")
         self.buffers[var] = buffer
         return buffer
 
-    def _new_buffer(self, aval: ShapedArray, name: str) -> Buffer:
+    def new_buffer(self, aval: ShapedArray, name: str) -> Buffer:
+        """A buffer for a value of this aval."""
         dtype, size = physical_dtype(aval.dtype), aval.size
         if dtype.kind == "c":
             dtype, size = component(dtype), 2 * size
@@ -102,6 +107,8 @@ class _Maker:
             return
         if eqn not in self.host and is_fold(eqn.op):
             self._fold(eqn)
+        elif eqn not in self.host and isinstance(eqn.op, DotGeneral):
+            dot_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn in self.host or not is_virtual(eqn.op):
             operands = tuple(self._operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
@@ -122,7 +129,7 @@ class _Maker:
         index = loop_dims(var.aval.shape)
         if var.aval.size:
             value = self.elements.computed(var, index)
-            self._emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
+            self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
         else:
             self._buffer(var, "v")
 
@@ -133,9 +140,19 @@ class _Maker:
             and atom in self.values.materialised
         )
 
-    def _emit_map(
+    def buffer_of(self, atom: Atom) -> Buffer | None:
+        """The buffer in which a value lies, if it does."""
+        return self.buffers.get(atom) if isinstance(atom, Var) else None
+
+    def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
+        """The element of a buffer at an index."""
+        aval = self.avals[buffer]
+        return self.builder.load(buffer, row_major(index, aval.shape), aval.dtype)
+
+    def emit_map(
         self, buffer: Buffer, index: tuple[Any, ...], value: Any, label: str
     ) -> None:
+        """Add the item that stores a value for each index."""
         shape = self.avals[buffer].shape
         if math.prod(shape) == 0:
             return
@@ -160,25 +177,38 @@ class _Maker:
             of_axis[k] if k in of_axis else next(rest) for k in range(len(shape))
         )
         buffer = self._buffer(var, "v")
-        if var.aval.size == 0:
-            return
-        b, dtype = self.builder, physical_dtype(operand.aval.dtype)
-        place = index[axes[0]] if axes else 0
         with refusals(eqn):
-            code = fold_code(eqn.op, b, dtype)
-            holes = [_placeholders(b, side, code) for side in ("left", "right")]
-            combined = code.combine(*holes)
-        inner = variables(reduced)
+            code = fold_code(eqn.op, self.builder, physical_dtype(operand.aval.dtype))
         inputs = code.initial
         if operand.aval.size:
+            place = index[axes[0]] if axes else 0
             inputs = code.inputs(self.elements.at(operand, index), place)
-        if not inner or not operand.aval.size:
-            return self._emit_map(buffer, kept, code.result(inputs), eqn.op.name)
-        offset = row_major(kept, var.aval.shape)
+        with refusals(eqn):
+            self.emit_fold(buffer, kept, reduced, inputs, code, eqn.op.name)
+
+    def emit_fold(
+        self,
+        buffer: Buffer,
+        kept: tuple[Any, ...],
+        reduced: tuple[Any, ...],
+        inputs: tuple[Any, ...],
+        code: FoldCode,
+        label: str,
+    ) -> None:
+        """Add the item that folds `inputs` over the `reduced` loops."""
+        inner = variables(reduced)
+        if not inner or not all(v.extent for v in inner):
+            return self.emit_map(buffer, kept, code.result(inputs), label)
+        if not buffer.size:
+            return None
+        holes = [_placeholders(self.builder, side, code) for side in ("left", "right")]
+        combined = code.combine(*holes)
+        offset = row_major(kept, self.avals[buffer].shape)
         stores = self._stores(buffer, offset, code.result(holes[0]))
         fold = Fold(*map(parts, (inputs, code.initial, *holes, combined)), stores)
-        item = loop_item(eqn.op.name, variables(kept), inner, (), (fold,))
-        return self.items.append(item)
+        return self.items.append(
+            loop_item(label, variables(kept), inner, (), (fold,))
+        )
 
     def _return(self) -> None:
         """The outputs; a value returned as it came in, or twice, is copied."""
@@ -186,9 +216,9 @@ class _Maker:
         for atom in self.jaxpr.outvars:
             buffer = self.buffers.get(atom) if isinstance(atom, Var) else None
             if buffer is None or buffer in taken:
-                buffer = self._new_buffer(atom.aval, f"out{len(self.outputs)}")
+                buffer = self.new_buffer(atom.aval, f"out{len(self.outputs)}")
                 index = loop_dims(atom.aval.shape)
-                self._emit_map(buffer, index, self.elements.at(atom, index), "copy")
+                self.emit_map(buffer, index, self.elements.at(atom, index), "copy")
             taken.add(buffer)
             self.outputs.append(buffer)
 

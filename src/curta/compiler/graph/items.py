@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
 from curta.core.jaxpr import Atom, Eqn
@@ -45,13 +46,25 @@ class EqnItem:
     results: tuple[Buffer, ...]
 
 
-Item = LoopItem | EqnItem
+@dataclass(frozen=True, eq=False, slots=True)
+class DotItem:
+    """A product of matrices by library code."""
+
+    dot: Dot
+    left: Buffer
+    right: Buffer
+    result: Buffer
+
+
+Item = LoopItem | DotItem | EqnItem
 
 
 def reads(item: Item) -> list[Buffer]:
     """The buffers an item reads, each once."""
     if isinstance(item, LoopItem):
         return list(dict.fromkeys(e.buffer for e in item.loads))
+    if isinstance(item, DotItem):
+        return [item.left, item.right]
     return list(dict.fromkeys(b for b in item.operands if isinstance(b, Buffer)))
 
 
@@ -59,6 +72,8 @@ def written(item: Item) -> list[Buffer]:
     """The buffers an item writes."""
     if isinstance(item, LoopItem):
         return list(dict.fromkeys(s.buffer for s in item.writes))
+    if isinstance(item, DotItem):
+        return [item.result]
     return list(item.results)
 
 

@@ -2,7 +2,8 @@
 
 `void entry(ptr table)`: the table holds the addresses of the segment's results,
 arguments and constants, then those of `parallel_for` (or null: no threads), `malloc`
-and `free`. It runs the kernels in order, with no Python in between.
+and `free`, then those of the products of matrices. It runs the kernels in order, with
+no Python in between.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from curta.compiler.graph.items import DotItem
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
@@ -18,6 +20,7 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.schedule import Schedule
 
 ENTRY = "entry"
+SERVICES = 3  # parallel_for, malloc, free
 STACK_ARENA = 1 << 14  # a smaller arena lies on the stack
 
 
@@ -30,31 +33,62 @@ class Scheduled:
     placement: Placement
 
 
+Work = Scheduled | DotItem
+
+
+def buffers(work: Work) -> tuple[Buffer, ...]:
+    """The buffers in memory that a piece of work touches."""
+    if isinstance(work, DotItem):
+        return work.result, work.left, work.right
+    return work.placement.arguments
+
+
 def emit_entry(
-    module: Module, kernels: Sequence[Scheduled], pointers: Sequence[Buffer], arena: Arena
+    module: Module, works: Sequence[Work], pointers: Sequence[Buffer], arena: Arena
 ) -> None:
-    """Add the kernels and the entry that runs them to the module."""
-    names: list[str] = []
-    for i, scheduled in enumerate(kernels):
-        names.append(f"kernel{i}")
-        emit_kernel(
-            module, names[-1], scheduled.kernel, scheduled.plan, scheduled.placement
-        )
+    """Add the kernels and the entry that runs them, and the products, to the module."""
+    for i, work in enumerate(works):
+        if not isinstance(work, DotItem):
+            name = f"kernel{i}"
+            emit_kernel(module, name, work.kernel, work.plan, work.placement)
+    products = list(dict.fromkeys(w.dot for w in works if isinstance(w, DotItem)))
+    if any(isinstance(w, DotItem) or w.plan.chunks > 1 for w in works):
+        _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], None)
     (table,) = b.arguments
     address = {
         buffer: b.load(PTR, b.offset(table, i, PTR)) for i, buffer in enumerate(pointers)
     }
     launcher, malloc, free = (
-        b.load(PTR, b.offset(table, len(pointers) + i, PTR)) for i in range(3)
+        b.load(PTR, b.offset(table, len(pointers) + i, PTR)) for i in range(SERVICES)
     )
+    if module.defines(_SERIAL):
+        none = b.instruction(f"icmp eq ptr {launcher}, null", I1)
+        launcher = b.select(none, b.function_address(_SERIAL), launcher)
     block = _arena(b, arena, malloc)
     for buffer, offset in arena.offsets.items():
         address[buffer] = b.offset(block, _ALIGNMENT + offset, I8)
-    for name, scheduled in zip(names, kernels, strict=True):
-        _launch(b, name, scheduled, address, launcher)
+    for i, work in enumerate(works):
+        if isinstance(work, DotItem):
+            place = len(pointers) + SERVICES + products.index(work.dot)
+            product = b.load(PTR, b.offset(table, place, PTR))
+            b.call(product, None, *(address[x] for x in buffers(work)), launcher)
+        else:
+            _launch(b, f"kernel{i}", work, address, launcher)
     if arena.size > STACK_ARENA:
         b.call(free, None, block)
+    b.ret()
+
+
+_SERIAL = "serial_for"
+
+
+def _emit_serial_for(module: Module) -> None:
+    """What stands for `parallel_for` where there are no threads."""
+    b = module.function(_SERIAL, [PTR, PTR, I64], None, exported=False)
+    function, context, count = b.arguments
+    with b.loop(0, count) as loop:
+        b.call(function, None, context, loop.index)
     b.ret()
 
 
@@ -83,9 +117,5 @@ def _launch(
     if chunks == 1:
         b.call(name, None, table, b.const(I64, 0))
     else:
-        alone = b.instruction(f"icmp eq ptr {launcher}, null", I1)
-        with b.when(alone), b.loop(0, chunks) as loop:
-            b.call(name, None, table, loop.index)
-        with b.when(b.not_(alone)):
-            kernel = b.function_address(name)
-            b.call(launcher, None, kernel, table, b.const(I64, chunks))
+        kernel = b.function_address(name)
+        b.call(launcher, None, kernel, table, b.const(I64, chunks))

@@ -172,7 +172,7 @@ class Evaluator:
         return value if value.lanes == self.lanes else self._splat(value, self.lanes)
 
     def _splat(self, value: Value, lanes: int) -> Value:
-        key = ("splat", value.text, lanes)
+        key = ("splat", value.type.kind, value.text, lanes)
         found = self._memo.get(key)
         if found is None:
             found = self.b.splat(value, lanes)

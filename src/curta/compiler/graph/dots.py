@@ -1,0 +1,122 @@
+"""`dot_general` as work items: a matrix product by library code, or loops.
+
+Matrices go to the product kernels of library/gemm.py as they lie in memory, upright
+or transposed; another order of dims is copied first. Products with a vector are
+limited by memory and are folds, which fuse with their neighbours; so are products of
+integers and complex numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curta.compiler.graph.folds import FoldCode
+from curta.compiler.graph.items import DotItem
+from curta.compiler.library.gemm import Dot
+from curta.compiler.loops.build import FLOAT32, is_half
+from curta.compiler.loops.lower import loop_dims, variables
+from curta.compiler.loops.nodes import Buffer
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, Eqn
+from curta.ops.dot import DotGeneral, others
+
+if TYPE_CHECKING:
+    from curta.compiler.graph.itemise import ItemMaker
+
+Dims = tuple[int, ...]
+_KINDS = {np.dtype("float32"): "f32", np.dtype("float64"): "f64"}
+
+
+def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+    """Add the items that compute a `dot_general` into `result`."""
+    assert isinstance(eqn.op, DotGeneral)
+    (left_sum, right_sum), (left_batch, right_batch) = eqn.op.dimension_numbers
+    left, right = eqn.invars
+    left_free = others(left.aval.ndim, left_batch, left_sum)
+    right_free = others(right.aval.ndim, right_batch, right_sum)
+    batch, m = _size(left, left_batch), _size(left, left_free)
+    n, k = _size(right, right_free), _size(left, left_sum)
+    out = eqn.outvars[0].aval
+    working = FLOAT32 if is_half(out.dtype) else out.dtype
+    if working not in _KINDS or min(m, n, k) <= 1 or not batch:
+        return _fold(maker, eqn, result, working)
+    a, a_flipped = _matrix(maker, left, (left_batch, left_free, left_sum), working)
+    b, b_flipped = _matrix(maker, right, (right_batch, right_sum, right_free), working)
+    dot = Dot(batch, m, n, k, _KINDS[working], a_flipped, b_flipped)
+    if out.dtype == working:
+        maker.items.append(DotItem(dot, a, b, result))
+        return None
+    wide = maker.new_buffer(ShapedArray(out.shape, working), f"{result.name}.wide")
+    maker.items.append(DotItem(dot, a, b, wide))
+    index = loop_dims(out.shape)
+    value = maker.load(wide, index)
+    return maker.emit_map(result, index, maker.builder.convert(value, out.dtype), "convert")
+
+
+def _size(x: Atom, dims: Dims) -> int:
+    return math.prod(x.aval.shape[d] for d in dims)
+
+
+def _matrix(
+    maker: ItemMaker, x: Atom, groups: tuple[Dims, Dims, Dims], dtype: Any
+) -> tuple[Buffer, bool]:
+    """A buffer with (batch, rows, columns) of `x`, and whether it lies transposed."""
+    batch, rows, columns = groups
+    buffer = maker.buffer_of(x)
+    shape = x.aval.shape
+    if buffer is not None and x.aval.dtype == dtype:
+        for flipped, order in ((False, rows + columns), (True, columns + rows)):
+            long = [d for d in batch + order if shape[d] != 1]
+            if long == sorted(long):
+                return buffer, flipped
+    order = batch + rows + columns
+    aval = ShapedArray(tuple(shape[d] for d in order), dtype)
+    copy = maker.new_buffer(aval, f"copy{len(maker.items)}")
+    index = loop_dims(aval.shape)
+    source = [index[order.index(d)] for d in range(len(order))]
+    value = maker.builder.convert(maker.elements.at(x, tuple(source)), dtype)
+    maker.emit_map(copy, index, value, "copy")
+    return copy, False
+
+
+def _fold(maker: ItemMaker, eqn: Eqn, result: Buffer, working: Any) -> None:
+    """The product as a sum over the contracted dims."""
+    assert isinstance(eqn.op, DotGeneral)
+    (left_sum, right_sum), (left_batch, right_batch) = eqn.op.dimension_numbers
+    left, right = eqn.invars
+    out = eqn.outvars[0].aval
+    kept = loop_dims(out.shape)
+    summed = loop_dims(
+        tuple(left.aval.shape[d] for d in left_sum), len(variables(kept))
+    )
+    left_free = others(left.aval.ndim, left_batch, left_sum)
+    right_free = others(right.aval.ndim, right_batch, right_sum)
+    first = len(left_batch) + len(left_free)
+    places: list[dict[int, Any]] = [
+        dict(zip((*left_batch, *left_free, *left_sum), (*kept[:first], *summed), strict=True)),
+        dict(
+            zip(
+                (*right_batch, *right_free, *right_sum),
+                (*kept[: len(right_batch)], *kept[first:], *summed),
+                strict=True,
+            )
+        ),
+    ]
+    b, zero = maker.builder, maker.builder.const(0, working)
+    product = zero
+    if left.aval.size and right.aval.size:
+        x, y = (
+            maker.elements.at(v, tuple(place[d] for d in range(v.aval.ndim)))
+            for v, place in zip((left, right), places, strict=True)
+        )
+        product = b.mul(b.convert(x, working), b.convert(y, working))
+    code = FoldCode(
+        (zero,),
+        lambda x, _: (x,),
+        lambda x, y: (b.add(x[0], y[0]),),
+        lambda x: b.convert(x[0], out.dtype),
+    )
+    maker.emit_fold(result, kept, summed, (product,), code, "dot_general")
