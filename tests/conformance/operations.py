@@ -16,6 +16,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "CustomJVPCall": "tests/control/test_custom_derivatives.py",
     "CustomVJPCall": "tests/control/test_custom_derivatives.py",
     "CustomLinear": "tests/control/test_custom_derivatives.py",
+    "Scan": "tests/control/test_scan.py",
+    "While": "tests/control/test_while_loop.py",
     "Remat": "tests/control/test_remat.py",
 }
 

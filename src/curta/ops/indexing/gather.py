@@ -151,21 +151,20 @@ class Gather(Op):
     @classmethod
     def samples(cls) -> Iterator[Any]:
         rows = GatherDimensionNumbers((1,), (0,), (0,))
-        for mode, fill in ((CLIP, None), (FILL_OR_DROP, 0), (PROMISE_IN_BOUNDS, None)):
+        for mode, fill in ((CLIP, None), (FILL_OR_DROP, 0)):
             op = cls(rows, (1, 3), mode=mode, fill_value=fill)
-            yield op, [((4, 3), "any"), ((5, 1), *_PLACES)]
+            yield op, [((4, 3), "any"), ((5, 1), "index")]
+        inside = ("index", {"low": 0, "high": 2})
+        yield cls(rows, (1, 3)), [((4, 3), "any"), ((5, 1), *inside)]
         pair = GatherDimensionNumbers((), (0, 1), (1, 0))
-        yield cls(pair, (1, 1)), [((3, 4), "any"), ((2, 3, 2), *_PLACES)]
+        yield cls(pair, (1, 1)), [((3, 4), "any"), ((2, 3, 2), *inside)]
         window = GatherDimensionNumbers((0, 2), (), (1,))
-        yield cls(window, (2, 2)), [((2, 5), "any"), ((3, 1), *_PLACES)]
+        yield cls(window, (2, 2)), [((2, 5), "any"), ((3, 1), *inside)]
         batched = GatherDimensionNumbers((1,), (), (1,), (0,), (0,))
-        yield cls(batched, (1, 2)), [((3, 4), "any"), ((3, 1), *_PLACES)]
-        yield cls(rows, (1, 3)), [((4, 3), "any"), ((0, 1), *_PLACES)]
+        yield cls(batched, (1, 2)), [((3, 4), "any"), ((3, 1), *inside)]
+        yield cls(rows, (1, 3)), [((4, 3), "any"), ((0, 1), "index")]
         scalar = GatherDimensionNumbers((), (0,), (0,))
-        yield cls(scalar, (1,)), [((4,), "any"), ((1,), *_PLACES)]
-
-
-_PLACES = ("int32", {"low": -2, "high": 6})
+        yield cls(scalar, (1,)), [((4,), "any"), ((1,), *inside)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -335,35 +334,35 @@ def _scalar_jaxpr(op: Op, dtype: Any) -> Jaxpr:
     return stage(lambda x, y: [op(x, y)], [scalar, scalar]).jaxpr
 
 
-def scatter_samples(cls: type[Scattering], kind: str) -> Iterator[Any]:
+def scatter_samples(cls: type[Scattering], *kind: Any) -> Iterator[Any]:
     """Samples for a kind of scatter; their indices are distinct."""
     dtype = np.dtype("float32")
     rows = ScatterDimensionNumbers((1,), (0,), (0,))
     for mode, places in (CLIP, [2, 0]), (FILL_OR_DROP, [1, 9]):
         yield (
             cls.of(dtype, rows, unique_indices=True, mode=mode),
-            [((3, 2), kind), _fixed(places, (2, 1)), ((2, 2), kind)],
+            [((3, 2), *kind), _fixed(places, (2, 1)), ((2, 2), *kind)],
         )
     window = ScatterDimensionNumbers((0, 1), (), (1,))
     yield (
         cls.of(dtype, window, unique_indices=True),
-        [((2, 5), kind), _fixed([2], (1,)), ((2, 2), kind)],
+        [((2, 5), *kind), _fixed([2], (1,)), ((2, 2), *kind)],
     )
     batched = ScatterDimensionNumbers((1,), (), (1,), (0,), (0,))
     yield (
         cls.of(dtype, batched, unique_indices=True),
-        [((2, 4), kind), _fixed([1, 0], (2, 1)), ((2, 2), kind)],
+        [((2, 4), *kind), _fixed([1, 0], (2, 1)), ((2, 2), *kind)],
     )
     scalar = ScatterDimensionNumbers((), (0,), (0,))
     yield (
         cls.of(dtype, scalar, unique_indices=True),
-        [((3,), kind), _fixed([1], (1,)), ((), kind)],
+        [((3,), *kind), _fixed([1], (1,)), ((), *kind)],
     )
     yield (
         cls.of(dtype, rows, unique_indices=True),
-        [((3, 2), kind), _fixed([], (0, 1)), ((0, 2), kind)],
+        [((3, 2), *kind), _fixed([], (0, 1)), ((0, 2), *kind)],
     )
 
 
 def _fixed(places: list[int], shape: Dims) -> Any:
-    return shape, "int32", {"values": np.reshape(places, shape)}
+    return shape, "int32", {"values": places}
