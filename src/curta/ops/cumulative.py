@@ -185,7 +185,7 @@ class CumMax(Cumulative):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from _samples(cls, "real")
+        yield from _samples(cls, "real", {"distinct": True})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +201,7 @@ class CumMin(Cumulative):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from _samples(cls, "real")
+        yield from _samples(cls, "real", {"distinct": True})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,8 +255,8 @@ def _finite(x: Any) -> Any:
     return select_n(eq(x, aval.dtype.type(np.inf)), x, full(aval, 0))
 
 
-def _samples(cls: Any, kind: str) -> Iterator[Any]:
-    yield cls(0), [((5,), kind)]
-    yield cls(1, reverse=True), [((2, 4), kind)]
-    yield cls(0), [((1, 2), kind)]
-    yield cls(0), [((0, 2), kind)]
+def _samples(cls: Any, *kind: Any) -> Iterator[Any]:
+    yield cls(0), [((5,), *kind)]
+    yield cls(1, reverse=True), [((2, 4), *kind)]
+    yield cls(0), [((1, 2), *kind)]
+    yield cls(0), [((0, 2), *kind)]

@@ -120,7 +120,7 @@ class ReduceMax(_Extremum):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "real")
+        yield from _reduction_samples(cls, "ordered", {"distinct": True})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ReduceMin(_Extremum):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "real")
+        yield from _reduction_samples(cls, "ordered", {"distinct": True})
 
 
 class _Logical(NonDifferentiable, Reduction):
@@ -347,14 +347,15 @@ def _bound(dtype: Any, infinity: float, which: str) -> Any:
     return dtype.type(getattr(dtypes.iinfo(dtype), which))
 
 
-def _reduction_samples(cls: Any, kind: str) -> Iterator[Any]:
-    yield cls((1,)), [((2, 3), kind)]
-    yield cls((0, 2)), [((2, 3, 2), kind)]
-    yield cls(()), [((2,), kind)]
-    yield cls((0,)), [((0, 3), kind)]
+def _reduction_samples(cls: Any, *kind: Any) -> Iterator[Any]:
+    yield cls((1,)), [((2, 3), *kind)]
+    yield cls((0, 2)), [((2, 3, 2), *kind)]
+    yield cls(()), [((2,), *kind)]
+    yield cls((0,)), [((0, 3), *kind)]
 
 
 def _place_samples(cls: Any) -> Iterator[Any]:
-    yield cls((0,), np.dtype("int32")), [((3,), "real")]
-    yield cls((1,), np.dtype("int64")), [((2, 3, 2), "real")]
-    yield cls((1,), np.dtype("uint8")), [((0, 3), "real")]
+    yield cls((0,), np.dtype("int32")), [((3,), "ordered")]
+    yield cls((0,), np.dtype("int32")), [((6,), "ordered", {"special": True})]
+    yield cls((1,), np.dtype("int64")), [((2, 3, 2), "ordered")]
+    yield cls((1,), np.dtype("uint8")), [((0, 3), "ordered")]

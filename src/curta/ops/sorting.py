@@ -82,10 +82,12 @@ class Sort(Op):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield cls(0), [((5,), "any")]
-        yield cls(1), [((3, 4), "any")]
-        yield cls(0), [((4, 2), "any"), ((4, 2), "any")]
-        yield cls(0, num_keys=2), [((6,), "bool"), ((6,), "any"), ((6,), "any")]
+        distinct = ("any", {"distinct": True})
+        yield cls(0), [((5,), *distinct)]
+        yield cls(1), [((3, 4), *distinct)]
+        yield cls(0), [((4, 2), *distinct), ((4, 2), "any")]
+        yield cls(0, num_keys=2), [((6,), "bool"), ((6,), *distinct), ((6,), "any")]
+        yield cls(0), [((6,), "any", {"special": True})]
         yield cls(0), [((0,), "any")]
 
 
@@ -140,9 +142,10 @@ class TopK(Op):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield cls(2, 0), [((5,), "real")]
-        yield cls(3, 1), [((2, 4), "real")]
-        yield cls(0, 0), [((3, 2), "real")]
+        yield cls(2, 0), [((5,), "ordered", {"distinct": True})]
+        yield cls(3, 1), [((2, 4), "ordered", {"distinct": True})]
+        yield cls(4, 0), [((6,), "ordered", {"special": True})]
+        yield cls(0, 0), [((3, 2), "ordered")]
 
 
 def _along(axis: int, rank: int) -> Gather:

@@ -180,7 +180,7 @@ class DynamicUpdateSlice(Op):
 
 dynamic_update_slice = DynamicUpdateSlice()
 
-_START = ((), "int32", {"low": -1, "high": 4})
+_START = ((), "index")
 
 
 def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:

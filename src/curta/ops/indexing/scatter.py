@@ -214,7 +214,7 @@ class ScatterMin(_ScatterExtremum):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "real")
+        yield from scatter_samples(cls, "real", {"distinct": True})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,4 +227,4 @@ class ScatterMax(_ScatterExtremum):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "real")
+        yield from scatter_samples(cls, "real", {"distinct": True})
