@@ -32,6 +32,7 @@ from curta.numpy import (
 )
 from curta.numpy.index_update import IndexUpdater
 from curta.numpy.indexing import getitem
+from curta.runtime import shortcuts
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 
@@ -206,6 +207,7 @@ def _attach() -> None:
         setattr(Array, name, property(getter))
     setattr(Array, "compress", compress)
     setattr(Tracer, "__iter__", array_methods.iterate)
+    shortcuts.attach()
 
 
 def _as_method(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from curta.core.jaxpr import jaxprs_in_params
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
+from curta.ops.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.executables import check_special, executable
 from curta.runtime.transfer import to_array
@@ -117,8 +118,16 @@ def _make_plan(op: Op, *avals: ShapedArray) -> Plan:
     elif (large and not op.effects) or any(jaxprs_in_params(op.params())):
         run = _compiled_op(op, avals)
     else:
-        run = op.eval
+        run = eval_rule(op)
     return Plan(run, outs if op.multiple_results else out, op.multiple_results)
+
+
+def eval_rule(op: Op) -> Callable[..., Any]:
+    """The op on NumPy arrays; the bare ufunc if that is all there is to it."""
+    if isinstance(op, Elementwise) and type(op).eval is Elementwise.eval:
+        ufunc: Callable[..., Any] = op.ufunc
+        return ufunc
+    return op.eval
 
 
 def _compiled_op(op: Op, avals: Sequence[ShapedArray]) -> Callable[..., Any]:

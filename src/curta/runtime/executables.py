@@ -42,6 +42,10 @@ class NumpyExecutable:
             outs = evaluate(self.jaxpr, self.consts, args)
         return [x if x.flags.c_contiguous else x.copy() for x in outs]
 
+    def single(self, *args: np.ndarray[Any, Any]) -> Any:
+        """The first output alone."""
+        return self(*args)[0]
+
 
 class NativeExecutable:
     """Calls machine code on results from the pool, with nothing in between."""

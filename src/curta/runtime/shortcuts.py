@@ -9,25 +9,30 @@ Where a shortcut does not apply, the general function does.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from curta.compiler.graph.inline import inline_calls
 from curta.config import TraceContext, config
-from curta.core.avals import ShapedArray, scalar_aval
-from curta.core.evaluate import evaluate
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.array import Array
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import as_numpy
+from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal
 from curta.core.stage import stage
 from curta.core.trace import thread_state
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.eager import BASE, COMPILE_ABOVE, quiet, quietly
-from curta.runtime.executables import executable
+from curta.runtime.eager import BASE, COMPILE_ABOVE, eval_rule, quiet, quietly
+from curta.runtime.executables import NumpyExecutable, executable
+from curta.runtime.transfer import to_array
 
 _MOST_PLANS = 1 << 12
 # A view of an array larger than this keeps it alive only if it is half of it.
 _KEEP_ALIVE_BYTES = 1 << 16
 _SCALARS = (bool, int, float, complex)
+# The dtypes that a Python scalar takes on when it meets them.
+_KINDS: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}
 
 
 class _Plan(NamedTuple):
@@ -69,12 +74,42 @@ def _compiled(closed: ClosedJaxpr) -> Callable[..., Any]:
 
 
 def _in_numpy(closed: ClosedJaxpr) -> Callable[..., Any]:
-    jaxpr, consts = closed.jaxpr, closed.consts
+    """The jaxpr of one output as a function of NumPy arrays."""
+    flat = inline_calls(closed)
+    jaxpr = flat.jaxpr
+    if any(eqn.op.multiple_results for eqn in jaxpr.eqns):
+        return NumpyExecutable(closed).single
     if len(jaxpr.eqns) == 1:
         (eqn,) = jaxpr.eqns
         if eqn.invars == jaxpr.invars and eqn.outvars == jaxpr.outvars:
-            return eqn.op.eval
-    return lambda *args: evaluate(jaxpr, consts, args)[0]
+            return eval_rule(eqn.op)
+    return _straight_line(jaxpr, [to_array(c)._storage() for c in flat.consts])
+
+
+def _straight_line(jaxpr: Jaxpr, consts: Sequence[Any]) -> Callable[..., Any]:
+    """The jaxpr as a list of steps on numbered places."""
+    places: dict[Atom, int] = {}
+    for v in (*jaxpr.invars, *jaxpr.constvars):
+        places[v] = len(places)
+    fixed = list(consts)
+    for atom in (*[v for eqn in jaxpr.eqns for v in eqn.invars], *jaxpr.outvars):
+        if type(atom) is Literal and atom not in places:
+            places[atom] = len(places)
+            fixed.append(as_numpy(atom.val, atom.aval))
+    steps = []
+    for eqn in jaxpr.eqns:
+        (out,) = eqn.outvars
+        steps.append((eval_rule(eqn.op), [places[v] for v in eqn.invars]))
+        places[out] = len(places)
+    last = places[jaxpr.outvars[0]]
+
+    def run(*args: Any) -> Any:
+        values = [*args, *fixed]
+        for rule, inputs in steps:
+            values.append(rule(*[values[i] for i in inputs]))
+        return values[last]
+
+    return run
 
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -106,11 +141,14 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             value, aval = other._data, other.aval
             if other._device is not device:
                 return general(self, other)
-        elif type(other) in _SCALARS:
-            aval = scalar_aval(other)
-            value = np.array(other, aval.dtype)
         else:
-            return general(self, other)
+            aval = _scalar_aval(type(other), self.aval)
+            if aval is None:
+                return general(self, other)
+            try:
+                value = np.array(other, aval.dtype)
+            except OverflowError:
+                return general(self, other)
         plan = plans[config.context, self.aval, aval]
         if plan is None or data is None or value is None:
             return general(self, other)
@@ -122,6 +160,40 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if type(result) is np.ndarray and result.flags.c_contiguous:
             return ArrayImpl(result, plan.out, device)
         return wrap(result, plan.out, device)
+
+    return method
+
+
+@functools.lru_cache(1024)
+def _scalar_aval(kind: type, aval: ShapedArray) -> ShapedArray | None:
+    """The aval as which a Python scalar meets an array of `aval`.
+
+    None for other types, and where promotion would change the array.
+    """
+    dtype = aval.dtype
+    if not isinstance(dtype, np.dtype) or dtype.itemsize < 4:
+        return None
+    if kind not in _KINDS or dtype.kind not in _KINDS[kind]:
+        return None
+    return ShapedArray((), dtype, aval.weak_type)
+
+
+def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """As `binary`, for an operator that looks at the value of a Python scalar."""
+    between_arrays = binary(general)
+    by_exponent: dict[Any, Callable[[Any], Any]] = {}
+
+    @functools.wraps(general)
+    def method(self: ArrayImpl, other: Any) -> Any:
+        if type(other) not in _SCALARS:
+            return between_arrays(self, other)
+        key = (type(other), other)
+        known = by_exponent.get(key)
+        if known is None:
+            if len(by_exponent) >= _MOST_PLANS:
+                by_exponent.clear()
+            known = by_exponent[key] = unary(lambda x: general(x, other))
+        return known(self)
 
     return method
 
@@ -164,3 +236,26 @@ def is_basic(index: Any) -> bool:
 
 def _is_bound(x: Any) -> bool:
     return x is None or type(x) is int
+
+
+# ---- attaching
+
+_UNARY = ("__neg__", "__abs__", "__invert__")
+_BINARY = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
+_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+
+
+def attach() -> None:
+    """Give concrete arrays shortcuts to the operators that all arrays have."""
+    for name in _UNARY:
+        setattr(ArrayImpl, name, unary(getattr(Array, name)))
+    for operator in _BINARY:
+        for name in (f"__{operator}__", f"__r{operator}__"):
+            setattr(ArrayImpl, name, binary(getattr(Array, name)))
+    for name in _COMPARISONS:
+        setattr(ArrayImpl, name, binary(getattr(Array, name)))
+    ArrayImpl.__pow__ = power(Array.__pow__)  # type: ignore[attr-defined]
+    ArrayImpl.__getitem__ = getitem(Array.__getitem__)  # type: ignore[attr-defined]
