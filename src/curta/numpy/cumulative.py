@@ -21,6 +21,7 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.arithmetic import remainder
 from curta.numpy.constructors import asarray
+from curta.numpy.indexing import getitem
 from curta.numpy.joining import concatenate
 from curta.numpy.promotion import (
     broadcast_to_shape,
@@ -207,9 +208,10 @@ def diff(
     parts = [part for part in parts if part is not None]
     if len(parts) > 1:
         a = concatenate(parts, axis)
+    whole = (slice(None),) * axis
     for _ in range(n):
-        right = lax.slice_in_dim(a, min(1, a.shape[axis]), None, axis=axis)
-        left = lax.slice_in_dim(a, 0, max(a.shape[axis] - 1, 0), axis=axis)
+        right = getitem(a, (*whole, slice(1, None)))
+        left = getitem(a, (*whole, slice(None, -1)))
         a = lax.ne(right, left) if a.dtype == np.bool_ else lax.sub(right, left)
     return a
 

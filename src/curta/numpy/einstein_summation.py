@@ -209,4 +209,4 @@ def _diagonal_mask(shape: tuple[int, ...], axes: list[int]) -> Any:
     mask = lax.eq(counters[0], counters[1])
     for first, second in zip(counters[1:], counters[2:]):
         mask = lax.bitwise_and(mask, lax.eq(first, second))
-    return lax.broadcast_in_dim(mask, shape, tuple(axes))
+    return mask if sizes == shape else lax.broadcast_in_dim(mask, shape, tuple(axes))

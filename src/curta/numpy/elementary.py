@@ -275,8 +275,8 @@ def deg2rad(x: Any, /) -> Any:
     """Degrees to radians.
 
     >>> from curta import numpy as jnp
-    >>> jnp.deg2rad(180.0).round(4)
-    Array(3.1416, dtype=float32)
+    >>> jnp.deg2rad(jnp.array([180.0])).round(4)
+    Array([3.1416], dtype=float32)
     """
     (x,) = promote_args_inexact("deg2rad", x)
     return lax.mul(x, const(x, np.pi / 180))
@@ -286,8 +286,8 @@ def rad2deg(x: Any, /) -> Any:
     """Radians to degrees.
 
     >>> from curta import numpy as jnp
-    >>> jnp.rad2deg(jnp.pi).round(2)
-    Array(180., dtype=float32)
+    >>> jnp.rad2deg(jnp.array([jnp.pi])).round(2)
+    Array([180.], dtype=float32)
     """
     (x,) = promote_args_inexact("rad2deg", x)
     return lax.mul(x, const(x, 180 / np.pi))

@@ -21,6 +21,7 @@ from curta.numpy.arguments import (
     user_dtype,
 )
 from curta.numpy.arithmetic import multiply
+from curta.numpy.constructors import array
 from curta.numpy.creation import arange, eye
 from curta.numpy.indexing import getitem
 from curta.numpy.promotion import cast, promote_dtypes
@@ -366,10 +367,8 @@ def cross(
 
     if len(xs) == len(ys) == 2:
         return minor(0, 1)
-    xs = [*xs, lax.full_like(xs[0], 0)][:3]
-    ys = [*ys, lax.full_like(ys[0], 0)][:3]
-    out = lax.stack([minor(1, 2), minor(2, 0), minor(0, 1)], 0)
-    return moveaxis(out, 0, axisc)
+    xs, ys = (p if len(p) == 3 else [*p, lax.full_like(p[0], 0)] for p in (xs, ys))
+    return moveaxis(array([minor(1, 2), minor(2, 0), minor(0, 1)]), 0, axisc)
 
 
 def _components(x: Any) -> list[Any]:

@@ -1,0 +1,399 @@
+"""Quantiles, percentiles and medians."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    canonical_axis,
+    ensure_arraylike,
+    ensure_arraylikes,
+    is_complex,
+)
+from curta.numpy.cumulative import cumsum
+from curta.numpy.promotion import (
+    broadcast_to_shape,
+    cast,
+    const,
+    promote_dtypes_inexact,
+)
+from curta.numpy.reductions import any, sum
+from curta.numpy.selection import select_where
+from curta.numpy.taking import take_along_axis
+
+Axes = int | tuple[int, ...] | None
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+_STATIC = ("axis", "overwrite_input", "keepdims", "method")
+
+
+@inner_jit(static_argnames=_STATIC)
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """The values below which fractions `q` of the elements lie; NaN if one is.
+
+    `method` says what to do between two elements: "linear", "lower", "higher",
+    "midpoint", "nearest"; "inverted_cdf" is the one that takes `weights`. The dim of
+    `q`, if it has one, comes first.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 3.0, 4.0]), 0.5)
+    Array(2.5, dtype=float32)
+    """
+    _refuse_in_place("quantile", overwrite_input, out)
+    return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
+
+
+@inner_jit(static_argnames=_STATIC)
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Like `quantile`, of the elements that are not NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
+    Array(2., dtype=float32)
+    """
+    _refuse_in_place("nanquantile", overwrite_input, out)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
+
+
+def _refuse_in_place(name: str, overwrite_input: bool, out: None) -> None:
+    if overwrite_input or out is not None:
+        raise ValueError(
+            f"jax.numpy.{name} does not support overwrite_input=True or out != None"
+        )
+
+
+@inner_jit(static_argnames=_STATIC)
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Like `quantile`, with q from 0 to 100.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
+    a, q = ensure_arraylikes("percentile", a, q)
+    (q,) = promote_dtypes_inexact(q)
+    return quantile(
+        a,
+        lax.div(q, const(q, 100)),
+        axis=axis,
+        out=out,
+        overwrite_input=overwrite_input,
+        method=method,
+        keepdims=keepdims,
+        weights=weights,
+    )
+
+
+@inner_jit(static_argnames=_STATIC)
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Like `percentile`, of the elements that are not NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
+    Array(2., dtype=float32)
+    """
+    a, q = ensure_arraylikes("nanpercentile", a, q)
+    (q,) = promote_dtypes_inexact(q)
+    return nanquantile(
+        a,
+        lax.div(q, const(q, 100)),
+        axis=axis,
+        out=out,
+        overwrite_input=overwrite_input,
+        method=method,
+        keepdims=keepdims,
+        weights=weights,
+    )
+
+
+@inner_jit(static_argnames=("axis", "overwrite_input", "keepdims"))
+def median(
+    a: Any,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The middle element of the sorted ones, or the mean of the two middle ones.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.median(jnp.array([3, 1, 2]))
+    Array(2., dtype=float32)
+    """
+    return quantile(
+        ensure_arraylike("median", a),
+        0.5,
+        axis=axis,
+        out=out,
+        overwrite_input=overwrite_input,
+        keepdims=keepdims,
+        method="midpoint",
+    )
+
+
+@inner_jit(static_argnames=("axis", "overwrite_input", "keepdims"))
+def nanmedian(
+    a: Any,
+    axis: Axes = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """Like `median`, of the elements that are not NaN.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.nanmedian(jnp.array([3, 1, jnp.nan]))
+    Array(2., dtype=float32)
+    """
+    return nanquantile(
+        ensure_arraylike("nanmedian", a),
+        0.5,
+        axis=axis,
+        out=out,
+        overwrite_input=overwrite_input,
+        keepdims=keepdims,
+        method="midpoint",
+    )
+
+
+def _quantile(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Axes,
+    method: str,
+    keepdims: bool,
+    skip_nan: bool,
+    weights: Any,
+) -> Any:
+    a, q = ensure_arraylikes(name, a, q)
+    if method not in _METHODS:
+        raise ValueError(
+            "method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or"
+            " 'inverted_cdf'"
+        )
+    if weights is not None:
+        a, weights = _checked_weights(name, a, axis, method, weights)
+    else:
+        (a,) = promote_dtypes_inexact(a)
+    if is_complex(a):
+        raise ValueError(
+            "quantile does not support complex input, as the operation is poorly"
+            " defined."
+        )
+    if q.ndim > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+    kept = _kept_shape(a.shape, axis)
+    a, axis, weights = _one_axis(a, axis, weights)
+    if not skip_nan:
+        missing = any(lax.ne(a, a), axis=axis, keepdims=True)
+        a = select_where(missing, np.nan, a)
+    if weights is not None or method == "inverted_cdf":
+        out = _weighted(a, q, axis, skip_nan, weights)
+    else:
+        out = _interpolated(a, q, axis, skip_nan, method)
+    out = cast(out, a.dtype)
+    return lax.reshape(out, (*q.shape, *kept)) if keepdims else out
+
+
+def _checked_weights(
+    name: str, a: Any, axis: Axes, method: str, weights: Any
+) -> tuple[Any, Any]:
+    weights = ensure_arraylike(name, weights)
+    if is_complex(weights):
+        raise ValueError("Weights cannot be complex types.")
+    if method != "inverted_cdf":
+        raise NotImplementedError(
+            f"{method} doesn't support weights. Only method 'inverted_cdf' supports"
+            " weights."
+        )
+    a, weights = promote_dtypes_inexact(a, weights)
+    if weights.shape == a.shape:
+        return a, weights
+    if axis is None:
+        raise ValueError("Weights shape must match 'a' shape when axis is None.")
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(canonical_axis(i, a.ndim) for i in given)
+    expected = tuple(a.shape[i] for i in axes)
+    if weights.shape != expected:
+        raise ValueError(
+            f"Weights shape {weights.shape} must match reduction axes {expected}"
+        )
+    return a, lax.broadcast_in_dim(weights, a.shape, axes)
+
+
+def _kept_shape(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
+    """The shape with dims of size 1 in place of those reduced over."""
+    if axis is None:
+        return (1,) * len(shape)
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = [canonical_axis(i, len(shape)) for i in given]
+    return tuple(1 if i in axes else d for i, d in enumerate(shape))
+
+
+def _one_axis(a: Any, axis: Axes, weights: Any) -> tuple[Any, int, Any]:
+    """The array with all dims to be reduced over as a single one."""
+    if isinstance(axis, int):
+        return a, canonical_axis(axis, a.ndim), weights
+    axes = range(a.ndim) if axis is None else axis
+    reduced = [canonical_axis(i, a.ndim) for i in axes]
+    if len(set(reduced)) != len(reduced):
+        raise ValueError("repeated axis")
+    kept = [i for i in range(a.ndim) if i not in reduced]
+    count = math.prod(a.shape[i] for i in reduced)
+    shape = (*(a.shape[i] for i in kept), count)
+    order = None if axis is None else (*kept, *sorted(reduced))
+
+    def gathered(x: Any) -> Any:
+        if x is None or x.shape == shape:
+            return x
+        return lax.reshape(x, shape, order)
+
+    return gathered(a), len(kept), gathered(weights)
+
+
+def _interpolated(a: Any, q: Any, axis: int, skip_nan: bool, method: str) -> Any:
+    """The elements around the place q·(n - 1) of the sorted array, joined."""
+    a = lax.sort(a, dimension=axis)
+    if skip_nan:
+        valid = lax.bitwise_not(lax.ne(a, a))
+        last = lax.sub(sum(valid, axis=axis, dtype=q.dtype), const(q, 1))
+        q = lax.expand_dims(q, range(q.ndim, q.ndim + last.ndim)) if last.ndim else q
+        last = lax.expand_dims(last, range(q.ndim - last.ndim))
+    else:
+        last = lax.sub(const(q, a.shape[axis]), const(q, 1))
+    place = lax.mul(q, last)
+    low, high = lax.floor(place), lax.ceil(place)
+    high_weight = lax.sub(place, low)
+    low_weight = lax.sub(const(high_weight, 1), high_weight)
+    low, high = (_clamped(x, last) for x in (low, high))
+    take = _take_own if skip_nan else _take_same
+    low_value, high_value = take(a, low, axis), take(a, high, axis)
+    if not skip_nan and q.ndim == 1:
+        shape = low_value.shape
+        low_weight = lax.broadcast_in_dim(low_weight, shape, (0,))
+        high_weight = lax.broadcast_in_dim(high_weight, shape, (0,))
+    return _joined(method, q.dtype, low_value, high_value, low_weight, high_weight)
+
+
+def _clamped(x: Any, last: Any) -> Any:
+    zero = const(x, 0)
+    if np.ndim(last) == 0:
+        x = lax.clamp(zero, x, last)
+    else:
+        x = lax.max(zero, lax.min(x, last))
+    return lax.convert_element_type(x, dtypes.default_int_dtype())
+
+
+def _take_same(a: Any, places: Any, axis: int) -> Any:
+    """The slices of `a` at scalar places, the dim of these in front."""
+    rank = places.ndim
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(rank, a.ndim + rank - 1)),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+    )
+    sizes = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+    places = lax.expand_dims(places, (rank,))
+    return lax.gather(a, places, numbers, sizes)
+
+
+def _take_own(a: Any, places: Any, axis: int) -> Any:
+    """For each place of a reduced array (after the dim of q), its own element."""
+    rows = a.ndim - 1
+    if places.ndim == rows:
+        places = lax.expand_dims(places, (axis,))
+        return lax.squeeze(take_along_axis(a, places, axis=axis), (axis,))
+    order = (*range(1, axis + 1), 0, *range(axis + 1, places.ndim))
+    out = take_along_axis(a, lax.transpose(places, order), axis=axis)
+    back = tuple(int(i) for i in np.argsort(order))
+    return lax.transpose(out, back)
+
+
+def _joined(
+    method: str, dtype: Any, low: Any, high: Any, low_weight: Any, high_weight: Any
+) -> Any:
+    if method == "linear":
+        low, high = cast(low, dtype), cast(high, dtype)
+        return lax.add(lax.mul(low, low_weight), lax.mul(high, high_weight))
+    if method == "lower":
+        return low
+    if method == "higher":
+        return high
+    if method == "midpoint":
+        return lax.mul(lax.add(low, high), const(low, 0.5))
+    nearer = lax.le(high_weight, const(high_weight, 0.5))
+    return lax.select(broadcast_to_shape(nearer, low.shape), low, high)
+
+
+def _weighted(a: Any, q: Any, axis: int, skip_nan: bool, weights: Any) -> Any:
+    """The first element at which the running sum of weights reaches q of the total."""
+    if weights is None:
+        weights = lax.full_like(a, 1)
+    a, weights = lax.sort_key_val(a, weights, dimension=axis)
+    bad = lax.bitwise_or(lax.lt(weights, const(weights, 0)), lax.ne(weights, weights))
+    missing = lax.ne(a, a)
+    zero = lax.full_like(weights, 0)
+    clean = lax.select(lax.bitwise_or(bad, missing), zero, weights)
+    running = cumsum(clean, axis=axis)
+    total = lax.index_in_dim(running, -1, axis=axis, keepdims=True)
+    one = lax.expand_dims(q, range(q.ndim, q.ndim + a.ndim))
+    target = lax.mul(
+        cast(one, weights.dtype), lax.expand_dims(total, range(q.ndim))
+    )
+    less = lax.lt(lax.expand_dims(running, range(q.ndim)), target)
+    place = sum(cast(less, dtypes.default_int_dtype()), axis=axis + q.ndim)
+    count = sum(lax.bitwise_not(missing), axis=axis, dtype=place.dtype)
+    last = lax.sub(count, const(count, 1))
+    place = lax.max(const(place, 0), lax.min(place, lax.expand_dims(last, range(q.ndim))))
+    out = _take_own(a, place, axis)
+    wrong = any(bad, axis=axis)
+    if skip_nan:
+        wrong = lax.bitwise_or(wrong, lax.eq(count, const(count, 0)))
+    else:
+        wrong = lax.bitwise_or(wrong, any(missing, axis=axis))
+    return select_where(lax.expand_dims(wrong, range(q.ndim)), np.nan, out)
