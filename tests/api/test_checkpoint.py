@@ -1,0 +1,70 @@
+"""Rematerialisation: the same derivatives, with fewer values kept."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import checkpoint, grad, jit, vmap
+
+
+def deep(x, w):
+    for _ in range(3):
+        x = jnp.sin(w @ x)
+    return x.sum()
+
+
+W = jnp.array([[0.5, -0.2], [0.1, 0.3]])
+X = jnp.array([1.0, 2.0])
+
+
+def everything(op, *avals, **params):
+    return True
+
+
+def products(op, *avals, **params):
+    return op.name == "dot_general"
+
+
+@pytest.mark.parametrize("policy", [None, everything, products])
+@pytest.mark.parametrize("inner", [deep, jit(deep)], ids=["plain", "jit"])
+def test_same_gradients(policy, inner):
+    expected = grad(deep, (0, 1))(X, W)
+    remat = checkpoint(inner, policy=policy)
+    for wrap in (lambda f: f, jit):
+        found = wrap(grad(remat, (0, 1)))(X, W)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+    batched = vmap(grad(remat), (0, None))(jnp.stack([X, X]), W)
+    np.testing.assert_allclose(batched[1], expected[0], rtol=1e-5)
+
+
+def kept_values(policy):
+    """How many products the backward jaxpr is handed rather than recomputes."""
+    jaxpr = curta.make_jaxpr(grad(checkpoint(deep, policy=policy)))(X, W)
+    (eqn,) = [e for e in jaxpr.eqns if e.op.name == "remat2"]
+    return sum(e.op.name == "sin" for e in eqn.params["jaxpr"].eqns)
+
+
+def test_policies_decide_what_is_recomputed():
+    assert kept_values(None) == 2
+    assert kept_values(everything) == 0
+
+
+def test_static_arguments_and_known_outputs():
+    def f(x, n):
+        return (x**n).sum(), x
+
+    remat = checkpoint(f, static_argnums=1)
+    value, gradient = curta.value_and_grad(lambda x: remat(x, 3)[0])(X)
+    assert value == 9.0
+    np.testing.assert_allclose(gradient, [3, 12])
+    out, pull = curta.vjp(checkpoint(jit(lambda x, y: (y, jnp.sin(x)))), 1.0, 2.0)
+    assert out[0] == 2.0
+    np.testing.assert_allclose(pull((1.0, 1.0)), (np.cos(1.0), 1.0), rtol=1e-6)
+
+
+def test_second_order():
+    f = checkpoint(lambda x: jnp.sin(x) ** 2)
+    np.testing.assert_allclose(grad(grad(f))(0.3), 2 * np.cos(0.6), rtol=1e-5)
+    np.testing.assert_allclose(grad(checkpoint(grad(f)))(0.3), 2 * np.cos(0.6), 1e-5)

@@ -1,0 +1,265 @@
+"""cond, switch, while_loop, fori_loop, scan, map, under every transformation."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import grad, jit, lax, vmap
+
+
+def both(fun, *args):
+    """The result, which is the same eagerly and compiled."""
+    eager, compiled = fun(*args), jit(fun)(*args)
+    for a, b in zip(curta.tree.leaves(eager), curta.tree.leaves(compiled), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+        assert a.dtype == b.dtype
+    return eager
+
+
+def choose(p, x):
+    return lax.cond(p, lambda x: x**2, lambda x: jnp.sin(x), x)
+
+
+@pytest.mark.parametrize("p", [True, False])
+def test_cond(p):
+    x = 1.3
+    value, slope = (x**2, 2 * x) if p else (np.sin(x), np.cos(x))
+    np.testing.assert_allclose(both(choose, p, x), value, rtol=1e-6)
+    np.testing.assert_allclose(both(grad(choose, 1), p, x), slope, rtol=1e-6)
+    second = 2.0 if p else -np.sin(x)
+    found = both(grad(grad(choose, 1), 1), p, x)
+    np.testing.assert_allclose(found, second, rtol=1e-6)
+
+
+def test_cond_batched():
+    flags, xs = jnp.array([True, False]), jnp.array([2.0, 0.5])
+    np.testing.assert_allclose(
+        both(vmap(choose), flags, xs), [4, np.sin(0.5)], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        both(vmap(choose, (None, 0)), True, xs), [4, 0.25], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        both(vmap(grad(choose, 1)), flags, xs), [4, np.cos(0.5)], rtol=1e-6
+    )
+
+
+def test_switch_and_closures():
+    y = jnp.arange(3.0)
+
+    def f(i, x):
+        return lax.switch(i, [lambda x: x + y, lambda x: x * y, lambda x: y], x)
+
+    for i, expected in [(-1, y + 2), (0, y + 2), (1, 2 * y), (7, y)]:
+        np.testing.assert_allclose(both(f, i, 2.0), expected)
+    found = both(vmap(f, (0, None)), jnp.array([0, 1, 2]), 2.0)
+    np.testing.assert_allclose(found, np.stack([y + 2, 2 * y, y]))
+    np.testing.assert_allclose(grad(lambda x: f(1, x).sum())(2.0), 3.0)
+
+
+def doubling(limit, x):
+    return lax.while_loop(
+        lambda s: s[1] < limit, lambda s: (s[0] + 1, 2 * s[1]), (0, x)
+    )
+
+
+def test_while_loop():
+    steps, value = both(doubling, 100.0, 3.0)
+    assert (int(steps), float(value)) == (6, 192.0)
+    steps, values = both(
+        vmap(doubling, (None, 0)), 100.0, jnp.array([3.0, 60.0, 200.0])
+    )
+    assert steps.tolist() == [6, 1, 0]
+    np.testing.assert_allclose(values, [192, 120, 200])
+    _, dot = curta.jvp(lambda x: doubling(100.0, x)[1], (3.0,), (1.0,))
+    assert dot == 64.0
+    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
+        grad(lambda x: doubling(100.0, x)[1])(3.0)
+
+
+def test_fori_loop():
+    def power(n, x):
+        return lax.fori_loop(0, n, lambda i, v: v * x, 1.0)
+
+    assert both(lambda x: power(5, x), 2.0) == 32.0
+    assert both(power, 5, 2.0) == 32.0
+    assert both(grad(lambda x: power(5, x)), 2.0) == 80.0
+    found = both(vmap(power), jnp.array([0, 1, 3]), jnp.array([2.0, 3.0, 4.0]))
+    np.testing.assert_allclose(found, [1, 3, 64])
+    assert lax.fori_loop(0, 3, lambda i, x: x + i, 0).dtype == jnp.int32
+
+
+def recurrence(c0, a, xs):
+    def step(c, x):
+        c = jnp.tanh(a * c + x)
+        return c, {"c": c, "x2": x**2}
+
+    return lax.scan(step, c0, xs)
+
+
+def unrolled(c, a, xs):
+    ys = []
+    for i in range(xs.shape[0]):
+        c = jnp.tanh(a * c + xs[i])
+        ys.append(c)
+    return c, {"c": jnp.stack(ys), "x2": xs**2}
+
+
+XS = jnp.array([0.1, -0.4, 0.7, 0.2])
+
+
+def test_scan():
+    for a, b in zip(
+        curta.tree.leaves(both(recurrence, 0.5, 1.5, XS)),
+        curta.tree.leaves(unrolled(0.5, 1.5, XS)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("argnum", [0, 1, 2])
+def test_scan_derivatives(argnum):
+    def loss(fun):
+        def total(*args):
+            carry, ys = fun(*args)
+            return carry + (ys["c"] * ys["x2"]).sum()
+
+        return total
+
+    args = (0.5, 1.5, XS)
+    expected = grad(loss(unrolled), argnum)(*args)
+    np.testing.assert_allclose(
+        both(grad(loss(recurrence), argnum), *args), expected, rtol=1e-5
+    )
+    forward = curta.jacfwd(loss(recurrence), argnum)(*args)
+    np.testing.assert_allclose(forward, expected, rtol=1e-5)
+    second = curta.jacfwd(grad(loss(recurrence), argnum), argnum)(*args)
+    np.testing.assert_allclose(
+        second, curta.jacfwd(grad(loss(unrolled), argnum), argnum)(*args), rtol=1e-4
+    )
+
+
+def test_scan_batched():
+    many = jnp.stack([XS, 2 * XS, -XS])
+    carry, ys = both(vmap(recurrence, (None, None, 0)), 0.5, 1.5, many)
+    for i in range(3):
+        one, row = recurrence(0.5, 1.5, many[i])
+        np.testing.assert_allclose(carry[i], one, rtol=1e-6)
+        np.testing.assert_allclose(ys["c"][i], row["c"], rtol=1e-6)
+    _, ys = vmap(recurrence, (0, None, None))(jnp.arange(2.0), 1.5, XS)
+    assert ys["c"].shape == (2, 4)
+    batched_grad = vmap(grad(lambda a, xs: recurrence(0.5, a, xs)[0]), (None, 0))
+    np.testing.assert_allclose(
+        batched_grad(1.5, many)[1],
+        grad(lambda a: unrolled(0.5, a, many[1])[0])(1.5),
+        rtol=1e-5,
+    )
+
+
+def test_scan_reverse_length_and_none():
+    carry, ys = both(lambda: lax.scan(lambda c, _: (c + 1, c), 0, None, length=3))
+    assert (int(carry), ys.tolist()) == (3, [0, 1, 2])
+    carry, ys = lax.scan(lambda c, x: (x, c), 0.0, XS, reverse=True)
+    np.testing.assert_allclose(ys, [*XS[1:], 0.0])
+    carry, ys = lax.scan(lambda c, x: (c + x, None), 0.0, jnp.zeros((0,)))
+    assert carry == 0.0
+    assert ys is None
+
+
+def test_map():
+    np.testing.assert_allclose(both(lambda x: lax.map(jnp.sin, x), XS), np.sin(XS))
+
+
+def test_loops_in_loops():
+    def f(x):
+        def row(c, i):
+            inner = lax.fori_loop(0, 3, lambda j, v: v * jnp.cos(c) + i, x)
+            return lax.cond(inner > 1, lambda c: c + inner, lambda c: c - inner, c), c
+
+        return lax.scan(row, x, jnp.arange(4.0))
+
+    def plain(x):
+        c, out = x, []
+        for i in range(4):
+            v = x
+            for _ in range(3):
+                v = v * np.cos(c) + i
+            out.append(c)
+            c = c + v if v > 1 else c - v
+        return c, np.array(out)
+
+    carry, ys = both(f, 0.7)
+    np.testing.assert_allclose(carry, plain(0.7)[0], rtol=1e-5)
+    np.testing.assert_allclose(ys, plain(0.7)[1], rtol=1e-5)
+    h = 1e-3
+    slope = (plain(0.7 + h)[0] - plain(0.7 - h)[0]) / (2 * h)
+    np.testing.assert_allclose(grad(lambda x: f(x)[0])(0.7), slope, rtol=1e-2)
+
+
+def test_disable_jit_runs_python():
+    seen = []
+    with curta.disable_jit():
+        lax.fori_loop(0, 3, lambda i, x: seen.append(int(i)) or x, 0.0)
+        lax.scan(lambda c, x: (c, seen.append(float(x))), 0.0, jnp.arange(2.0))
+    assert seen == [0, 1, 2, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "call"),
+    [
+        (TypeError, "Pred must be a scalar", lambda: lax.cond(XS, abs, abs, 1.0)),
+        (
+            TypeError,
+            "same pytree structure",
+            lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0),
+        ),
+        (
+            TypeError,
+            "equal output types",
+            lambda: lax.cond(True, lambda x: x, lambda x: x.astype(int), XS),
+        ),
+        (TypeError, "Index type must be", lambda: lax.switch(1.0, [abs, abs], 1.0)),
+        (ValueError, "Empty branch sequence", lambda: lax.switch(0, [], 1.0)),
+        (
+            TypeError,
+            "cond_fun must return a boolean scalar",
+            lambda: lax.while_loop(lambda x: x, lambda x: x, 1.0),
+        ),
+        (
+            TypeError,
+            r"carry component x\[1\] has type float32\[4\]",
+            lambda: lax.while_loop(
+                lambda x: x[0] < 1, lambda x: (x[0], x[1].astype(int)), (1.0, XS)
+            ),
+        ),
+        (
+            TypeError,
+            "scan body output must be a pair",
+            lambda: lax.scan(lambda c, x: c, 1.0, XS),
+        ),
+        (
+            ValueError,
+            "different leading axis sizes: 4, 3",
+            lambda: lax.scan(lambda c, x: (c, x), 1.0, (XS, XS[1:])),
+        ),
+        (
+            ValueError,
+            "`length` not provided",
+            lambda: lax.scan(lambda c, x: (c, x), 1.0),
+        ),
+        (
+            ValueError,
+            "disagrees with leading",
+            lambda: lax.scan(lambda c, x: (c, x), 1.0, XS, length=3),
+        ),
+        (
+            TypeError,
+            "must have equal types, got",
+            lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1.0),
+        ),
+    ],
+)
+def test_errors(error, message, call):
+    with pytest.raises(error, match=message):
+        call()
