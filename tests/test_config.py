@@ -8,7 +8,6 @@ import threading
 import pytest
 
 from curta.config import (
-    check_tracer_leaks,
     config,
     debug_nans,
     disable_jit,
@@ -65,7 +64,7 @@ def test_override_needs_a_value():
     with disable_jit():
         assert config.jax_disable_jit
     with pytest.raises(TypeError, match="requires an argument"):
-        check_tracer_leaks()
+        debug_nans()
 
 
 def test_update(restored):

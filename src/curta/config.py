@@ -407,6 +407,7 @@ check_tracer_leaks = _define(
     _boolean,
     "Raise when a traced value outlives the function that was traced.",
     traced=True,
+    bare=True,
 )
 enable_checks = _define(
     "jax_enable_checks",

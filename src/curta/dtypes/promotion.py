@@ -28,8 +28,7 @@ from curta.dtypes.scalars import (
     COMPLEX,
     FLOATS,
     NARROW_FLOATS,
-    NARROW_SIGNED,
-    NARROW_UNSIGNED,
+    NARROW_INTEGERS,
     SIGNED,
     UNSIGNED,
     DType,
@@ -39,6 +38,7 @@ from curta.dtypes.scalars import (
     explicit_dtype,
     is_valid_dtype,
     issubdtype,
+    itemsize_bits,
     python_scalar_types,
     python_type_dtype,
     scalar_type_of,
@@ -72,11 +72,10 @@ def _standard_lattice(x64: bool) -> Lattice:
     i8, i16, i32, i64 = SIGNED[-4:]
     f16, f32, f64 = FLOATS[-3:]
     c64, c128 = COMPLEX
-    narrow_ints = [*NARROW_SIGNED, *NARROW_UNSIGNED]
-    narrow: Lattice = {n: [] for n in [*narrow_ints, *NARROW_FLOATS]}
+    narrow: Lattice = {n: [] for n in [*NARROW_INTEGERS, *NARROW_FLOATS]}
     return narrow | {
         BOOL: [int],
-        int: [u8, i8, *narrow_ints],
+        int: [u8, i8, *NARROW_INTEGERS],
         u8: [i16, u16],
         u16: [i32, u32],
         # Without 64-bit types nothing may promote to one: u32 with i32 stays at 32.
@@ -140,11 +139,13 @@ def _no_path_message(mode: str, nodes: frozenset[Node]) -> str:
             f"{text} when jax_numpy_dtype_promotion=strict. Cast the operands to one "
             "dtype with x.astype(...), or set jax_numpy_dtype_promotion=standard."
         )
-    if nodes & {*NARROW_FLOATS}:
-        text += ": 8-bit and narrower floats do not promote by themselves"
-    elif nodes & {*NARROW_SIGNED, *NARROW_UNSIGNED}:
-        text += ": 4-bit and narrower integers do not promote by themselves"
-    return f"{text}. Cast them to one dtype first, for example x.astype('float32')."
+    remedy = "Cast them to one dtype first, for example with x.astype('float32')."
+    for family, kind in (NARROW_FLOATS, "floats"), (NARROW_INTEGERS, "integers"):
+        if narrow := nodes & {*family}:
+            bits = max(map(itemsize_bits, narrow))
+            reason = f"{bits}-bit {kind} do not support implicit promotion"
+            return f"{text}: {reason}. {remedy}"
+    return f"{text}. {remedy}"
 
 
 # ---- pairs of dtype and weak type

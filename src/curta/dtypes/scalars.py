@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from curta.config import config
-from curta.dtypes.extended import ExtendedDType, extended
+from curta.dtypes.extended import ExtendedDType
 
 __all__ = [
     "bfloat16",
@@ -61,6 +61,7 @@ def _narrow_dtypes(*names: str) -> list[np.dtype[Any]]:
 BOOL: np.dtype[Any] = np.dtype(np.bool_)
 NARROW_SIGNED = _narrow_dtypes("int1", "int2", "int4")
 NARROW_UNSIGNED = _narrow_dtypes("uint1", "uint2", "uint4")
+NARROW_INTEGERS = NARROW_SIGNED + NARROW_UNSIGNED
 NARROW_FLOATS = _narrow_dtypes(
     "float4_e2m1fn",
     *("float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3"),
@@ -75,7 +76,7 @@ COMPLEX: list[np.dtype[Any]] = [np.dtype("complex64"), np.dtype("complex128")]
 ALL: list[np.dtype[Any]] = [BOOL, *UNSIGNED, *SIGNED, *FLOATS, *COMPLEX]
 
 _valid = frozenset([float0, *ALL])
-_narrow = frozenset([*NARROW_SIGNED, *NARROW_UNSIGNED, *NARROW_FLOATS])
+_narrow = frozenset(NARROW_INTEGERS + NARROW_FLOATS)
 
 _KINDS: dict[str, frozenset[np.dtype[Any]]] = {
     "bool": frozenset([BOOL]),
@@ -284,11 +285,7 @@ def _issubdtype(a: Any, b: Any) -> bool:
     if isinstance(b, ExtendedDType):
         return bool(a == b)
     sub, above = _scalar_type(a), _scalar_type(b)
-    dtype = None if issubclass(sub, extended) else np.dtype(sub)
-    for family, ancestors in _ANCESTORS:
-        if dtype in family:
-            return above is sub or above in ancestors
-    return issubclass(sub, above)
+    return issubclass(sub, above) or above in _ANCESTORS.get(sub, ())
 
 
 def _scalar_type(x: Any) -> type[np.generic]:
@@ -298,20 +295,15 @@ def _scalar_type(x: Any) -> type[np.generic]:
 
 
 # The scalar types of ml_dtypes stand outside NumPy's hierarchy; this is their place.
-_ANCESTORS: list[tuple[frozenset[Any], frozenset[type]]] = [
-    (
-        frozenset([*NARROW_FLOATS, BFLOAT16]),
-        frozenset([np.floating, np.inexact, np.number, np.generic]),
-    ),
-    (
-        frozenset(NARROW_SIGNED),
-        frozenset([np.signedinteger, np.integer, np.number, np.generic]),
-    ),
-    (
-        frozenset(NARROW_UNSIGNED),
-        frozenset([np.unsignedinteger, np.integer, np.number, np.generic]),
-    ),
-]
+_ANCESTORS: dict[type, tuple[type, ...]] = {
+    dtype.type: (family, *above, np.number)
+    for dtypes, family, *above in (
+        ([*NARROW_FLOATS, BFLOAT16], np.floating, np.inexact),
+        (NARROW_SIGNED, np.signedinteger, np.integer),
+        (NARROW_UNSIGNED, np.unsignedinteger, np.integer),
+    )
+    for dtype in dtypes
+}
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
