@@ -27,7 +27,9 @@ _LONG = 10
 """A nested jaxpr of more eqns than this is printed before the one that uses it."""
 
 
-class _Settings(NamedTuple):
+class Settings(NamedTuple):
+    """What the text shows; see `format_jaxpr`."""
+
     source_info: bool = False
     print_shapes: bool = True
     custom_pp_eqn_rules: bool = True
@@ -53,20 +55,20 @@ def format_jaxpr(
         print_effects: list the jaxpr's effects.
         use_color: mark keywords and types with terminal colours.
     """
-    settings = _Settings(source_info, print_shapes, custom_pp_eqn_rules, print_effects)
-    return layout.render(_Printer(jaxpr, settings).document(), use_color=use_color)
+    settings = Settings(source_info, print_shapes, custom_pp_eqn_rules, print_effects)
+    return layout.render(Printer(jaxpr, settings).document(), use_color=use_color)
 
 
 def format_eqn(eqn: Eqn) -> str:
     """The text of one eqn, its variables named in order of appearance."""
-    printer = _Printer(Jaxpr((), (), eqn.outvars, ()), _Settings())
+    printer = Printer(Jaxpr((), (), eqn.outvars, ()), Settings())
     return layout.render(printer.eqn(eqn)).rstrip()
 
 
-class _Printer:
+class Printer:
     """The names given in the text of one outermost jaxpr."""
 
-    def __init__(self, jaxpr: Jaxpr, settings: _Settings):
+    def __init__(self, jaxpr: Jaxpr, settings: Settings):
         self.jaxpr = jaxpr
         self.settings = settings
         self.shared = _shared_jaxprs(jaxpr)
@@ -219,11 +221,10 @@ def _letters(n: int) -> str:
 
 
 def _unread(jaxpr: Jaxpr) -> Iterator[Var]:
-    """The variables that no later eqn and no output reads."""
-    read: set[Any] = set(jaxpr.outvars)
-    for eqn in reversed(jaxpr.eqns):
-        yield from (v for v in eqn.outvars if v not in read)
-        read.update(eqn.invars)
+    """The variables bound by eqns that no eqn and no output reads."""
+    read: set[Any] = {v for eqn in jaxpr.eqns for v in eqn.invars}
+    read.update(jaxpr.outvars)
+    return (v for eqn in jaxpr.eqns for v in eqn.outvars if v not in read)
 
 
 def _shared_jaxprs(outermost: Jaxpr) -> dict[Jaxpr, str]:
