@@ -161,9 +161,9 @@ from curta.numpy.elementary import (
     fix,
     floor,
     log,
+    log10,
     log1p,
     log2,
-    log10,
     modf,
     nan_to_num,
     rad2deg,
@@ -185,6 +185,15 @@ from curta.numpy.float_parts import (
     nextafter,
     signbit,
     spacing,
+)
+from curta.numpy.histograms import (
+    corrcoef,
+    cov,
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+    interp,
 )
 from curta.numpy.joining import (
     append,
@@ -269,6 +278,10 @@ from curta.numpy.order_statistics import (
     percentile,
     quantile,
 )
+from curta.numpy.padding import (
+    Pairs,
+    pad,
+)
 from curta.numpy.reductions import (
     all,
     amax,
@@ -284,14 +297,16 @@ from curta.numpy.reductions import (
 from curta.numpy.scalar_types import (
     bfloat16,
     bool_,
-    bool_ as bool,
     cdouble,
-    complex64,
     complex128,
+    complex64,
     complex_,
     csingle,
     double,
+    float16,
+    float32,
     float4_e2m1fn,
+    float64,
     float6_e2m3fn,
     float6_e3m2fn,
     float8_e3m4,
@@ -302,27 +317,24 @@ from curta.numpy.scalar_types import (
     float8_e5m2,
     float8_e5m2fnuz,
     float8_e8m0fnu,
-    float16,
-    float32,
-    float64,
     float_,
     int1,
-    int2,
-    int4,
-    int8,
     int16,
+    int2,
     int32,
+    int4,
     int64,
+    int8,
     int_,
     single,
     uint,
     uint1,
-    uint2,
-    uint4,
-    uint8,
     uint16,
+    uint2,
     uint32,
+    uint4,
     uint64,
+    uint8,
 )
 from curta.numpy.searching import (
     argmax,
@@ -340,6 +352,22 @@ from curta.numpy.searching import (
     select,
     unravel_index,
     where,
+)
+from curta.numpy.sets import (
+    UniqueAllResult,
+    UniqueCountsResult,
+    UniqueInverseResult,
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    trim_zeros,
+    union1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
 )
 from curta.numpy.shapes import (
     atleast_1d,
@@ -394,3 +422,10 @@ from curta.numpy.taking import (
     take,
     take_along_axis,
 )
+from curta.numpy.vectorize import (
+    CoreDims,
+    apply_along_axis,
+    apply_over_axes,
+    vectorize,
+)
+from curta.numpy.scalar_types import bool_ as bool

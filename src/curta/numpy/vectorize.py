@@ -1,0 +1,255 @@
+"""`vectorize`: functions of small arrays, mapped over leading dims that broadcast."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import lax
+from curta.api.vmap import vmap
+from curta.config import config
+from curta.numpy.arguments import check_arraylike, canonical_axis
+from curta.numpy.constructors import asarray
+from curta.numpy.shapes import expand_dims, squeeze
+
+CoreDims = tuple[str, ...]
+
+_DIMS = r"\((?:\w+(?:,\w+)*)?\)"
+_SIGNATURE = rf"^{_DIMS}(?:,{_DIMS})*->{_DIMS}(?:,{_DIMS})*$"
+
+
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """`pyfunc` mapped over the leading dims of its arguments, which broadcast.
+
+    `signature` names the dims that a single call takes and gives, as in
+    "(n,m),(m)->(n)"; by default all arguments are scalars. `excluded` are positions
+    and names of arguments that are passed on as they are.
+
+    >>> from curta import numpy as jnp
+    >>> norm = jnp.vectorize(lambda v: jnp.sqrt(v @ v), signature="(n)->()")
+    >>> norm(jnp.array([[3.0, 4.0], [6.0, 8.0]]))
+    Array([ 5., 10.], dtype=float32)
+    """
+    if any(not isinstance(x, (str, int)) for x in excluded):
+        raise TypeError(
+            "jax.numpy.vectorize can only exclude integer or string arguments, but"
+            f" excluded={excluded!r}"
+        )
+    if any(isinstance(x, int) and x < 0 for x in excluded):
+        raise ValueError(f"excluded={excluded!r} contains negative numbers")
+
+    @functools.wraps(pyfunc)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        call = _Call(excluded, signature)
+        return call.run(pyfunc, args, kwargs)
+
+    return wrapped
+
+
+class _Call:
+    """One call of a vectorized function."""
+
+    def __init__(self, excluded: Collection[int | str], signature: str | None):
+        self.excluded = excluded
+        self.signature = signature
+        self.context = (
+            f"on vectorized function with excluded={excluded!r} and"
+            f" signature={signature!r}"
+        )
+
+    def run(self, fun: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        fixed = {i for i in self.excluded if isinstance(i, int)}
+        in_dims, out_dims = self._core_dims(len(args) - len(fixed & set(range(len(args)))))
+        none = {i for i, x in enumerate(args) if x is None and i not in fixed}
+        mapped = [i for i in range(len(args)) if i not in fixed]
+        if any(in_dims[mapped.index(i)] for i in none if mapped.index(i) < len(in_dims)):
+            raise ValueError(
+                f"Cannot pass None at locations {none} with signature={self.signature!r}"
+            )
+        fixed_kwargs = {k: v for k, v in kwargs.items() if k in self.excluded}
+        if len(fixed_kwargs) != len(kwargs):
+            fixed_kwargs = kwargs
+        if len(mapped) != len(in_dims):
+            raise TypeError(
+                f"wrong number of positional arguments: expected {len(in_dims)}, got"
+                f" {len(mapped)} {self.context}"
+            )
+        in_dims = [d for i, d in zip(mapped, in_dims) if i not in none]
+        mapped = [i for i in mapped if i not in none]
+
+        def function(*arrays: Any) -> Any:
+            given = dict(zip(mapped, arrays))
+            full = [given.get(i, x) for i, x in enumerate(args)]
+            return fun(*full, **fixed_kwargs)
+
+        check_arraylike("vectorize", *(args[i] for i in mapped))
+        arrays = [asarray(args[i]) for i in mapped]
+        return self._mapped(function, arrays, in_dims, out_dims)
+
+    def _core_dims(self, count: int) -> tuple[list[CoreDims], list[CoreDims] | None]:
+        if self.signature is None:
+            return [()] * count, None
+        text = self.signature.replace(" ", "")
+        if not re.match(_SIGNATURE, text):
+            raise ValueError(f"not a valid gufunc signature: {self.signature}")
+        ins, outs = (
+            [tuple(re.findall(r"\w+", group)) for group in re.findall(_DIMS, side)]
+            for side in text.split("->")
+        )
+        return ins, outs
+
+    def _mapped(
+        self,
+        fun: Callable[..., Any],
+        arrays: list[Any],
+        in_dims: list[CoreDims],
+        out_dims: list[CoreDims] | None,
+    ) -> Any:
+        sizes: dict[str, int] = {}
+        outer = []
+        for x, dims in zip(arrays, in_dims):
+            self._note_sizes(sizes, x.shape, dims, is_input=True)
+            outer.append(x.shape[: x.ndim - len(dims)])
+        shape = lax.broadcast_shapes(*outer) if outer else ()
+        self._check_ranks(arrays, outer)
+        if out_dims is not None:
+            fun = self._checked(fun, sizes, out_dims)
+        padded = [(1,) * (len(shape) - len(s)) + s for s in outer]
+        arrays = [_without_ones(x, len(s)) for x, s in zip(arrays, outer)]
+        new = []
+        for i in reversed(range(len(shape))):
+            axes = tuple(None if s[i] == 1 else 0 for s in padded)
+            if all(axis is None for axis in axes):
+                new.append(i)
+            else:
+                fun = vmap(fun, in_axes=axes)
+        out = fun(*arrays)
+        if not new:
+            return out
+        if isinstance(out, tuple):
+            return tuple(expand_dims(x, new) for x in out)
+        return expand_dims(out, new)
+
+    def _check_ranks(self, arrays: Sequence[Any], outer: Sequence[Any]) -> None:
+        mode = config.jax_numpy_rank_promotion
+        ranks = {len(s) for x, s in zip(arrays, outer) if x.ndim}
+        if mode == "allow" or len(ranks) < 2:
+            return
+        text = (
+            f"operands with shapes {[x.shape for x in arrays]} require rank promotion for"
+            f" jnp.vectorize function with signature {self.signature}. Set the"
+            " jax_numpy_rank_promotion config option to 'allow' to disable this message;"
+            " for more information, see"
+            " https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+        )
+        if mode == "raise":
+            raise ValueError(text)
+        warnings.warn(text, stacklevel=6)
+
+    def _note_sizes(
+        self,
+        sizes: dict[str, int],
+        shape: tuple[int, ...],
+        dims: CoreDims,
+        is_input: bool,
+    ) -> None:
+        if is_input and len(shape) < len(dims):
+            raise ValueError(
+                f"input with shape {shape!r} does not have enough dimensions for all"
+                f" core dimensions {dims!r} {self.context}"
+            )
+        if not is_input and len(shape) != len(dims):
+            raise ValueError(
+                f"output shape {shape!r} does not match core dimensions {dims!r}"
+                f" {self.context}"
+            )
+        for name, size in zip(dims, shape[len(shape) - len(dims) :]):
+            if sizes.setdefault(name, size) != size:
+                raise ValueError(
+                    f"inconsistent size for core dimension {name!r}: {size!r} vs"
+                    f" {sizes[name]!r} {self.context}"
+                )
+
+    def _checked(
+        self, fun: Callable[..., Any], sizes: dict[str, int], out_dims: list[CoreDims]
+    ) -> Callable[..., Any]:
+        """`fun`, with the shapes of its results compared with the signature."""
+
+        def checked(*args: Any) -> Any:
+            out = fun(*args)
+            if len(out_dims) > 1 and not isinstance(out, tuple):
+                raise TypeError(
+                    "output must be a tuple when multiple outputs are expected, got:"
+                    f" {out!r}\n{self.context}"
+                )
+            outs = out if isinstance(out, tuple) else (out,)
+            if len(outs) != len(out_dims):
+                raise TypeError(
+                    f"wrong number of output arguments: expected {len(out_dims)!r}, got"
+                    f" {len(outs)!r} {self.context}"
+                )
+            known = dict(sizes)
+            for x, dims in zip(outs, out_dims):
+                self._note_sizes(known, np.shape(x), dims, is_input=False)
+            return out
+
+        return checked
+
+
+def _without_ones(x: Any, rank: int) -> Any:
+    """`x` without those of its first `rank` dims that have size 1."""
+    return squeeze(x, tuple(i for i in range(rank) if x.shape[i] == 1))
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """A function of vectors, applied to all vectors along an axis.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
+    """
+    check_arraylike("apply_along_axis", arr)
+    arr = asarray(arr)
+    axis = canonical_axis(axis, arr.ndim)
+
+    def fun(x: Any) -> Any:
+        return func1d(x, *args, **kwargs)
+
+    for i in range(1, arr.ndim - axis):
+        fun = vmap(fun, in_axes=i, out_axes=-1)
+    for _ in range(axis):
+        fun = vmap(fun)
+    return fun(arr)
+
+
+def apply_over_axes(
+    func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]
+) -> Any:
+    """A reduction applied over several axes in turn, their dims kept with size 1.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
+    Array([[6.]], dtype=float32)
+    """
+    check_arraylike("apply_over_axes", a)
+    a = asarray(a)
+    for axis in axes:
+        out = func(a, axis)
+        if out.ndim == a.ndim - 1:
+            out = expand_dims(out, axis)
+        elif out.ndim != a.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        a = out
+    return a
