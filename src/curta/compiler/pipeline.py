@@ -50,6 +50,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.transforms.dce import dce_jaxpr
 
 LONG = 1 << 20  # a program of this cost lets other Python threads run
+WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher level
 
 
 def compile_jaxpr(
@@ -134,7 +135,7 @@ def _native_step(
     emit_entry(module, works, pointers, arena)
     text = module.text()
     dump("llvm", lambda: text)
-    code = load(object_file(text, target.QUICK), [ENTRY])
+    code = load(object_file(text, _level(works)), [ENTRY])
     products = dict.fromkeys(w.dot for w in works if isinstance(w, DotItem))
     return NativeStep(
         code,
@@ -144,6 +145,14 @@ def _native_step(
         tuple(b for b in pointers if b in created),
         sum(map(_cost, works)) > LONG,
     )
+
+
+def _level(works: list[Scheduled | DotItem]) -> int:
+    """How hard the code generator should try: long folds are worth good registers."""
+    kernels = [w.kernel for w in works if not isinstance(w, DotItem)]
+    folds = [k for k in kernels if any(s.folds for s in k.stages)]
+    worth_it = any(kernel_cost(k) > WORTH_OPTIMISING for k in folds)
+    return target.GOOD if worth_it else target.QUICK
 
 
 def _written(work: Work) -> list[Buffer]:

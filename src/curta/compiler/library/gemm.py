@@ -5,30 +5,35 @@ loop over k; a step loads a row of B, broadcasts a column of A element by elemen
 multiplies and adds (Goto and van de Geijn, Anatomy of high-performance matrix
 multiplication, 2008). Strides are constants of the code. Work is cut by shape alone:
 
-    unit    one batch, a group of rows, one panel of columns
+    unit    one batch, a group of rows, a group of panels of columns
     chunk   some units, enough to be worth handing to a thread
 
-B is packed into a contiguous panel for each unit when it is transposed, or so wide that
-its rows would evict one another from the cache. A is read where it lies, either way up.
+Small matrices are read where they lie. Where the rows of one are so long that they
+would evict one another from the cache, it is packed first (`packing.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 
+from curta.compiler.library.packing import (
+    even_parts,
+    pack_columns,
+    pack_rows,
+    pack_transposed_columns,
+    pack_transposed_rows,
+)
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 
-_PANEL_VECTORS = 2
-# Steps over k after which a panel of B would leave the first-level cache.
-_K_BLOCK = 256
-# Rows of B that are so many bytes apart share few sets of the cache.
-_WIDE_ROW = 2048
-_ROWS_PER_UNIT = 192
-_ROWS_WORTH_PACKING = 24
+_K_BYTES = 1024  # of a row of A, after which a panel of B would leave the cache
+_FAR_APART = 2048  # bytes between rows that make them share few sets of the cache
+_SMALL_ROWS, _LARGE_ROWS = 192, 384  # of a unit, without and with a packed A
+_PANELS = 8  # of a unit with a packed A
+_WORTH_PACKING = 32  # rows (columns) that must share a packed B (A)
 _CHUNK_WORK = 1 << 20  # multiplications that are worth a chunk
 _SERIAL_WORK = 1 << 20  # up to which no thread is woken
 
@@ -55,45 +60,110 @@ class Dot:
         return self.batch * self.m * self.n * self.k
 
 
+@dataclass(frozen=True)
+class Blocking:
+    """How a product is cut, by its shape and the width of a vector."""
+
+    dot: Dot
+    vector_bytes: int
+
+    @property
+    def size(self) -> int:
+        return 4 if self.dot.kind == "f32" else 8
+
+    @property
+    def lanes(self) -> int:
+        return self.vector_bytes // self.size
+
+    @property
+    def packs_a(self) -> bool:
+        """Whether many columns share an A with long rows."""
+        row = self.dot.m if self.dot.a_transposed else self.dot.k
+        shared = self.dot.n > 4 * self.lanes * 2 and self.dot.m >= _WORTH_PACKING
+        return row * self.size >= _FAR_APART and self.dot.k >= self.lanes and shared
+
+    @property
+    def packs_b(self) -> bool:
+        far_apart = self.dot.n * self.size >= _FAR_APART
+        return self.dot.b_transposed or (far_apart and self.dot.m >= _WORTH_PACKING)
+
+    @property
+    def width(self) -> int:
+        """The columns of a panel: wide ones where A must come from afar."""
+        return self.lanes * (4 if self.packs_a and self.vector_bytes == 64 else 2)
+
+    def tile_rows(self, columns: int) -> int:
+        """The rows of a tile: its sums fill three quarters of the registers."""
+        sums = 24 if self.vector_bytes == 64 else 12
+        return sums // -(-columns // self.lanes)
+
+    @cached_property
+    def rows(self) -> int:
+        """The rows of a unit; those of the last one may be fewer."""
+        most = _LARGE_ROWS if self.packs_a else _SMALL_ROWS
+        tile = self.tile_rows(min(self.width, self.dot.n))
+        even = even_parts(self.dot.m, most)[0]
+        return min(self.dot.m, -(-even // tile) * tile)
+
+    @cached_property
+    def k_block(self) -> int:
+        """The steps of a block; the last one may be shorter, but not than a vector."""
+        most = _K_BYTES // self.size
+        if self.dot.k <= most * 3 // 2:
+            return self.dot.k
+        block = even_parts(self.dot.k, most)[0]
+        while 0 < self.dot.k % block < self.lanes:
+            block -= 1
+        return block
+
+    @property
+    def panels(self) -> int:
+        return -(-self.dot.n // self.width)
+
+    @property
+    def panels_per_unit(self) -> int:
+        return even_parts(self.panels, _PANELS)[0] if self.packs_a else 1
+
+    @property
+    def row_groups(self) -> int:
+        return -(-self.dot.m // self.rows)
+
+    @property
+    def panel_groups(self) -> int:
+        return -(-self.panels // self.panels_per_unit)
+
+    @property
+    def units(self) -> int:
+        return self.dot.batch * self.row_groups * self.panel_groups
+
+    @property
+    def units_per_chunk(self) -> int:
+        if self.dot.work <= _SERIAL_WORK:
+            return self.units
+        return max(1, _CHUNK_WORK * self.units // self.dot.work)
+
+
 def emit_tiled(module: Module, name: str, dot: Dot) -> None:
     """Add `void name(ptr c, ptr a, ptr b, ptr parallel_for)` to the module.
 
-    It wants the code generator's GOOD level: sums that spill to memory are useless.
+    It wants the code generator's GOOD level (sums that spill to memory are useless),
+    and the functions `malloc` and `free`.
     """
     if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in ("f32", "f64"):
         raise ValueError(f"no tiled code for {dot}")
-    _Emitter(module, name, dot).emit()
+    _Emitter(module, name, Blocking(dot, module.vector_bytes)).emit()
 
 
 class _Emitter:
     """Writes the functions of one product."""
 
-    def __init__(self, module: Module, name: str, dot: Dot) -> None:
+    def __init__(self, module: Module, name: str, blocking: Blocking) -> None:
         self.module = module
         self.name = name
-        self.dot = dot
-        self.element = Type(dot.kind)
-        self.lanes = module.vector_bytes // self.element.size
-        self.vector = Type(dot.kind, self.lanes)
-        self.a_row, self.a_step = (1, dot.m) if dot.a_transposed else (dot.k, 1)
-        self.width = _PANEL_VECTORS * self.lanes
-        self.panels = -(-dot.n // self.width)
-        tile = self._tile_rows(min(_PANEL_VECTORS, -(-dot.n // self.lanes)))
-        self.rows = min(dot.m, _ROWS_PER_UNIT // tile * tile)
-        self.groups = -(-dot.m // self.rows)
-        self.k_block = dot.k if dot.k <= _K_BLOCK * 3 // 2 else _K_BLOCK
-        far_apart = dot.n * self.element.size >= _WIDE_ROW
-        worth_it = dot.m > _ROWS_WORTH_PACKING
-        self.packed = dot.b_transposed or (far_apart and worth_it)
-        self.units = dot.batch * self.panels * self.groups
-        grain = max(1, _CHUNK_WORK * self.units // dot.work)
-        self.grain = self.units if dot.work <= _SERIAL_WORK else grain
-
-    def _tile_rows(self, vectors: int) -> int:
-        """The rows of a tile: the sums fill three quarters of the registers."""
-        return (24 if self.module.vector_bytes == 64 else 12) // vectors
-
-    # ----------------------------------------------------------- chunks, units
+        self.dot = blocking.dot
+        self.cut = blocking
+        self.element = Type(self.dot.kind)
+        self.vector = Type(self.dot.kind, blocking.lanes)
 
     def emit(self) -> None:
         chunk = f"{self.name}.chunk"
@@ -103,7 +173,7 @@ class _Emitter:
         table = b.scratch(24, align=8)
         for i, array in enumerate(arrays):
             b.store(array, b.offset(table, i, PTR))
-        chunks = -(-self.units // self.grain)
+        chunks = -(-self.cut.units // self.cut.units_per_chunk)
         if chunks == 1:
             b.call(chunk, None, table, b.const(I64, 0))
         else:
@@ -111,185 +181,231 @@ class _Emitter:
             b.call(launcher, None, code, table, b.const(I64, chunks))
         b.ret()
 
+    # ----------------------------------------------------------- chunks, units
+
     def _emit_chunk(self, name: str) -> None:
         """`void chunk(ptr table, i64 index)`: its units in turn."""
+        cut = self.cut
         b = self.module.function(name, [PTR, I64], exported=False)
         table, index = b.arguments
         arrays = [b.load(PTR, b.offset(table, i, PTR)) for i in range(3)]
-        first = b.mul(index, self.grain)
-        last = b.min(b.add(first, self.grain), self.units)
+        first = b.mul(index, cut.units_per_chunk)
+        last = b.min(b.add(first, cut.units_per_chunk), cut.units)
+        scratch = self._allocate(b)
         with b.loop(first, last) as loop:
-            rest = b.udiv(loop.index, self.panels)
-            panel = b.urem(loop.index, self.panels)
-            group = b.urem(rest, self.groups)
-            batch = b.udiv(rest, self.groups)
-            self._emit_unit(b, arrays, batch, group, panel)
+            rest = b.udiv(loop.index, cut.panel_groups)
+            panels = b.urem(loop.index, cut.panel_groups)
+            group, batch = b.urem(rest, cut.row_groups), b.udiv(rest, cut.row_groups)
+            self._emit_unit(b, arrays, scratch, batch, group, panels)
+        if cut.packs_a:
+            b.call("free", None, scratch[0])
         b.ret()
 
+    def _allocate(self, b: Builder) -> tuple[Value, Value]:
+        """Places for packed A and packed B; the small one is on the stack."""
+        cut = self.cut
+        panel = cut.k_block * cut.width * cut.size
+        if not cut.packs_a:
+            place = b.scratch(panel) if cut.packs_b else Value("null", PTR, b)
+            return place, place
+        group = cut.rows * cut.k_block * cut.size
+        place = b.call("malloc", PTR, b.const(I64, group + panel + 128))
+        return place, b.offset(place, (group + 64) // cut.size, self.element)
+
     def _emit_unit(
-        self, b: Builder, arrays: Values, batch: Value, group: Value, panel: Value
-    ) -> None:
-        """The last panel and the last group of rows have code of their own."""
-        dot = self.dot
-        c, left, right = arrays
-        row, column = b.mul(group, self.rows), b.mul(panel, self.width)
-        place = b.add(b.mul(batch, dot.m * dot.n), b.add(b.mul(row, dot.n), column))
-        c = b.offset(c, place, self.element)
-        place = b.add(b.mul(batch, dot.m * dot.k), b.mul(row, self.a_row))
-        left = b.offset(left, place, self.element)
-        step = dot.k if dot.b_transposed else 1
-        place = b.add(b.mul(batch, dot.k * dot.n), b.mul(column, step))
-        right = b.offset(right, place, self.element)
-
-        def with_columns(columns: int) -> None:
-            emit = partial(self._emit_case, b, (c, left, right), columns)
-            _by_part(b, group, self.groups, dot.m, self.rows, emit)
-
-        _by_part(b, panel, self.panels, dot.n, self.width, with_columns)
-
-    def _emit_case(
-        self, b: Builder, arrays: tuple[Value, Value, Value], columns: int, rows: int
-    ) -> None:
-        """A unit of so many columns and rows: blocks of k, and the tiles of each."""
-        c, left, right = arrays
-        k, block = self.dot.k, self.k_block
-        packed = b.scratch(block * self.width * self.element.size)
-        with b.loop(0, k, block) as loop:
-            start = loop.index
-            steps = b.min(b.sub(k, start), block) if k % block else b.const(I64, block)
-            a = b.offset(left, b.mul(start, self.a_step), self.element)
-            if self.packed:
-                self._pack(b, packed, right, start, steps, columns)
-                panel, row = packed, self.width
-            else:
-                place = b.mul(start, self.dot.n)
-                panel, row = b.offset(right, place, self.element), self.dot.n
-            first = b.eq(start, 0) if k > block else None
-            self._emit_tiles(b, (c, a, panel), row, steps, first, (rows, columns))
-
-    def _emit_tiles(
-        self, b: Builder, arrays: tuple[Value, Value, Value], b_row: int,
-        steps: Value, first: Value | None, size: tuple[int, int],
+        self, b: Builder, arrays: Values, scratch: tuple[Value, Value],
+        batch: Value, group: Value, panels: Value,
     ) -> None:  # fmt: skip
-        """All tiles of a panel, those of equal height in a loop."""
-        c, a, panel = arrays
-        rows, columns = size
-        done = 0
-        heights = _even_parts(rows, self._tile_rows(-(-columns // self.lanes)))
-        for height, group in groupby(heights):
-            count = len(list(group))
-            with b.loop(0, count) as loop:
-                row = b.add(b.mul(loop.index, height), done)
-                tile_c = b.offset(c, b.mul(row, self.dot.n), self.element)
-                tile_a = b.offset(a, b.mul(row, self.a_row), self.element)
-                tile = tile_c, tile_a, panel
-                self._emit_tile(b, tile, b_row, steps, first, (height, columns))
-            done += count * height
+        """Blocks of k; the last group of rows has code of its own."""
+        dot, cut = self.dot, self.cut
+        sizes = dot.m * dot.n, dot.m * dot.k, dot.k * dot.n
+        c, left, right = (
+            b.offset(array, b.mul(batch, size), self.element)
+            for array, size in zip(arrays, sizes, strict=True)
+        )
+        row = b.mul(group, cut.rows)
+        c = b.offset(c, b.mul(row, dot.n), self.element)
+        place = row if dot.a_transposed else b.mul(row, dot.k)
+        left = b.offset(left, place, self.element)
+        first = b.mul(panels, cut.panels_per_unit)
 
-    # ------------------------------------------------------------------- tiles
+        def with_rows(rows: int) -> None:
+            with b.loop(0, dot.k, cut.k_block) as loop:
+                block = _Block(self, b, (c, left, right), scratch, loop.index, rows)
+                block.emit(first)
+
+        _by_part(b, group, cut.row_groups, dot.m, cut.rows, with_rows)
+
+
+class _Block:
+    """Writes the part of a unit that is one block of k, for so many rows."""
+
+    def __init__(
+        self, emitter: _Emitter, b: Builder, arrays: tuple[Value, Value, Value],
+        scratch: tuple[Value, Value], start: Value, rows: int,
+    ) -> None:  # fmt: skip
+        self.dot, self.cut = emitter.dot, emitter.cut
+        self.element, self.vector = emitter.element, emitter.vector
+        self.b = b
+        self.c, self.left, self.right = arrays
+        self.packed_a, self.packed_b = scratch
+        self.start = start
+        self.rows = rows
+        k, block = self.dot.k, self.cut.k_block
+        self.steps = b.const(I64, block)
+        if k % block:
+            self.steps = b.min(b.sub(k, start), block)
+
+    def _at(self, base: Value, *indices: Value | int) -> Value:
+        """The address of the element whose index is the sum of some."""
+        for index in indices:
+            base = self.b.offset(base, index, self.element)
+        return base
+
+    def emit(self, first: Value) -> None:
+        """Pack A if need be, then the panels from the first on."""
+        b, cut = self.b, self.cut
+        if cut.packs_a:
+            self._pack_a()
+        end = b.min(b.add(first, cut.panels_per_unit), cut.panels)
+        if cut.panels_per_unit == 1:
+            self._emit_panel(first)
+        else:
+            with b.loop(first, end) as loop:
+                self._emit_panel(loop.index)
+
+    def _emit_panel(self, panel: Value) -> None:
+        emit = partial(self._emit_columns, self.b.mul(panel, self.cut.width))
+        _by_part(self.b, panel, self.cut.panels, self.dot.n, self.cut.width, emit)
+
+    def _emit_columns(self, column: Value, columns: int) -> None:
+        """All tiles of a panel, those of equal height in a loop."""
+        b, dot = self.b, self.dot
+        panel, b_row = self._panel(column, columns)
+        for row, height in self._heights(columns):
+            with b.loop(row[0], row[1], height) as loop:
+                c = self._at(self.c, b.mul(loop.index, dot.n), column)
+                self._emit_tile(c, loop.index, (panel, b_row), height, columns)
+
+    def _heights(self, columns: int) -> list[tuple[tuple[int, int], int]]:
+        """The tiles: ranges of rows, and the height of the tiles in each."""
+        # Packed rows are laid out for tiles of full panels.
+        columns = self.cut.width if self.cut.packs_a else columns
+        found, row = [], 0
+        for height, group in groupby(
+            even_parts(self.rows, self.cut.tile_rows(columns))
+        ):
+            end = row + height * len(list(group))
+            found.append(((row, end), height))
+            row = end
+        return found
+
+    # -------------------------------------------------------------------- tiles
 
     def _emit_tile(
-        self, b: Builder, arrays: tuple[Value, Value, Value], b_row: int,
-        steps: Value, first: Value | None, size: tuple[int, int],
-    ) -> None:  # fmt: skip
-        """One tile over one block of k; its sums go on from C after the first."""
-        c, a, panel = arrays
-        height, columns = size
-        starts = range(0, columns, self.lanes)
+        self, c: Value, row: Value, panel: tuple[Value, int], height: int, columns: int
+    ) -> None:
+        """One tile; its sums go on from C after the first block of k."""
+        b, cut = self.b, self.cut
+        starts = range(0, columns, cut.lanes)
         places = [(i, j) for i in range(height) for j in starts]
-
-        def at(i: int, j: int) -> Value:
-            return b.offset(c, i * self.dot.n + j, self.element)
 
         def zeros() -> Values:
             return [b.const(self.vector, 0) for _ in places]
 
         def so_far() -> Values:
-            return [self._load(b, at(i, j), columns - j) for i, j in places]
-
-        sums = zeros() if first is None else b.if_(first, zeros, so_far)
-        with b.loop(0, steps, carried=sums) as loop:
-            right = b.offset(panel, b.mul(loop.index, b_row), self.element)
-            left = b.offset(a, b.mul(loop.index, self.a_step), self.element)
-            full = columns if b_row == self.dot.n else self.width
-            vectors = [
-                self._load(b, b.offset(right, j, self.element), full - j)
-                for j in starts
+            return [
+                self._load(self._at(c, i * self.dot.n + j), columns - j)
+                for i, j in places
             ]
+
+        sums = zeros()
+        if self.dot.k > cut.k_block:
+            sums = b.if_(b.eq(self.start, 0), zeros, so_far)
+        a, a_row, a_step = self._a_tile(row, height)
+        with b.loop(0, self.steps, carried=sums) as loop:
+            vectors = self._b_row(panel, loop.index, columns)
+            left = self._at(a, b.mul(loop.index, a_step))
             following: Values = []
             for i in range(height):
-                x = b.load(self.element, b.offset(left, i * self.a_row, self.element))
-                spread = b.splat(x, self.lanes)
+                x = b.load(self.element, self._at(left, i * a_row))
+                spread = b.splat(x, cut.lanes)
                 for vector in vectors:
                     total = loop.carried[len(following)]
                     following.append(b.muladd(spread, vector, total))
             loop.next(*following)
         for (i, j), total in zip(places, loop.results, strict=True):
-            self._store(b, total, at(i, j), columns - j)
+            self._store(total, self._at(c, i * self.dot.n + j), columns - j)
 
-    def _load(self, b: Builder, place: Value, left: int) -> Value:
+    def _a_tile(self, row: Value, height: int) -> tuple[Value, int, int]:
+        """Where the tile's part of A begins, and how far its rows and steps lie."""
+        b, dot = self.b, self.dot
+        if self.cut.packs_a:
+            return self._at(self.packed_a, b.mul(row, self.cut.k_block)), 1, height
+        if dot.a_transposed:
+            return self._at(self.left, b.mul(self.start, dot.m), row), 1, dot.m
+        return self._at(self.left, b.mul(row, dot.k), self.start), dot.k, 1
+
+    def _b_row(self, panel: tuple[Value, int], step: Value, columns: int) -> Values:
+        base, b_row = panel
+        row = self._at(base, self.b.mul(step, b_row))
+        # A packed panel has all its lanes.
+        width = self.cut.width if self.cut.packs_b else columns
+        return [
+            self._load(self._at(row, j), width - j)
+            for j in range(0, columns, self.cut.lanes)
+        ]
+
+    def _load(self, place: Value, left: int) -> Value:
         """A vector, or as many lanes as are left; zero in the others."""
-        if left >= self.lanes:
-            return b.load(self.vector, place)
-        return b.masked_load(self.vector, place, self._mask(b, left))
+        if left >= self.cut.lanes:
+            return self.b.load(self.vector, place)
+        return self.b.masked_load(self.vector, place, self._mask(left))
 
-    def _store(self, b: Builder, value: Value, place: Value, left: int) -> None:
-        if left >= self.lanes:
-            b.store(value, place)
+    def _store(self, value: Value, place: Value, left: int) -> None:
+        if left >= self.cut.lanes:
+            self.b.store(value, place)
         else:
-            b.masked_store(value, place, self._mask(b, left))
+            self.b.masked_store(value, place, self._mask(left))
 
-    def _mask(self, b: Builder, left: int) -> Value:
-        return b.vector(self.vector.as_mask, [i < left for i in range(self.lanes)])
+    def _mask(self, left: int) -> Value:
+        lanes = range(self.cut.lanes)
+        return self.b.vector(self.vector.as_mask, [i < left for i in lanes])
 
-    # ----------------------------------------------------------------- packing
+    # ------------------------------------------------------------------ packing
 
-    def _pack(
-        self, b: Builder, packed: Value, right: Value, start: Value, steps: Value,
-        columns: int,
-    ) -> None:  # fmt: skip
-        """Copy a block of a panel to rows of `width` elements."""
-        if self.dot.b_transposed:
-            right = b.offset(right, start, self.element)
-            for j in range(0, columns, self.lanes):
-                to = b.offset(packed, j, self.element)
-                rows = b.offset(right, j * self.dot.k, self.element)
-                self._pack_transposed(b, to, rows, steps, min(columns - j, self.lanes))
-            return
-        with b.loop(0, steps) as loop:
-            place = b.mul(b.add(start, loop.index), self.dot.n)
-            row = b.offset(right, place, self.element)
-            to = b.offset(packed, b.mul(loop.index, self.width), self.element)
-            for j in range(0, columns, self.lanes):
-                value = self._load(b, b.offset(row, j, self.element), columns - j)
-                b.store(value, b.offset(to, j, self.element))
+    def _pack_a(self) -> None:
+        b, dot = self.b, self.dot
+        for (first, end), height in self._heights(self.cut.width):
+            with b.loop(first, end, height) as loop:
+                row = loop.index
+                to = self._at(self.packed_a, b.mul(row, self.cut.k_block))
+                if dot.a_transposed:
+                    source = self._at(self.left, b.mul(self.start, dot.m), row)
+                    pack_transposed_rows(
+                        b, self.vector, to, source, dot.m, height, self.steps
+                    )
+                else:
+                    source = self._at(self.left, b.mul(row, dot.k), self.start)
+                    pack_rows(b, self.vector, to, source, dot.k, height, self.steps)
 
-    def _pack_transposed(
-        self, b: Builder, to: Value, rows: Value, steps: Value, count: int
-    ) -> None:
-        """Turn squares; the last one may overlap the one before.
-
-        Missing rows are read as the last one: their columns of C are not stored.
-        """
-        lanes, k = self.lanes, self.dot.k
-        offsets = [min(i, count - 1) * k for i in range(lanes)]
-        if k < lanes or (k % self.k_block and k % self.k_block < lanes):
-            index = b.vector(I64.with_lanes(lanes), offsets)
-            with b.loop(0, steps) as loop:
-                place = b.offset(rows, loop.index, self.element)
-                row = b.gather(self.vector, b.offset(place, index, self.element))
-                step = b.mul(loop.index, self.width)
-                b.store(row, b.offset(to, step, self.element))
-            return
-        with b.loop(0, steps, lanes) as loop:
-            start = b.min(loop.index, b.sub(steps, lanes))
-            place = b.offset(rows, start, self.element)
-            square = [
-                b.load(self.vector, b.offset(place, o, self.element)) for o in offsets
-            ]
-            for i, row in enumerate(_transposed(b, square)):
-                step = b.mul(b.add(start, i), self.width)
-                b.store(row, b.offset(to, step, self.element))
+    def _panel(self, column: Value, columns: int) -> tuple[Value, int]:
+        """Where the panel begins and how far its rows lie apart; packed if need be."""
+        b, dot, width = self.b, self.dot, self.cut.width
+        if not self.cut.packs_b:
+            return self._at(self.right, b.mul(self.start, dot.n), column), dot.n
+        to = self.packed_b
+        if dot.b_transposed:
+            source = self._at(self.right, b.mul(column, dot.k), self.start)
+            pack_transposed_columns(
+                b, self.vector, (to, width), (source, dot.k), columns, self.steps
+            )
+        else:
+            source = self._at(self.right, b.mul(self.start, dot.n), column)
+            pack_columns(
+                b, self.vector, (to, width), (source, dot.n), columns, self.steps
+            )
+        return to, width
 
 
 def _by_part(
@@ -307,32 +423,3 @@ def _by_part(
         return []
 
     b.if_(b.eq(index, count - 1), lambda: branch(last), lambda: branch(size))
-
-
-def _even_parts(total: int, most: int) -> list[int]:
-    """`total` in as few parts as can be, of almost equal size, the larger first."""
-    count = -(-total // most)
-    size, larger = divmod(total, count)
-    return [size + 1] * larger + [size] * (count - larger)
-
-
-def _transposed(b: Builder, square: Values) -> Values:
-    """The columns of as many vectors as they have lanes, by swapping blocks."""
-    lanes = len(square)
-    rows = list(square)
-    distance = lanes // 2
-    while distance:
-        for i in range(lanes):
-            if i & distance:
-                continue
-            x, y = rows[i], rows[i + distance]
-            low = [
-                c if not c & distance else lanes + c - distance for c in range(lanes)
-            ]
-            high = [
-                c + distance if not c & distance else lanes + c for c in range(lanes)
-            ]
-            rows[i] = b.shuffle(x, y, low)
-            rows[i + distance] = b.shuffle(x, y, high)
-        distance //= 2
-    return rows
