@@ -11,7 +11,8 @@ from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
-from curta.core.trace import typeof
+from curta.core.stage import JaxprTrace
+from curta.core.trace import Trace, current_trace, typeof
 from curta.runtime.array import ArrayImpl, wrap
 
 
@@ -81,10 +82,23 @@ def copy(a: Any, order: str | None = None) -> Any:
     return array(a, copy=True, order=order)
 
 
-def constant(x: Any, dtype: Any, weak_type: bool) -> ArrayImpl:
-    """The known scalar `x` as an array of rank 0."""
-    value = np.asarray(x).astype(dtype)
-    return wrap(value, ShapedArray((), value.dtype, weak_type))
+def weak_constant(x: Any) -> Any:
+    """The NumPy scalar `x` as a weakly typed array of rank 0."""
+    plain = x.item()
+    if typeof(plain).dtype == x.dtype:
+        return _scalar(plain)
+    return wrap(np.asarray(x), ShapedArray((), x.dtype, True))
+
+
+def _scalar(x: Any) -> Any:
+    """A Python or NumPy scalar as an array; a literal of the jaxpr being recorded."""
+    trace: Trace | None = current_trace()
+    while trace is not None:
+        if isinstance(trace, JaxprTrace):
+            return trace.tracer(x)
+        trace = trace.parent
+    aval = typeof(x)
+    return wrap(np.asarray(x, aval.dtype), aval)
 
 
 def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
@@ -95,8 +109,7 @@ def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
 
 def _from_value(x: Any, dtype: Any) -> Any:
     if dtype is None and is_python_scalar(x):
-        aval = typeof(x)
-        return wrap(np.asarray(x, aval.dtype), aval)
+        return _scalar(x)
     if hasattr(x, "__jax_array__"):
         return asarray(x.__jax_array__(), dtype)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -109,10 +122,12 @@ def _from_value(x: Any, dtype: Any) -> Any:
     return _from_numpy(np.asarray(x, dtype=dtype), dtype)
 
 
-def _from_numpy(x: Any, dtype: Any) -> ArrayImpl:
+def _from_numpy(x: Any, dtype: Any) -> Any:
     if dtype is None:
         dtype = dtypes.dtype(x)
     value = np.array(x, dtype=dtype, order="C")
+    if value.ndim == 0:
+        return _scalar(value[()])
     return wrap(value, ShapedArray(value.shape, value.dtype))
 
 

@@ -15,6 +15,7 @@ from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import expand_masks, parse
 from curta.numpy.indexing import getitem, plan_gather
 from curta.numpy.promotion import broadcast_to_shape, cast, const, promote_dtypes
+from curta.runtime.shortcuts import updated_copy
 
 
 def scatter_update(
@@ -194,23 +195,43 @@ class IndexedUpdate:
         return ones._scatter(values, lax.scatter_mul, **keywords)
 
     def _scatter(
-        self,
-        values: Any,
-        scatter: Callable[..., Any],
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
+        self, values: Any, scatter: Callable[..., Any], **keywords: Any
     ) -> Any:
-        return scatter_update(
-            self.array,
-            self.index,
-            values,
-            scatter,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative=wrap_negative_indices,
-        )
+        if not keywords and scatter in _COMBINE:
+            updated = updated_copy(self.array, self.index, values, _COMBINE[scatter])
+            if updated is not None:
+                return updated
+        return _general_scatter(self.array, self.index, values, scatter, **keywords)
+
+
+# What updates do with the old elements and the new, as NumPy has it.
+_COMBINE: dict[Callable[..., Any], Any] = {
+    lax.scatter: None,
+    lax.scatter_add: np.add,
+    lax.scatter_sub: np.subtract,
+    lax.scatter_mul: np.multiply,
+}
+
+
+def _general_scatter(
+    x: Any,
+    index: Any,
+    values: Any,
+    scatter: Callable[..., Any],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+    out_sharding: Any = None,
+    wrap_negative_indices: bool = True,
+) -> Any:
+    return scatter_update(
+        x,
+        index,
+        values,
+        scatter,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+        wrap_negative=wrap_negative_indices,
+    )

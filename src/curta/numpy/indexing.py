@@ -170,6 +170,9 @@ class _DynamicSlice:
         if len(starts) > 1:
             dtype = index_dtype(*x.shape)
             starts = [cast(i, dtype) for i in starts]
+        if any(isinstance(i, Tracer) for i in starts):
+            # As arrays, known starts are wrapped in the jaxpr too, as users know it.
+            starts = [i if isinstance(i, Tracer) else np.asarray(i) for i in starts]
         x = lax.dynamic_slice(x, starts, self.sizes, allow_negative_indices=wrap)
         return self.shaping.apply(x)
 

@@ -16,9 +16,10 @@ from curta import dtypes, lax
 from curta.config import config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
-from curta.core.trace import Tracer, typeof
+from curta.core.stage import JitTracer
+from curta.core.trace import typeof
 from curta.numpy.arguments import check_arraylike
-from curta.numpy.constructors import asarray, constant
+from curta.numpy.constructors import asarray, weak_constant
 from curta.ops.elementwise.convert import convert_element_type
 
 _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
@@ -26,16 +27,12 @@ _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` with the given dtype and weak type."""
-    aval = typeof(x)
-    if aval.shape or isinstance(x, Tracer) or isinstance(dtype, dtypes.ExtendedDType):
+    if type(x) is JitTracer and not x.aval.shape and x.concrete_value() is not None:
+        x = x.concrete_value()
+    if isinstance(x, Array) or np.ndim(x) or isinstance(dtype, dtypes.ExtendedDType):
         return convert_element_type(x, dtype, weak_type)
-    if isinstance(x, Array):
-        if aval.dtype == dtype and aval.weak_type == weak_type:
-            return x
-        return constant(x, dtype, weak_type)
-    if weak_type:
-        return constant(x, dtype, weak_type)
-    return np.asarray(x, aval.dtype).astype(dtype)[()]
+    value = np.asarray(x, typeof(x).dtype).astype(dtype)[()]
+    return weak_constant(value) if weak_type else value
 
 
 def const(example: Any, value: Any) -> Any:
