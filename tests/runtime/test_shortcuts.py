@@ -2,12 +2,12 @@
 
 import itertools
 import operator
+import warnings
 
 import numpy as np
 import pytest
 
-from curta import jit
-from curta import numpy as jnp
+from curta import jit, numpy as jnp
 from curta.config import debug_nans, enable_x64
 from curta.core.array import Array
 from curta.runtime.array import ArrayImpl
@@ -94,6 +94,20 @@ def test_large_operands_are_compiled():
     x = to_array(np.ones(COMPILE_ABOVE + 1, np.float32))
     assert (x + x)[-1].item() == 2
     same(x + 1, Array.__add__(x, 1))
+
+
+@pytest.mark.parametrize("method", ["set", "add", "subtract", "multiply"])
+@pytest.mark.parametrize("index", [1, slice(0, 2), (slice(None), 2), ..., (0, 1), 7])
+def test_updates(method, index):
+    x = to_array(np.arange(12, dtype=np.float32).reshape(3, 4))
+    for values in (2, 2.5, x[0, 0] + 3, x[index] if index != 7 else 1, True, 1 + 0.5j):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            same(
+                getattr(x.at[index], method)(values),
+                getattr(x.at[index], method)(values, mode="drop"),
+            )
+    assert x.tolist()[0] == [0, 1, 2, 3]
 
 
 def test_under_tracing_they_are_recorded():

@@ -23,6 +23,7 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal
 from curta.core.stage import stage
 from curta.core.trace import thread_state
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.buffers import empty
 from curta.runtime.eager import BASE, COMPILE_ABOVE, eval_rule, quiet, quietly
 from curta.runtime.executables import NumpyExecutable, executable
 from curta.runtime.transfer import to_array
@@ -145,10 +146,7 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             aval = _scalar_aval(type(other), self.aval)
             if aval is None:
                 return general(self, other)
-            try:
-                value = np.array(other, aval.dtype)
-            except OverflowError:
-                return general(self, other)
+            value = _scalar_array(other, aval)
         plan = plans[config.context, self.aval, aval]
         if plan is None or data is None or value is None:
             return general(self, other)
@@ -176,6 +174,13 @@ def _scalar_aval(kind: type, aval: ShapedArray) -> ShapedArray | None:
     if kind not in _KINDS or dtype.kind not in _KINDS[kind]:
         return None
     return ShapedArray((), dtype, aval.weak_type)
+
+
+def _scalar_array(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any] | None:
+    try:
+        return np.array(x, aval.dtype)
+    except OverflowError:  # the general function says so, or wraps around
+        return None
 
 
 def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -236,6 +241,40 @@ def is_basic(index: Any) -> bool:
 
 def _is_bound(x: Any) -> bool:
     return x is None or type(x) is int
+
+
+def updated_copy(
+    x: Any, index: Any, values: Any, combine: Callable[..., Any] | None
+) -> ArrayImpl | None:
+    """A copy of `x` with `values` at a basic index, None where that is not simple.
+
+    `combine` is a ufunc of the old elements and the values; None replaces them. The
+    values are a scalar or have the shape of what they go to, and the dtype of `x`.
+    """
+    if thread_state.trace is not BASE or type(x) is not ArrayImpl or x._data is None:
+        return None
+    if not is_basic(index) or config.jax_debug_nans or config.jax_debug_infs:
+        return None
+    if type(values) is ArrayImpl:
+        new = values._data if values.aval.dtype == x.aval.dtype else None
+    else:
+        aval = _scalar_aval(type(values), x.aval)
+        new = None if aval is None else _scalar_array(values, aval)
+    if new is None:
+        return None
+    data = empty(x._data.shape, x._data.dtype)
+    data[...] = x._data
+    try:
+        target = data[(*index, ...) if type(index) is tuple else (index, ...)]
+    except IndexError:
+        return None
+    if new.shape and new.shape != target.shape:
+        return None
+    if combine is None:
+        target[...] = new
+    else:
+        quietly(combine, target, new, target)
+    return ArrayImpl(data, x.aval, x._device)
 
 
 # ---- attaching
