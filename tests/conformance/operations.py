@@ -3,9 +3,7 @@
 import importlib
 import pkgutil
 
-import curta.control
-import curta.ops
-import curta.runtime.eager  # ops on arrays need the trace that evaluates them
+import curta
 from curta.core.op import Op
 
 # Ops that hold jaxprs, reach outside, or need names in scope: a sample of arrays
@@ -27,9 +25,8 @@ NOT_DIFFERENTIABLE = frozenset({"nextafter", "zeta"})
 
 def all_ops() -> list[type[Op]]:
     """Every concrete subclass of `Op`, by name."""
-    for package in curta.ops, curta.control:
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(curta.__path__, "curta."):
+        importlib.import_module(module.name)
     found = [c for c in _subclasses(Op) if hasattr(c, "name") and _is_concrete(c)]
     return sorted(found, key=lambda c: (c.name, c.__qualname__))
 
