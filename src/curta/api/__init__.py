@@ -1,0 +1,1 @@
+"""What a user calls: the transformations on pytrees, with their options."""
