@@ -5,11 +5,13 @@ loop over k; a step loads a row of B, broadcasts a column of A element by elemen
 multiplies and adds (Goto and van de Geijn, Anatomy of high-performance matrix
 multiplication, 2008). Strides are constants of the code. Work is cut by shape alone:
 
-    unit    one batch, a group of rows, a group of panels of columns
+    unit    one batch, a group of rows, one panel of columns
     chunk   some units, enough to be worth handing to a thread
 
-Small matrices are read where they lie. Where the rows of one are so long that they
-would evict one another from the cache, it is packed first (`packing.py`).
+A is read where it lies, either way up. So is B, unless it is transposed, or its rows
+are so long that they would evict one another from the cache: then the panel of a unit
+is packed first. Measured, this is as fast as OpenBLAS for large matrices and several
+times faster for small, narrow and batched ones.
 """
 
 from __future__ import annotations
@@ -19,21 +21,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
 
-from curta.compiler.library.packing import (
-    even_parts,
-    pack_columns,
-    pack_rows,
-    pack_transposed_columns,
-    pack_transposed_rows,
-)
+from curta.compiler.library.packing import even_parts, pack, pack_transposed
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 
 _K_BYTES = 1024  # of a row of A, after which a panel of B would leave the cache
-_FAR_APART = 2048  # bytes between rows that make them share few sets of the cache
-_SMALL_ROWS, _LARGE_ROWS = 192, 384  # of a unit, without and with a packed A
-_PANELS = 8  # of a unit with a packed A
-_WORTH_PACKING = 32  # rows (columns) that must share a packed B (A)
+_LONG_ROW = 2048  # bytes of rows that share few sets of the cache
+_ROWS = 192  # of a unit; twice as many of wide panels
+_WORTH_PACKING = 32  # rows that share a packed panel
 _CHUNK_WORK = 1 << 20  # multiplications that are worth a chunk
 _SERIAL_WORK = 1 << 20  # up to which no thread is woken
 
@@ -76,21 +71,24 @@ class Blocking:
         return self.vector_bytes // self.size
 
     @property
-    def packs_a(self) -> bool:
-        """Whether many columns share an A with long rows."""
-        row = self.dot.m if self.dot.a_transposed else self.dot.k
-        shared = self.dot.n > 4 * self.lanes * 2 and self.dot.m >= _WORTH_PACKING
-        return row * self.size >= _FAR_APART and self.dot.k >= self.lanes and shared
+    def packs_b(self) -> bool:
+        long_rows = self.dot.n * self.size >= _LONG_ROW
+        return self.dot.b_transposed or (long_rows and self.dot.m >= _WORTH_PACKING)
 
     @property
-    def packs_b(self) -> bool:
-        far_apart = self.dot.n * self.size >= _FAR_APART
-        return self.dot.b_transposed or (far_apart and self.dot.m >= _WORTH_PACKING)
+    def is_wide(self) -> bool:
+        """Whether panels are wide, so that a large A is read less often."""
+        row = self.dot.m if self.dot.a_transposed else self.dot.k
+        return (
+            row * self.size >= _LONG_ROW
+            and self.dot.n >= 8 * self.lanes
+            and self.vector_bytes == 64
+        )
 
     @property
     def width(self) -> int:
-        """The columns of a panel: wide ones where A must come from afar."""
-        return self.lanes * (4 if self.packs_a and self.vector_bytes == 64 else 2)
+        """The columns of a panel."""
+        return self.lanes * (4 if self.is_wide else 2)
 
     def tile_rows(self, columns: int) -> int:
         """The rows of a tile: its sums fill three quarters of the registers."""
@@ -100,9 +98,8 @@ class Blocking:
     @cached_property
     def rows(self) -> int:
         """The rows of a unit; those of the last one may be fewer."""
-        most = _LARGE_ROWS if self.packs_a else _SMALL_ROWS
         tile = self.tile_rows(min(self.width, self.dot.n))
-        even = even_parts(self.dot.m, most)[0]
+        even = even_parts(self.dot.m, 2 * _ROWS if self.is_wide else _ROWS)[0]
         return min(self.dot.m, -(-even // tile) * tile)
 
     @cached_property
@@ -121,20 +118,12 @@ class Blocking:
         return -(-self.dot.n // self.width)
 
     @property
-    def panels_per_unit(self) -> int:
-        return even_parts(self.panels, _PANELS)[0] if self.packs_a else 1
-
-    @property
     def row_groups(self) -> int:
         return -(-self.dot.m // self.rows)
 
     @property
-    def panel_groups(self) -> int:
-        return -(-self.panels // self.panels_per_unit)
-
-    @property
     def units(self) -> int:
-        return self.dot.batch * self.row_groups * self.panel_groups
+        return self.dot.batch * self.row_groups * self.panels
 
     @property
     def units_per_chunk(self) -> int:
@@ -146,8 +135,7 @@ class Blocking:
 def emit_tiled(module: Module, name: str, dot: Dot) -> None:
     """Add `void name(ptr c, ptr a, ptr b, ptr parallel_for)` to the module.
 
-    It wants the code generator's GOOD level (sums that spill to memory are useless),
-    and the functions `malloc` and `free`.
+    It wants the code generator's GOOD level: sums that spill to memory are useless.
     """
     if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in ("f32", "f64"):
         raise ValueError(f"no tiled code for {dot}")
@@ -181,76 +169,69 @@ class _Emitter:
             b.call(launcher, None, code, table, b.const(I64, chunks))
         b.ret()
 
-    # ----------------------------------------------------------- chunks, units
-
     def _emit_chunk(self, name: str) -> None:
         """`void chunk(ptr table, i64 index)`: its units in turn."""
         cut = self.cut
         b = self.module.function(name, [PTR, I64], exported=False)
         table, index = b.arguments
         arrays = [b.load(PTR, b.offset(table, i, PTR)) for i in range(3)]
+        packed = b.scratch(cut.k_block * cut.width * cut.size if cut.packs_b else 1)
         first = b.mul(index, cut.units_per_chunk)
         last = b.min(b.add(first, cut.units_per_chunk), cut.units)
-        scratch = self._allocate(b)
         with b.loop(first, last) as loop:
-            rest = b.udiv(loop.index, cut.panel_groups)
-            panels = b.urem(loop.index, cut.panel_groups)
+            rest = b.udiv(loop.index, cut.panels)
+            panel = b.urem(loop.index, cut.panels)
             group, batch = b.urem(rest, cut.row_groups), b.udiv(rest, cut.row_groups)
-            self._emit_unit(b, arrays, scratch, batch, group, panels)
-        if cut.packs_a:
-            b.call("free", None, scratch[0])
+            self._emit_unit(b, [*arrays, packed], batch, group, panel)
         b.ret()
 
-    def _allocate(self, b: Builder) -> tuple[Value, Value]:
-        """Places for packed A and packed B; the small one is on the stack."""
-        cut = self.cut
-        panel = cut.k_block * cut.width * cut.size
-        if not cut.packs_a:
-            place = b.scratch(panel) if cut.packs_b else Value("null", PTR, b)
-            return place, place
-        group = cut.rows * cut.k_block * cut.size
-        place = b.call("malloc", PTR, b.const(I64, group + panel + 128))
-        return place, b.offset(place, (group + 64) // cut.size, self.element)
-
     def _emit_unit(
-        self, b: Builder, arrays: Values, scratch: tuple[Value, Value],
-        batch: Value, group: Value, panels: Value,
-    ) -> None:  # fmt: skip
-        """Blocks of k; the last group of rows has code of its own."""
+        self, b: Builder, arrays: Values, batch: Value, group: Value, panel: Value
+    ) -> None:
+        """The last panel and the last group of rows have code of their own."""
         dot, cut = self.dot, self.cut
-        sizes = dot.m * dot.n, dot.m * dot.k, dot.k * dot.n
-        c, left, right = (
-            b.offset(array, b.mul(batch, size), self.element)
-            for array, size in zip(arrays, sizes, strict=True)
-        )
-        row = b.mul(group, cut.rows)
-        c = b.offset(c, b.mul(row, dot.n), self.element)
-        place = row if dot.a_transposed else b.mul(row, dot.k)
-        left = b.offset(left, place, self.element)
-        first = b.mul(panels, cut.panels_per_unit)
+        row, column = b.mul(group, cut.rows), b.mul(panel, cut.width)
+        places = [
+            b.add(b.mul(batch, dot.m * dot.n), b.add(b.mul(row, dot.n), column)),
+            b.add(
+                b.mul(batch, dot.m * dot.k), row if dot.a_transposed else row * dot.k
+            ),
+            b.add(
+                b.mul(batch, dot.k * dot.n),
+                b.mul(column, dot.k if dot.b_transposed else 1),
+            ),
+        ]
+        starts = [
+            b.offset(array, place, self.element)
+            for array, place in zip(arrays[:3], places, strict=True)
+        ]
 
-        def with_rows(rows: int) -> None:
-            with b.loop(0, dot.k, cut.k_block) as loop:
-                block = _Block(self, b, (c, left, right), scratch, loop.index, rows)
-                block.emit(first)
+        def with_columns(columns: int) -> None:
+            emit = partial(self._emit_blocks, b, [*starts, arrays[3]], columns)
+            _by_part(b, group, cut.row_groups, dot.m, cut.rows, emit)
 
-        _by_part(b, group, cut.row_groups, dot.m, cut.rows, with_rows)
+        _by_part(b, panel, cut.panels, dot.n, cut.width, with_columns)
+
+    def _emit_blocks(self, b: Builder, arrays: Values, columns: int, rows: int) -> None:
+        """The blocks of k in turn: each adds to the sums of the one before."""
+        k, block = self.dot.k, self.cut.k_block
+        with b.loop(0, k, block) as loop:
+            _Block(self, b, arrays, loop.index, (rows, columns)).emit()
 
 
 class _Block:
-    """Writes the part of a unit that is one block of k, for so many rows."""
+    """Writes the part of a unit that is one block of k."""
 
     def __init__(
-        self, emitter: _Emitter, b: Builder, arrays: tuple[Value, Value, Value],
-        scratch: tuple[Value, Value], start: Value, rows: int,
+        self, emitter: _Emitter, b: Builder, arrays: Values, start: Value,
+        size: tuple[int, int],
     ) -> None:  # fmt: skip
+        self.b = b
         self.dot, self.cut = emitter.dot, emitter.cut
         self.element, self.vector = emitter.element, emitter.vector
-        self.b = b
-        self.c, self.left, self.right = arrays
-        self.packed_a, self.packed_b = scratch
+        self.c, self.left, self.right, self.packed = arrays
         self.start = start
-        self.rows = rows
+        self.rows, self.columns = size
         k, block = self.dot.k, self.cut.k_block
         self.steps = b.const(I64, block)
         if k % block:
@@ -262,99 +243,84 @@ class _Block:
             base = self.b.offset(base, index, self.element)
         return base
 
-    def emit(self, first: Value) -> None:
-        """Pack A if need be, then the panels from the first on."""
-        b, cut = self.b, self.cut
-        if cut.packs_a:
-            self._pack_a()
-        end = b.min(b.add(first, cut.panels_per_unit), cut.panels)
-        if cut.panels_per_unit == 1:
-            self._emit_panel(first)
-        else:
-            with b.loop(first, end) as loop:
-                self._emit_panel(loop.index)
-
-    def _emit_panel(self, panel: Value) -> None:
-        emit = partial(self._emit_columns, self.b.mul(panel, self.cut.width))
-        _by_part(self.b, panel, self.cut.panels, self.dot.n, self.cut.width, emit)
-
-    def _emit_columns(self, column: Value, columns: int) -> None:
-        """All tiles of a panel, those of equal height in a loop."""
+    def emit(self) -> None:
+        """All tiles, those of equal height in a loop."""
         b, dot = self.b, self.dot
-        panel, b_row = self._panel(column, columns)
-        for row, height in self._heights(columns):
-            with b.loop(row[0], row[1], height) as loop:
-                c = self._at(self.c, b.mul(loop.index, dot.n), column)
-                self._emit_tile(c, loop.index, (panel, b_row), height, columns)
-
-    def _heights(self, columns: int) -> list[tuple[tuple[int, int], int]]:
-        """The tiles: ranges of rows, and the height of the tiles in each."""
-        # Packed rows are laid out for tiles of full panels.
-        columns = self.cut.width if self.cut.packs_a else columns
-        found, row = [], 0
-        for height, group in groupby(
-            even_parts(self.rows, self.cut.tile_rows(columns))
-        ):
+        panel = self._panel()
+        row = 0
+        heights = even_parts(self.rows, self.cut.tile_rows(self.columns))
+        for height, group in groupby(heights):
             end = row + height * len(list(group))
-            found.append(((row, end), height))
+            with b.loop(row, end, height) as loop:
+                c = self._at(self.c, b.mul(loop.index, dot.n))
+                self._emit_tile(c, self._a_tile(loop.index), panel, height)
             row = end
-        return found
-
-    # -------------------------------------------------------------------- tiles
 
     def _emit_tile(
-        self, c: Value, row: Value, panel: tuple[Value, int], height: int, columns: int
+        self, c: Value, a: tuple[Value, int, int], panel: tuple[Value, int], height: int
     ) -> None:
         """One tile; its sums go on from C after the first block of k."""
-        b, cut = self.b, self.cut
-        starts = range(0, columns, cut.lanes)
-        places = [(i, j) for i in range(height) for j in starts]
+        b = self.b
+        places = [
+            (self._at(c, i * self.dot.n + j), self.columns - j)
+            for i in range(height)
+            for j in range(0, self.columns, self.cut.lanes)
+        ]
 
         def zeros() -> Values:
             return [b.const(self.vector, 0) for _ in places]
 
         def so_far() -> Values:
-            return [
-                self._load(self._at(c, i * self.dot.n + j), columns - j)
-                for i, j in places
-            ]
+            return [self._load(place, left) for place, left in places]
 
         sums = zeros()
-        if self.dot.k > cut.k_block:
+        if self.dot.k > self.cut.k_block:
             sums = b.if_(b.eq(self.start, 0), zeros, so_far)
-        a, a_row, a_step = self._a_tile(row, height)
+        a_start, a_row, a_step = a
         with b.loop(0, self.steps, carried=sums) as loop:
-            vectors = self._b_row(panel, loop.index, columns)
-            left = self._at(a, b.mul(loop.index, a_step))
+            vectors = self._b_row(panel, loop.index)
+            left = self._at(a_start, b.mul(loop.index, a_step))
             following: Values = []
             for i in range(height):
                 x = b.load(self.element, self._at(left, i * a_row))
-                spread = b.splat(x, cut.lanes)
+                spread = b.splat(x, self.cut.lanes)
                 for vector in vectors:
                     total = loop.carried[len(following)]
                     following.append(b.muladd(spread, vector, total))
             loop.next(*following)
-        for (i, j), total in zip(places, loop.results, strict=True):
-            self._store(total, self._at(c, i * self.dot.n + j), columns - j)
+        for (place, lanes), total in zip(places, loop.results, strict=True):
+            self._store(total, place, lanes)
 
-    def _a_tile(self, row: Value, height: int) -> tuple[Value, int, int]:
+    def _a_tile(self, row: Value) -> tuple[Value, int, int]:
         """Where the tile's part of A begins, and how far its rows and steps lie."""
         b, dot = self.b, self.dot
-        if self.cut.packs_a:
-            return self._at(self.packed_a, b.mul(row, self.cut.k_block)), 1, height
         if dot.a_transposed:
             return self._at(self.left, b.mul(self.start, dot.m), row), 1, dot.m
         return self._at(self.left, b.mul(row, dot.k), self.start), dot.k, 1
 
-    def _b_row(self, panel: tuple[Value, int], step: Value, columns: int) -> Values:
+    def _b_row(self, panel: tuple[Value, int], step: Value) -> Values:
         base, b_row = panel
         row = self._at(base, self.b.mul(step, b_row))
         # A packed panel has all its lanes.
-        width = self.cut.width if self.cut.packs_b else columns
+        width = self.cut.width if self.cut.packs_b else self.columns
         return [
             self._load(self._at(row, j), width - j)
-            for j in range(0, columns, self.cut.lanes)
+            for j in range(0, self.columns, self.cut.lanes)
         ]
+
+    def _panel(self) -> tuple[Value, int]:
+        """Where the panel begins and how far its rows lie apart; packed if need be."""
+        b, dot, width = self.b, self.dot, self.cut.width
+        if not self.cut.packs_b:
+            return self._at(self.right, b.mul(self.start, dot.n)), dot.n
+        if dot.b_transposed:
+            copy, source = pack_transposed, (self._at(self.right, self.start), dot.k)
+        else:
+            place = self._at(self.right, b.mul(self.start, dot.n))
+            copy, source = pack, (place, dot.n)
+        to = (self.packed, width)
+        copy(b, self.vector, to, source, self.columns, self.steps)
+        return to
 
     def _load(self, place: Value, left: int) -> Value:
         """A vector, or as many lanes as are left; zero in the others."""
@@ -371,41 +337,6 @@ class _Block:
     def _mask(self, left: int) -> Value:
         lanes = range(self.cut.lanes)
         return self.b.vector(self.vector.as_mask, [i < left for i in lanes])
-
-    # ------------------------------------------------------------------ packing
-
-    def _pack_a(self) -> None:
-        b, dot = self.b, self.dot
-        for (first, end), height in self._heights(self.cut.width):
-            with b.loop(first, end, height) as loop:
-                row = loop.index
-                to = self._at(self.packed_a, b.mul(row, self.cut.k_block))
-                if dot.a_transposed:
-                    source = self._at(self.left, b.mul(self.start, dot.m), row)
-                    pack_transposed_rows(
-                        b, self.vector, to, source, dot.m, height, self.steps
-                    )
-                else:
-                    source = self._at(self.left, b.mul(row, dot.k), self.start)
-                    pack_rows(b, self.vector, to, source, dot.k, height, self.steps)
-
-    def _panel(self, column: Value, columns: int) -> tuple[Value, int]:
-        """Where the panel begins and how far its rows lie apart; packed if need be."""
-        b, dot, width = self.b, self.dot, self.cut.width
-        if not self.cut.packs_b:
-            return self._at(self.right, b.mul(self.start, dot.n), column), dot.n
-        to = self.packed_b
-        if dot.b_transposed:
-            source = self._at(self.right, b.mul(column, dot.k), self.start)
-            pack_transposed_columns(
-                b, self.vector, (to, width), (source, dot.k), columns, self.steps
-            )
-        else:
-            source = self._at(self.right, b.mul(self.start, dot.n), column)
-            pack_columns(
-                b, self.vector, (to, width), (source, dot.n), columns, self.steps
-            )
-        return to, width
 
 
 def _by_part(
