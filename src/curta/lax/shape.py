@@ -17,6 +17,7 @@ from curta.core.shapes import (
     check_nonnegative,
 )
 from curta.core.trace import typeof
+from curta.lax.scalars import scalar_array
 from curta.ops.elementwise import convert_element_type
 from curta.ops.joining import Concatenate, Split, Stack, Unstack
 from curta.ops.shape import Iota, Rev, Squeeze, Tile
@@ -72,6 +73,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     (2, 3)
     """
     sizes = tuple(sizes)
+    if not sizes and not typeof(operand).shape and not isinstance(operand, Array):
+        return scalar_array(operand)
     if not sizes and isinstance(operand, Array):
         return operand
     shape = typeof(operand).shape

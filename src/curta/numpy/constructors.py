@@ -11,8 +11,8 @@ from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
-from curta.core.stage import JaxprTrace
-from curta.core.trace import Trace, current_trace, typeof
+from curta.core.trace import typeof
+from curta.lax.scalars import scalar_array
 from curta.runtime.array import ArrayImpl, wrap
 
 
@@ -86,19 +86,8 @@ def weak_constant(x: Any) -> Any:
     """The NumPy scalar `x` as a weakly typed array of rank 0."""
     plain = x.item()
     if typeof(plain).dtype == x.dtype:
-        return _scalar(plain)
+        return scalar_array(plain)
     return wrap(np.asarray(x), ShapedArray((), x.dtype, True))
-
-
-def _scalar(x: Any) -> Any:
-    """A Python or NumPy scalar as an array; a literal of the jaxpr being recorded."""
-    trace: Trace | None = current_trace()
-    while trace is not None:
-        if isinstance(trace, JaxprTrace):
-            return trace.tracer(x)
-        trace = trace.parent
-    aval = typeof(x)
-    return wrap(np.asarray(x, aval.dtype), aval)
 
 
 def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
@@ -109,7 +98,7 @@ def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
 
 def _from_value(x: Any, dtype: Any) -> Any:
     if dtype is None and is_python_scalar(x):
-        return _scalar(x)
+        return scalar_array(x)
     if hasattr(x, "__jax_array__"):
         return asarray(x.__jax_array__(), dtype)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -127,7 +116,7 @@ def _from_numpy(x: Any, dtype: Any) -> Any:
         dtype = dtypes.dtype(x)
     value = np.array(x, dtype=dtype, order="C")
     if value.ndim == 0:
-        return _scalar(value[()])
+        return scalar_array(value[()])
     return wrap(value, ShapedArray(value.shape, value.dtype))
 
 

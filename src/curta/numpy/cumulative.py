@@ -19,7 +19,7 @@ from curta.numpy.arguments import (
     refuse_out,
     user_dtype,
 )
-from curta.numpy.arithmetic import remainder
+from curta.numpy.arithmetic import multiply, remainder
 from curta.numpy.constructors import asarray
 from curta.numpy.indexing import getitem
 from curta.numpy.joining import concatenate
@@ -332,14 +332,16 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         y, x = promote_dtypes_inexact(*ensure_arraylikes("trapezoid", y, x))
         dx = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
     y = moveaxis(y, axis, -1)
-    last = y.ndim - 1
+    half = const(y, 0.5)
+    if dx.ndim == 0 or dx.shape[-1] == 1:
+        dx = dx if dx.ndim == 0 else getitem(dx, (..., 0))
+        total = sum(y, -1)
+        ends = lax.add(getitem(y, (..., 0)), getitem(y, (..., -1)))
+        return multiply(dx, lax.sub(total, lax.mul(half, ends)))
     pairs = lax.add(
-        lax.slice_in_dim(y, 1, None, axis=last), lax.slice_in_dim(y, 0, -1, axis=last)
+        getitem(y, (..., slice(1, None))), getitem(y, (..., slice(None, -1)))
     )
-    dx, pairs = promote_dtypes(dx, pairs)
-    if np.ndim(dx) not in (0, pairs.ndim):
-        dx = lax.expand_dims(dx, range(pairs.ndim - np.ndim(dx)))
-    return lax.mul(const(pairs, 0.5), sum(lax.mul(dx, pairs), -1))
+    return lax.mul(half, sum(multiply(dx, pairs), -1))
 
 
 @inner_jit(static_argnames=("axis",))

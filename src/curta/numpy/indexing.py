@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.core.array import Array
 from curta.core.trace import Tracer
 from curta.numpy.arguments import concrete, index_dtype
 from curta.numpy.constructors import asarray
@@ -169,12 +170,17 @@ class _DynamicSlice:
         starts = self.starts
         if len(starts) > 1:
             dtype = index_dtype(*x.shape)
-            starts = [cast(i, dtype) for i in starts]
+            starts = [_moving_index(i, dtype) for i in starts]
         if any(isinstance(i, Tracer) for i in starts):
             # As arrays, known starts are wrapped in the jaxpr too, as users know it.
             starts = [i if isinstance(i, Tracer) else np.asarray(i) for i in starts]
         x = lax.dynamic_slice(x, starts, self.sizes, allow_negative_indices=wrap)
         return self.shaping.apply(x)
+
+
+def _moving_index(i: Any, dtype: Any) -> Any:
+    i = cast(i, dtype)
+    return i if isinstance(i, Array) else asarray(i)
 
 
 def _dynamic_slice(

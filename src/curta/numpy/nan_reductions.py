@@ -223,17 +223,18 @@ def nanvar(
     else:
         mean = cast(ensure_arraylike("nanvar", mean), computed)
     missing = lax.ne(a, a)
-    centered = select_where(missing, const(a, 0), lax.sub(a, mean))
+    centered = select_where(missing, 0, lax.sub(a, mean))
     if is_complex(centered):
         centered = lax.real(lax.mul(centered, lax.conj(centered)))
     else:
         centered = lax.square(centered)
-    count = sum(lax.bitwise_not(missing), axis=axis, keepdims=keepdims, where=where)
+    valid = lax.bitwise_not(lax.ne(a, a))
+    count = sum(valid, axis=axis, keepdims=keepdims, where=where)
     count = lax.sub(count, cast(ddof, count.dtype))
     empty = lax.le(count, const(count, 0))
     total = sum(centered, axis, keepdims=keepdims, where=where)
-    total = select_where(empty, const(total, np.nan), total)
-    divisor = select_where(empty, const(count, 1), count)
+    total = select_where(empty, np.nan, total)
+    divisor = select_where(empty, 1, count)
     return cast(lax.div(total, cast(divisor, total.dtype)), dtype)
 
 

@@ -270,9 +270,7 @@ def _in1d(x: Any, tests: Any, invert: bool, method: str) -> Any:
     if x.size == 0 or tests.size == 0:
         return lax.full(x.shape, invert, np.bool_)
     if method in ("auto", "compare_all"):
-        shape = (x.size, tests.size)
-        rows = lax.broadcast_in_dim(x, shape, (0,))
-        columns = lax.broadcast_in_dim(tests, shape, (1,))
+        rows, columns = lax.expand_dims(x, (1,)), lax.expand_dims(tests, (0,))
         if invert:
             return lax.reduce_and(lax.ne(rows, columns), (1,))
         return lax.reduce_or(lax.eq(rows, columns), (1,))

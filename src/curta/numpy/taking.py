@@ -18,11 +18,11 @@ from curta.numpy.arguments import (
     refuse_out,
 )
 from curta.numpy.arithmetic import clip, remainder
-from curta.numpy.constructors import asarray
+from curta.numpy.constructors import array, asarray
 from curta.numpy.creation import indices as grid_indices
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem, wrap_negative
-from curta.numpy.promotion import broadcast_to_shape, cast, const, promote_dtypes
+from curta.numpy.promotion import broadcast_to_shape, cast, const
 from curta.numpy.reductions import any
 from curta.numpy.searching import unravel_index, where
 from curta.numpy.selection import broadcast_all, select_where
@@ -355,8 +355,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         raise ValueError(
             f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'"
         )
-    a, *arrays = broadcast_all(a, *promote_dtypes(*arrays))
-    return lax.select_n(cast(a, np.dtype(np.int32)), *arrays)
+    a, *arrays = broadcast_all(a, *arrays)
+    others = grid_indices(a.shape, sparse=True)
+    return getitem(array(arrays), (a, *others))
 
 
 def compress(
