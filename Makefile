@@ -3,13 +3,14 @@
 #   make demo    train the digit classifier of examples/digits.py
 #   make test    tests and doctests
 #   make lint    style, types of core/transforms/compiler, floors
+#   make docs    the documentation as a web site in site/
 #   make bench   side by side with JAX (in .venv-bench)
 #   make clean   remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint docs bench clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -40,7 +41,10 @@ test: $(VENV)/.stamp-test-$(HASH)
 lint: $(VENV)/.stamp-lint-$(HASH)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports
+	$(VENV)/bin/lint-imports --no-cache
+
+docs: $(VENV)/.stamp-docs-$(HASH)
+	$(VENV)/bin/mkdocs build
 
 bench: $(BENCH)/.stamp-bench-$(HASH)
 	$(BENCH)/bin/python -m benchmarks $(ARGS)
