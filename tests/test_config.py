@@ -64,7 +64,7 @@ def test_override_needs_a_value():
     with disable_jit():
         assert config.jax_disable_jit
     with pytest.raises(TypeError, match="requires an argument"):
-        debug_nans()
+        numpy_dtype_promotion()
 
 
 def test_update(restored):
@@ -75,6 +75,19 @@ def test_update(restored):
         assert config.jax_random_seed_offset == 5
     assert config.jax_random_seed_offset == 4
     assert config.values["jax_random_seed_offset"] == 4
+
+
+def test_command_line(restored, monkeypatch):
+    arguments = ["program", "--jax_random_seed_offset=9", "--other", "--", "--jax_spam"]
+    monkeypatch.setattr("sys.argv", arguments)
+    config.parse_flags_with_absl()
+    assert config.jax_random_seed_offset == 9
+    monkeypatch.setattr("sys.argv", ["program", "--jax_log_compiles"])
+    config.parse_flags_with_absl()
+    assert config.jax_log_compiles is True
+    monkeypatch.setattr("sys.argv", ["program", "--nojax_log_compiles"])
+    config.parse_flags_with_absl()
+    assert config.jax_log_compiles is False
 
 
 def test_unknown_names():

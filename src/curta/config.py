@@ -14,7 +14,9 @@ the overrides of the current thread, so a read costs one attribute lookup.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,6 +84,19 @@ class Config(threading.local):
         """Every setting with its value in the current thread."""
         return {name: getattr(self, name) for name in _options}
 
+    def parse_flags_with_absl(self) -> None:
+        """Take settings from the command line: ``--jax_enable_x64=true``.
+
+        ``--jax_enable_x64`` and ``--nojax_enable_x64`` switch it on and off. Other
+        arguments, and those after ``--``, are left to the program.
+        """
+        for argument in itertools.takewhile(lambda a: a != "--", sys.argv[1:]):
+            name, given, value = argument.removeprefix("--").partition("=")
+            if argument.startswith("--jax_"):
+                self.update(name, value if given else True)
+            elif argument.startswith("--nojax_"):
+                self.update(name.removeprefix("no"), False)
+
     def trace_context(self) -> TraceContext:
         """The part of a cache key that stands for the settings."""
         return self.context
@@ -100,6 +115,8 @@ _overriding: list[dict[str, Any]] = []
 class Option:
     """One setting; calling it makes a context manager that overrides it.
 
+    Switches are turned on if no value is given.
+
     Example:
         >>> from curta.config import config, enable_x64
         >>> with enable_x64(True):
@@ -107,13 +124,10 @@ class Option:
         True
     """
 
-    def __init__(
-        self, name: str, parse: Callable[[Any], Any], doc: str, bare: Any = _UNSET
-    ) -> None:
+    def __init__(self, name: str, parse: Callable[[Any], Any], doc: str) -> None:
         self.name = name
         self.parse = parse
         self.__doc__ = doc
-        self.bare = bare
 
     @property
     def value(self) -> Any:
@@ -128,8 +142,8 @@ class Option:
                 overrides["context"] = _make_context(overrides)
 
     def __call__(self, value: Any = _UNSET) -> Override:
-        if value is _UNSET:
-            value = self.bare
+        if value is _UNSET and self.parse is _boolean:
+            value = True
         if value is _UNSET:
             raise TypeError(
                 f"Context manager for {self.name} config option requires an argument "
@@ -254,15 +268,13 @@ def _define(
     *,
     traced: bool = False,
     environment: tuple[str, ...] = (),
-    bare: Any = _UNSET,
 ) -> Option:
     """Declare a setting.
 
     `traced`: it decides what a trace looks like, so it is part of cache keys.
     `environment`: further variables to read it from, the first that is set wins.
-    `bare`: the value the context manager sets when called without an argument.
     """
-    option = Option(name, parse, doc, bare)
+    option = Option(name, parse, doc)
     stem = name.split("_", 1)[1].upper()
     variables = (f"CURTA_{stem}", *environment, f"JAX_{stem}")
     given = next((os.environ[v] for v in variables if v in os.environ), default)
@@ -385,7 +397,6 @@ disable_jit = _define(
     _boolean,
     "Run jitted functions as the Python they are, for a debugger or print.",
     traced=True,
-    bare=True,
 )
 debug_nans = _define(
     "jax_debug_nans",
@@ -407,7 +418,6 @@ check_tracer_leaks = _define(
     _boolean,
     "Raise when a traced value outlives the function that was traced.",
     traced=True,
-    bare=True,
 )
 enable_checks = _define(
     "jax_enable_checks",
