@@ -113,7 +113,7 @@ def split_jaxpr(
         return [x for x, u in zip(outs, flags, strict=True) if not u] + rest[0].consts
 
     known_avals = [a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u]
-    known = stage(run_known, known_avals, closed.jaxpr.debug_info)
+    known = prune(stage(run_known, known_avals, closed.jaxpr.debug_info))
     unknown = ClosedJaxpr(hoist_constants(rest[0].jaxpr), ())
     kept, places = _without_repeats(known.jaxpr, flags.count(False))
     return Split(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), places)
