@@ -63,7 +63,8 @@ def fuse(program: Program) -> Plan:
     place: dict[Buffer, int] = {}
     refusals: dict[tuple[Item, Item], str] = {}
     for item in program.items:
-        earliest = max((place[b] for b in reads(item) if b in place), default=0)
+        touched = [*reads(item), *written(item)]
+        earliest = max((place[b] for b in touched if b in place), default=0)
         at = _choose(item, groups, earliest, refusals)
         if at is None:
             at = len(groups)
@@ -104,6 +105,8 @@ def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
     loops = group.loops()
     if len(loops) != len(group.items):
         return None, "an op that is no loop"
+    if item.ordered or loops[0].ordered:
+        return None, "updates in order"
     if len(loops) >= MOST_ITEMS:
         return None, f"the kernel has {MOST_ITEMS} items already"
     shared = _common(loops[0].dims[: group.shared], item.dims)

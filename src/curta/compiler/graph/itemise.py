@@ -9,6 +9,7 @@ from typing import Any
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.items import EqnItem, Item, loop_item
+from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import Values, decide, is_virtual
 from curta.compiler.loops.build import ScalarBuilder, component
 from curta.compiler.loops.complexes import ComplexExpr
@@ -25,6 +26,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
 from curta.ops.dot import DotGeneral
+from curta.ops.indexing.windows import WindowUpdate
 from curta.ops.structure import Reshape
 
 
@@ -109,6 +111,9 @@ class ItemMaker:
             self._fold(eqn)
         elif eqn not in self.host and isinstance(eqn.op, DotGeneral):
             dot_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+        elif eqn not in self.host and isinstance(eqn.op, WindowUpdate):
+            with refusals(eqn):
+                update_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn in self.host or not is_virtual(eqn.op):
             operands = tuple(self._operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
@@ -147,7 +152,7 @@ class ItemMaker:
     def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
         """The element of a buffer at an index."""
         aval = self.avals[buffer]
-        return self.builder.load(buffer, row_major(index, aval.shape), aval.dtype)
+        return self.builder.load(buffer, row_major(index, aval.shape), self.dtype(buffer))
 
     def emit_map(
         self, buffer: Buffer, index: tuple[Any, ...], value: Any, label: str
@@ -156,16 +161,23 @@ class ItemMaker:
         shape = self.avals[buffer].shape
         if math.prod(shape) == 0:
             return
-        stores = self._stores(buffer, row_major(index, shape), value)
+        stores = self.stores(buffer, row_major(index, shape), value)
         self.items.append(loop_item(label, variables(index), (), stores, ()))
 
-    def _stores(self, buffer: Buffer, offset: Affine, value: Any) -> tuple[Store, ...]:
+    def dtype(self, buffer: Buffer) -> Any:
+        """The physical dtype of the value in a buffer, which may be complex."""
+        return physical_dtype(self.avals[buffer].dtype)
+
+    def stores(
+        self, buffer: Buffer, offset: Affine, value: Any, where: Any = None
+    ) -> tuple[Store, ...]:
+        """The store of a value, or of both parts of a complex one."""
         if isinstance(value, ComplexExpr):
             return (
-                Store(buffer, offset * 2, value.re),
-                Store(buffer, offset * 2 + 1, value.im),
+                Store(buffer, offset * 2, value.re, where),
+                Store(buffer, offset * 2 + 1, value.im, where),
             )
-        return (Store(buffer, offset, value),)
+        return (Store(buffer, offset, value, where),)
 
     def _fold(self, eqn: Eqn) -> None:
         (operand,), (var,) = eqn.invars, eqn.outvars
@@ -204,7 +216,7 @@ class ItemMaker:
         holes = [_placeholders(self.builder, side, code) for side in ("left", "right")]
         combined = code.combine(*holes)
         offset = row_major(kept, self.avals[buffer].shape)
-        stores = self._stores(buffer, offset, code.result(holes[0]))
+        stores = self.stores(buffer, offset, code.result(holes[0]))
         fold = Fold(*map(parts, (inputs, code.initial, *holes, combined)), stores)
         return self.items.append(
             loop_item(label, variables(kept), inner, (), (fold,))

@@ -18,7 +18,10 @@ from curta.core.jaxpr import Atom, Eqn
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoopItem:
-    """A map over `dims`, or a fold over `inner` for each index of `dims`."""
+    """A map over `dims`, or a fold over `inner` for each index of `dims`.
+
+    An `ordered` item updates a buffer in the order of its indices (a scatter).
+    """
 
     label: str
     dims: tuple[LoopVar, ...]
@@ -26,6 +29,7 @@ class LoopItem:
     stores: tuple[Store, ...]
     folds: tuple[Fold, ...]
     loads: tuple[Load, ...]
+    ordered: bool = False
 
     @property
     def work(self) -> int:
@@ -83,11 +87,12 @@ def loop_item(
     inner: tuple[LoopVar, ...],
     stores: tuple[Store, ...],
     folds: tuple[Fold, ...],
+    ordered: bool = False,
 ) -> LoopItem:
     """A loop item, with the loads of its expressions found."""
-    roots: list[Expr] = [s.value for s in stores]
+    roots: list[Expr] = [e for s in stores for e in s.operands()]
     roots += [x for f in folds for x in f.inputs]
     loads = tuple(e for e in walk(roots) if isinstance(e, Load))
-    return LoopItem(label, dims, inner, stores, folds, loads)
+    return LoopItem(label, dims, inner, stores, folds, loads, ordered)
 
 

@@ -237,9 +237,14 @@ class _KernelEmitter:
         self._put(store, self.values.value(store.value))
 
     def _put(self, store: Store, value: Value) -> None:
+        dtype = store.value.dtype
+        if store.where is not None:
+            where = self.values.value(store.where)
+            return self.values.store_where(where, store.buffer, store.offset, value, dtype)
         self.values.forward(store.buffer, store.offset, value)
         if store.buffer not in self.placement.registers:
-            self.values.store(store.buffer, store.offset, value, store.value.dtype)
+            self.values.store(store.buffer, store.offset, value, dtype)
+        return None
 
     # --------------------------------------------------------- columns: lanes
     # are the last outer dim

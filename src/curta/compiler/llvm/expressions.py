@@ -266,6 +266,18 @@ class Evaluator:
             pointers = self.b.offset(self._pointers[buffer], self.index(offset), type_)
         return self.b.scatter(value, pointers, self.mask)
 
+    def store_where(
+        self, where: Value, buffer: Buffer, offset: Affine, value: Value, dtype: Any
+    ) -> None:
+        """Store where a condition holds: the same for all lanes, or one for each."""
+        if where.lanes == 1:
+            with self.b.when(where), self.scope():
+                return self.store(buffer, offset, value, dtype)
+        before, self.mask = self.mask, self._both(self.mask, where)
+        self.store(buffer, offset, value, dtype)
+        self.mask = before
+        return None
+
     def _both(self, a: Value | None, b: Value | None) -> Value | None:
         if a is None or b is None:
             return b if a is None else a

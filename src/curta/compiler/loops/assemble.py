@@ -29,6 +29,9 @@ from curta.compiler.loops.nodes import (
 def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
     """The kernel of a group of loop items."""
     items = group.loops()
+    if items[0].ordered:
+        (item,) = items
+        return Kernel((), (Stage(item.dims, item.stores, (), ordered=True),))
     outer = items[0].dims[: group.shared]
     if len({i.dims + i.inner for i in items}) == 1 and not any(i.folds for i in items):
         outer = ()
@@ -207,7 +210,8 @@ class Rewriter:
 
     def store(self, store: Store) -> Store:
         value = self._done.get(store.value, store.value)
-        return Store(store.buffer, self.index(store.offset), value)
+        where = None if store.where is None else self._done[store.where]
+        return Store(store.buffer, self.index(store.offset), value, where)
 
     def _fold(self, fold: Fold) -> Fold:
         return Fold(

@@ -125,11 +125,17 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Store:
-    """`buffer[offset] = value`, once for each index of the stage."""
+    """`buffer[offset] = value`, once for each index of the stage where `where` holds."""
 
     buffer: Buffer
     offset: Affine
     value: Expr
+    where: Expr | None = None
+
+    def operands(self) -> tuple[Expr, ...]:
+        """The expressions it reads."""
+        guards = () if self.where is None else (self.where,)
+        return (self.value, *guards, *index_operands(self.offset))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -155,13 +161,15 @@ class Stage:
     """A nest of inner dims around stores and folds that read the same indices.
 
     Folds are over the dims after the first `kept`: they have a result for each index
-    of those.
+    of those. An `ordered` stage updates a buffer element by element, in the order of
+    its indices, several times where several updates meet.
     """
 
     dims: tuple[LoopVar, ...]
     stores: tuple[Store, ...]
     folds: tuple[Fold, ...]
     kept: int = 0
+    ordered: bool = False
 
     def written(self) -> Iterator[Store]:
         """All stores, those of the folds' results included."""
@@ -172,7 +180,7 @@ class Stage:
     def roots(self) -> Iterator[Expr]:
         """The expressions that the body computes."""
         for store in self.stores:
-            yield store.value
+            yield from store.operands()
         for fold in self.folds:
             yield from fold.inputs
 

@@ -91,7 +91,7 @@ def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]
     if column is not None:
         return (column, PIECE) if column.extent > PIECE else (None, 1)
     (stage, *others) = kernel.stages
-    if others or stage.folds or not stage.dims:
+    if others or stage.folds or not stage.dims or stage.ordered:
         return None, 1
     first, *rest = stage.dims
     piece = max(1, (1 << 14) // math.prod(v.extent for v in rest))
@@ -126,6 +126,8 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     Where there is little to do, one register is enough: that compiles fastest. A
     width that divides the extent needs no mask.
     """
+    if stage.ordered and not _in_order(stage):
+        return Vectors(1, False)
     body = walk(stage.roots())
     widest = max(
         (compute_size(e) for e in body if isinstance(e, (Instr, Load))), default=4
@@ -141,6 +143,26 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     if extent % lanes and not little and extent >= 8 * native * chains:
         lanes = native * chains
     return Vectors(lanes, little or heavy > 24 or extent < 4 * lanes)
+
+
+def _in_order(stage: Stage) -> bool:
+    """Whether the updates along the last dim go to neighbours, each to its own place."""
+    last = stage.dims[-1] if stage.dims else None
+    return last is not None and all(
+        s.offset.coefficient(last) == 1
+        and not any(last in _varies(e) for e in s.operands()[1:])
+        for s in stage.stores
+    )
+
+
+def _varies(expr: Expr) -> set[LoopVar]:
+    """The loop variables below an expression."""
+    found: set[LoopVar] = set()
+    for e in walk([expr]):
+        index = e.offset if isinstance(e, Load) else getattr(e, "index", None)
+        if index is not None:
+            found.update(a for a in index.atoms() if isinstance(a, LoopVar))
+    return found
 
 
 def compute_size(expr: Expr) -> int:

@@ -20,7 +20,7 @@ from curta.ops.indexing.numbers import (
     ScatterDimensionNumbers,
 )
 from curta.ops.indexing.scatter import Scatter
-from curta.ops.indexing.windows import clamp_start
+from curta.ops.indexing.windows import WindowUpdate, clamp_start
 from curta.ops.joining import Concatenate, check_same_dtypes
 from curta.ops.structure import BroadcastInDim, instantiate, zeros
 
@@ -107,7 +107,7 @@ class DynamicSlice(Op):
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicUpdateSlice(Op):
+class DynamicUpdateSlice(WindowUpdate):
     """The operand with a window, moved inside, replaced by the update."""
 
     name: ClassVar[str] = "dynamic_update_slice"
@@ -138,6 +138,20 @@ class DynamicUpdateSlice(Op):
         out = x.copy()
         out[_window(x.shape, starts, update.shape)] = update
         return out
+
+    def update_shape(self, *avals: ShapedArray) -> Dims:
+        return avals[1].shape
+
+    def lower_update(
+        self, b: Any, index: tuple[Any, ...], *operands: Any
+    ) -> tuple[tuple[Any, ...], Any, Any]:
+        x, update, *starts = operands
+        place = []
+        sizes = zip(index, starts, x.aval.shape, update.aval.shape, strict=True)
+        for i, start, bound, size in sizes:
+            clamped, _ = clamp_start(b, start.at(()), bound - size)
+            place.append(clamped.as_index() + i)
+        return tuple(place), None, lambda old: update.at(index)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self(*primals)

@@ -29,7 +29,12 @@ from curta.ops.indexing.numbers import (
     window_sizes,
     windows_shape,
 )
-from curta.ops.indexing.windows import find_windows, single_window, source_index
+from curta.ops.indexing.windows import (
+    WindowUpdate,
+    find_windows,
+    single_window,
+    source_index,
+)
 from curta.ops.joining import check_same_dtypes
 from curta.ops.structure import batch_dim_at, instantiate, move_dim, zeros
 
@@ -168,7 +173,7 @@ class Gather(Op):
 
 
 @dataclasses.dataclass(frozen=True)
-class Scattering(Op):
+class Scattering(WindowUpdate):
     """The operand with windows of it combined with updates.
 
     Operands: the operand, the index vectors where the windows start, the updates.
@@ -276,6 +281,24 @@ class Scattering(Op):
         return {**fields, "update_consts": ()}
 
     # ---- for the derivatives
+
+    def update_shape(self, *avals: ShapedArray) -> Dims:
+        return avals[2].shape
+
+    def lower_update(
+        self, b: Any, index: tuple[Any, ...], *operands: Any
+    ) -> tuple[tuple[Any, ...], Any, Any]:
+        operand, indices, updates = operands
+        numbers = self.gather_numbers()
+        sizes = window_sizes(numbers, updates.aval.shape, operand.aval.ndim)
+        place, inside = source_index(b, index, operand, indices, numbers, sizes)
+        new = updates.at(index)
+        op = self.element_op
+        return (
+            place,
+            None if self.mode is CLIP else inside,
+            lambda old: new if op is None else op.scalar(b, old, new),  # type: ignore[attr-defined]
+        )
 
     def gather_numbers(self) -> GatherDimensionNumbers:
         """The numbers of the gather that reads what this writes."""

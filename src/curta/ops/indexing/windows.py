@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
 from curta.ops.indexing.numbers import Dims, GatherDimensionNumbers, window_dims
 
 
@@ -113,6 +116,25 @@ def single_window(
 
 
 # ---- compiled
+
+
+class WindowUpdate(Op):
+    """An op that gives its first operand with some elements updated, one by one."""
+
+    def lower_update(
+        self, b: Any, index: tuple[Any, ...], *operands: Any
+    ) -> tuple[tuple[Any, ...], Any, Callable[[Any], Any]]:
+        """What the update at `index` does, as scalar code made by builder `b`.
+
+        The place in the operand; the condition under which anything happens there
+        (None: always); and the new element as a function of the old one. Updates
+        happen in row-major order of their indices.
+        """
+        self._missing("lower")
+
+    def update_shape(self, *avals: ShapedArray) -> Dims:
+        """The shape over which `index` runs."""
+        self._missing("lower")
 
 
 def source_index(
