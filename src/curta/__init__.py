@@ -5,6 +5,7 @@ after `import jax` is changed to `import curta`.
 """
 
 from curta import (
+    dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
     flatten_util as flatten_util,
@@ -12,6 +13,8 @@ from curta import (
     nn as nn,
     numpy as numpy,
     random as random,
+    sharding as sharding,
+    stages as stages,
     tree as tree,
     tree_util as tree_util,
     typing as typing,

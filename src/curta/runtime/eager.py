@@ -8,6 +8,7 @@ its operands is decided once and kept as a plan.
 from __future__ import annotations
 
 import contextvars
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.config import config
-from curta.control.call import Call
+from curta.control.call import Call, JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import jaxprs_in_params
 from curta.core.op import Op
@@ -99,6 +100,9 @@ class _Plans(dict[tuple[Any, ...], Plan]):
     """Plans by `(op, *avals)`."""
 
     def __missing__(self, key: tuple[Any, ...]) -> Plan:
+        op = key[0]
+        if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
+            return _plan_of_jaxpr(*key)
         if len(self) >= _MOST_PLANS:
             self.clear()
         plan = self[key] = _make_plan(*key)
@@ -108,17 +112,19 @@ class _Plans(dict[tuple[Any, ...], Plan]):
 _plans = _Plans()
 
 
+@functools.lru_cache(1024)
+def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
+    """A plan that holds a compiled program: of these only the latest are kept."""
+    run = executable(op.jaxpr) if type(op) is Call else _compiled_op(op, avals)
+    out = op.aval(*avals)
+    return Plan(run, tuple(out) if op.multiple_results else out, op.multiple_results)
+
+
 def _make_plan(op: Op, *avals: ShapedArray) -> Plan:
     out = op.aval(*avals)
     outs = tuple(out) if op.multiple_results else (out,)
     large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
-    run: Callable[..., Any]
-    if type(op) is Call:
-        run = executable(op.jaxpr)
-    elif (large and not op.effects) or any(jaxprs_in_params(op.params())):
-        run = _compiled_op(op, avals)
-    else:
-        run = eval_rule(op)
+    run = _compiled_op(op, avals) if large and not op.effects else eval_rule(op)
     return Plan(run, outs if op.multiple_results else out, op.multiple_results)
 
 

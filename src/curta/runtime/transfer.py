@@ -38,6 +38,26 @@ def from_storage(data: np.ndarray[Any, Any], weak_type: bool = False) -> ArrayIm
     return ArrayImpl(data, ShapedArray(data.shape, data.dtype, weak_type))
 
 
+def from_dlpack(x: Any) -> ArrayImpl:
+    """The array behind any object with `__dlpack__`, without a copy if possible.
+
+    Raises TypeError for other objects. Whoever made `x` must not write to it any more.
+    """
+    if type(x) is ArrayImpl:
+        return ArrayImpl(x._storage(), x.aval, x._device)
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(
+            "Argument to from_dlpack must have `__dlpack__` and `__dlpack_device__`"
+            f" methods, got {type(x)}"
+        )
+    data = np.from_dlpack(x)
+    aval = typeof(data)
+    usable = data.flags.c_contiguous and data.flags.aligned
+    if usable and data.dtype == aval.dtype:
+        return ArrayImpl(data, aval)
+    return ArrayImpl(to_storage(data, aval), aval)
+
+
 def foreign_tracer(x: Tracer) -> Exception:
     """The error for a tracer that reached evaluation: its trace is not running."""
     refuse_dead_tracer(x)

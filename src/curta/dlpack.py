@@ -1,0 +1,42 @@
+"""Sharing arrays with other libraries through DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curta.runtime.array import ArrayImpl
+from curta.runtime.devices import as_device
+from curta.runtime.transfer import from_dlpack as _from_dlpack
+
+__all__ = ["from_dlpack"]
+
+
+def from_dlpack(
+    external_array: Any, device: Any = None, copy: bool | None = None
+) -> ArrayImpl:
+    """An array over the memory of another library's array.
+
+    Args:
+      external_array: an object with `__dlpack__` and `__dlpack_device__`; nobody may
+        write to it afterwards.
+      device: where the array is to be.
+      copy: True for memory of its own, False to refuse a copy.
+
+    Raises:
+      TypeError: `external_array` does not speak DLPack.
+      ValueError: `copy` is False and the memory cannot be shared.
+
+    >>> import numpy
+    >>> from_dlpack(numpy.arange(3, dtype="int32"))
+    Array([0, 1, 2], dtype=int32)
+    """
+    array = _from_dlpack(external_array)
+    data = array._storage()
+    if copy:
+        data = data.copy()
+    elif copy is False and data.base is None:
+        raise ValueError(
+            "from_dlpack cannot share this memory: it is not contiguous, not aligned,"
+            " or of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
+        )
+    return ArrayImpl(data, array.aval, as_device(device))
