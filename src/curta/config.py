@@ -80,6 +80,11 @@ class Config(threading.local):
         return getattr(self, name)
 
     @property
+    def x64_enabled(self) -> bool:
+        """The older name of ``jax_enable_x64``."""
+        return self.jax_enable_x64
+
+    @property
     def values(self) -> dict[str, Any]:
         """Every setting with its value in the current thread."""
         return {name: getattr(self, name) for name in _options}
