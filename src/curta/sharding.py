@@ -1,4 +1,6 @@
 """How arrays are laid out over devices."""
 
-from curta.runtime.devices import Sharding as Sharding
-from curta.runtime.devices import SingleDeviceSharding as SingleDeviceSharding
+from curta.runtime.devices import (
+    Sharding as Sharding,
+    SingleDeviceSharding as SingleDeviceSharding,
+)

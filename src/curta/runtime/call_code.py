@@ -7,10 +7,10 @@ signature that was called. An entry is a tuple
 
 `record` is a bytes object of 64-bit words, `rings` a list of the results of earlier
 calls, `makers` make result arrays to be kept there, `spares` ones for when those kept
-are in use, `build` puts results into a tree (or is None for a single one). A call walks its arguments as the record says, in the manner of a
-stack machine; if every container and every array is as expected, it runs the compiled
-function and returns the results. Otherwise it returns the object MISS and has done
-nothing.
+are in use, `build` puts results into a tree (or is None for a single one). A call
+walks its arguments as the record says, in the manner of a stack machine; if every
+container and every array is as expected, it runs the compiled function and returns
+the results. Otherwise it returns the object MISS and has done nothing.
 
 Results that nobody holds any more are used again, the array objects included: that is
 what makes a small call cheap.

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.executable import Executable as CompiledJaxpr
-from curta.compiler.executable import NativeProgram
+from curta.compiler.executable import Executable as CompiledJaxpr, NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.evaluate import evaluate
