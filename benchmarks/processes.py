@@ -41,6 +41,8 @@ print(time.perf_counter() - start)
 def run(program: str, lib: str, cache: str) -> float:
     """The seconds that the program prints."""
     environment = os.environ | {"CURTA_CACHE_DIR": cache}
+    # Installed packages have their bytecode; let the sources in the tree have theirs.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", program.format(lib=lib)],
         env=environment,
@@ -55,6 +57,9 @@ def run(program: str, lib: str, cache: str) -> float:
 def in_turns(program: str, cache: str | None) -> Timing:
     """Medians over fresh processes; without `cache`, each starts with an empty one."""
     times: dict[str, list[float]] = {"curta": [], "jax": []}
+    with tempfile.TemporaryDirectory() as directory:
+        for lib in times:  # so that bytecode and files are there
+            run(program, lib, directory)
     for _ in range(ROUNDS):
         for lib, samples in times.items():
             context = nullcontext(cache) if cache else tempfile.TemporaryDirectory()
