@@ -13,7 +13,6 @@ from curta import (
     nn as nn,
     numpy as numpy,
     random as random,
-    sharding as sharding,
     stages as stages,
     tree as tree,
     tree_util as tree_util,
