@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import itertools
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -87,11 +89,13 @@ class DotGeneral(Op):
             )
 
     def _out_dtype(self, lhs: Any, rhs: Any) -> Any:
-        result = max(lhs, rhs, key=_precedence)
-        if lhs != rhs and _precedence(lhs) == _precedence(rhs):
-            raise TypeError(
-                f"lax.dot_general argument type error: {lhs.name}, {rhs.name}"
-            )
+        result = lhs
+        if lhs != rhs:
+            result = max(lhs, rhs, key=_precedence)
+            if _precedence(lhs) == _precedence(rhs):
+                raise TypeError(
+                    f"lax.dot_general argument type error: {lhs.name}, {rhs.name}"
+                )
         wanted = self.preferred_element_type
         if wanted is None or wanted == result:
             return result
@@ -106,23 +110,12 @@ class DotGeneral(Op):
     def eval(self, *args: Any) -> Any:
         lhs, rhs = args
         dtype = self._out_dtype(lhs.dtype, rhs.dtype)
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = self.dimension_numbers
-        lhs_free = others(lhs.ndim, lhs_batch, lhs_contract)
-        rhs_free = others(rhs.ndim, rhs_batch, rhs_contract)
         working = _working_dtype(dtype)
-        lhs = lhs.astype(working, copy=False)
-        rhs = rhs.astype(working, copy=False)
-        batch = _sizes(lhs.shape, lhs_batch)
-        depth = int(np.prod(_sizes(lhs.shape, lhs_contract), dtype=np.int64))
-        shape = (*batch, *_sizes(lhs.shape, lhs_free), *_sizes(rhs.shape, rhs_free))
-        rows = int(np.prod(_sizes(lhs.shape, lhs_free), dtype=np.int64))
-        columns = int(np.prod(_sizes(rhs.shape, rhs_free), dtype=np.int64))
-        lhs = lhs.transpose((*lhs_batch, *lhs_free, *lhs_contract))
-        rhs = rhs.transpose((*rhs_batch, *rhs_contract, *rhs_free))
-        product = np.matmul(
-            lhs.reshape((*batch, rows, depth)), rhs.reshape((*batch, depth, columns))
-        )
-        return product.reshape(shape).astype(dtype, copy=False)
+        plan = _matmul_plan(self.dimension_numbers, lhs.shape, rhs.shape)
+        lhs = lhs.astype(working, copy=False).transpose(plan.lhs_order)
+        rhs = rhs.astype(working, copy=False).transpose(plan.rhs_order)
+        product = lhs.reshape(plan.lhs_shape) @ rhs.reshape(plan.rhs_shape)
+        return product.reshape(plan.shape).astype(dtype, copy=False)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         lhs, rhs = primals
@@ -209,6 +202,32 @@ class DotGeneral(Op):
         yield cls((((1,), (0,)), ((), ()))), [((2, 0), "number"), ((0, 3), "number")]
 
 
+class _MatmulPlan(NamedTuple):
+    """How `dot_general` is done with matmul: orders of dims, then shapes."""
+
+    lhs_order: Dims
+    lhs_shape: Dims
+    rhs_order: Dims
+    rhs_shape: Dims
+    shape: Dims
+
+
+@functools.lru_cache(maxsize=1024)
+def _matmul_plan(numbers: DotDims, lhs: Dims, rhs: Dims) -> _MatmulPlan:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers
+    lhs_free = others(len(lhs), lhs_batch, lhs_contract)
+    rhs_free = others(len(rhs), rhs_batch, rhs_contract)
+    batch, depth = _sizes(lhs, lhs_batch), math.prod(_sizes(lhs, lhs_contract))
+    rows, columns = _sizes(lhs, lhs_free), _sizes(rhs, rhs_free)
+    return _MatmulPlan(
+        (*lhs_batch, *lhs_free, *lhs_contract),
+        (*batch, math.prod(rows), depth),
+        (*rhs_batch, *rhs_contract, *rhs_free),
+        (*batch, depth, math.prod(columns)),
+        (*batch, *rows, *columns),
+    )
+
+
 def others(rank: int, *taken: Sequence[int]) -> Dims:
     """The dims of an array of `rank` that are in none of `taken`."""
     gone = set(itertools.chain(*taken))
@@ -241,6 +260,7 @@ def _check_side(side: str, shape: tuple[int, ...], batch: Dims, contract: Dims) 
         )
 
 
+@functools.cache
 def _precedence(dtype: Any) -> tuple[Any, ...]:
     """Of two dtypes the one with the greater precedence is the result's."""
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
