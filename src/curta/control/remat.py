@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from curta.control.call import Call, JaxprOp
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from curta.core.stage import stage
+from curta.core.tangents import is_linear
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import split_jaxpr
@@ -45,6 +46,11 @@ class Remat(JaxprOp):
         known_outs, unknown_outs = iter(outs), iter(later)
         return [next(unknown_outs if u else known_outs) for u in plan.out_unknown]
 
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        # What is recomputed and what is linear may be in one eqn, a cond for example.
+        op = self.with_jaxpr(separated(self.jaxpr, tuple(map(is_linear, args))))
+        return JaxprOp.transpose(op, cotangent, *args)
+
     def params(self) -> dict[str, Any]:
         return {
             "jaxpr": self.jaxpr.jaxpr,
@@ -52,6 +58,22 @@ class Remat(JaxprOp):
             "differentiated": self.differentiated,
             "policy": self.policy,
         }
+
+
+@functools.lru_cache(maxsize=1024)
+def separated(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> ClosedJaxpr:
+    """The jaxpr with no eqn that mixes what depends on linear inputs with the rest."""
+    split = split_jaxpr(closed, linear)
+
+    def run(*args: Any) -> list[Any]:
+        known = [x for x, f in zip(args, linear, strict=True) if not f]
+        outs = run_closed(split.known, known)
+        tangents = [x for x, f in zip(args, linear, strict=True) if f]
+        later = run_closed(split.unknown, [*split.residuals(known, outs), *tangents])
+        known_outs, linear_outs = iter(outs), iter(later)
+        return [next(linear_outs if u else known_outs) for u in split.out_unknown]
+
+    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
 
 
 @dataclasses.dataclass(frozen=True)
