@@ -1,4 +1,4 @@
-"""grad, vmap, jit and jacobians, nested in each other, against NumPy and differences."""
+"""grad, vmap, jit and jacobians in each other, against NumPy and differences."""
 
 import itertools
 

@@ -1,7 +1,7 @@
 """`Op`: one primitive operation, with all its rules in one class.
 
 An instance holds the static parameters of the operation, so that an equation is
-`(op, invars, outvars)`. Subclasses are frozen dataclasses. Which rules a class
+`(op, invars, outvars)`. Subclasses with parameters are frozen dataclasses. Which rules a class
 needs depends on where it is used; a missing one raises `MissingRule`, which names
 the class, the rule and the file to edit.
 """
@@ -40,6 +40,14 @@ class Op:
     effects: ClassVar[frozenset[str]] = frozenset()
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
+
+    # Ops without parameters are equal if they are of one class; those with parameters
+    # are dataclasses, which compare the parameters too.
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
     def __call__(self, *args: Any) -> Any:
         return trace.bind(self, *args)

@@ -39,7 +39,8 @@ UNKNOWN = SourceInfo(None, 0)
 
 def _is_inside(code: CodeType) -> bool:
     name = code.co_filename
-    return name.startswith(_PACKAGE) or name.startswith("<")
+    # Generated methods are compiled from strings; a prompt is the user's own.
+    return name.startswith((_PACKAGE, "<frozen")) or name == "<string>"
 
 
 def user_frame() -> SourceInfo:

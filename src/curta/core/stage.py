@@ -15,7 +15,7 @@ from curta import errors
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
-from curta.core.source_info import SourceInfo, user_frame
+from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
 
 
@@ -42,10 +42,16 @@ class JitTracer(Tracer):
 
 
 class JaxprTrace(Trace):
-    """Records every op as an eqn of a growing jaxpr."""
+    """Records every op as an eqn of a growing jaxpr.
 
-    def __init__(self, debug_info: DebugInfo, parent: Trace | None = None):
+    With `locate` each eqn remembers the user's line, which costs a walk up the stack.
+    """
+
+    def __init__(
+        self, debug_info: DebugInfo, parent: Trace | None = None, locate: bool = True
+    ):
         self.debug_info = debug_info
+        self.locate = user_frame if locate else _nowhere
         self.parent = current_trace() if parent is None else parent
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []
@@ -56,7 +62,7 @@ class JaxprTrace(Trace):
         """A tracer for one more input."""
         var = Var(aval)
         self.invars.append(var)
-        return JitTracer(self, var, user_frame())
+        return JitTracer(self, var, self.locate())
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal for `x`; anything foreign becomes a constant."""
@@ -80,12 +86,12 @@ class JaxprTrace(Trace):
         """`x` as a tracer of this trace."""
         if isinstance(x, JitTracer) and x._trace is self:
             return x
-        return JitTracer(self, self.atom(x), user_frame())
+        return JitTracer(self, self.atom(x), self.locate())
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         invars = tuple([self.atom(x) for x in args])
-        out = op.aval(*[v.aval for v in invars])
-        source = user_frame()
+        out = out_aval(op, tuple([v.aval for v in invars]))
+        source = self.locate()
         if op.multiple_results:
             outvars = tuple(map(Var, out))
             self.eqns.append(Eqn(op, invars, outvars, source))
@@ -139,6 +145,29 @@ class JaxprTrace(Trace):
             return []
         found = [n for v, n in zip(self.invars, names, strict=True) if v in wanted]
         return list(dict.fromkeys(found))
+
+
+def _nowhere() -> SourceInfo:
+    return UNKNOWN
+
+
+_out_avals: dict[Any, Any] = {}
+_MOST_OUT_AVALS = 1 << 16
+
+
+def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
+    """What `op.aval(*avals)` gives, remembered."""
+    key = (op, avals)
+    try:
+        return _out_avals[key]
+    except KeyError:
+        pass
+    except TypeError:  # parameters that cannot be hashed
+        return op.aval(*avals)
+    if len(_out_avals) >= _MOST_OUT_AVALS:
+        _out_avals.clear()
+    found = _out_avals[key] = op.aval(*avals)
+    return found
 
 
 def _is_literal(aval: ShapedArray) -> bool:

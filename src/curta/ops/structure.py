@@ -261,7 +261,6 @@ class ReduceSum(Reduction):
         yield cls((0,)), [((0, 3), "number")]
 
 
-@dataclasses.dataclass(frozen=True)
 class AddAny(Op):
     """The sum of two tangents or cotangents of one aval."""
 

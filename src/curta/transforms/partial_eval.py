@@ -23,7 +23,7 @@ class PartialTrace(Trace):
 
     def __init__(self, parent: Trace, debug_info: DebugInfo):
         self.parent: Trace = parent
-        self.recorder = JaxprTrace(debug_info, parent)
+        self.recorder = JaxprTrace(debug_info, parent, locate=False)
 
     def is_unknown(self, x: Any) -> bool:
         """Whether `x` is a value of the recorded jaxpr."""

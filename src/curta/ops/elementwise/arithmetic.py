@@ -23,7 +23,6 @@ from curta.ops.base import (
 )
 
 
-@dataclasses.dataclass(frozen=True)
 class Neg(LinearElementwise):
     """-x; integers wrap around."""
 
@@ -56,7 +55,6 @@ class Sum(LinearElementwise):
         return out, broadcast_to(one, typeof(out).shape)
 
 
-@dataclasses.dataclass(frozen=True)
 class Add(Sum):
     """x + y; integers wrap around."""
 
@@ -73,7 +71,6 @@ class Add(Sum):
         return ct
 
 
-@dataclasses.dataclass(frozen=True)
 class Sub(Sum):
     """x - y; integers wrap around."""
 
@@ -128,7 +125,6 @@ class Mul(LinearElementwise):
         return {} if self.out_type is None else self.params()
 
 
-@dataclasses.dataclass(frozen=True)
 class Div(LinearElementwise):
     """x / y; of integers, truncated, with x / 0 = -1 (all bits set)."""
 
@@ -158,7 +154,6 @@ class Div(LinearElementwise):
         return div(ct, args[1])
 
 
-@dataclasses.dataclass(frozen=True)
 class Square(Elementwise):
     """x * x."""
 
@@ -243,7 +238,6 @@ def integer_pow(x: Any, y: int) -> Any:
     return IntegerPow(y)(x)
 
 
-@dataclasses.dataclass(frozen=True)
 class Mulhi(FlatElementwise):
     """The upper half of the bits of x * y."""
 

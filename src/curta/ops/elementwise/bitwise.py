@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,6 @@ from curta import dtypes
 from curta.ops.base import BOOL_OR_INT, INT, Family, FlatElementwise
 
 
-@dataclasses.dataclass(frozen=True)
 class Not(FlatElementwise):
     """Every bit flipped."""
 
@@ -23,7 +21,6 @@ class Not(FlatElementwise):
         return b.not_(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class And(FlatElementwise):
     """Bits set in both."""
 
@@ -36,7 +33,6 @@ class And(FlatElementwise):
         return b.and_(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class Or(FlatElementwise):
     """Bits set in either."""
 
@@ -49,7 +45,6 @@ class Or(FlatElementwise):
         return b.or_(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class Xor(FlatElementwise):
     """Bits set in one of the two."""
 
@@ -70,7 +65,6 @@ class Shift(FlatElementwise):
     domain: ClassVar[dict[str, Any]] = {"low": -2, "high": 70}
 
 
-@dataclasses.dataclass(frozen=True)
 class ShiftLeft(Shift):
     """x * 2**y, without the bits that leave."""
 
@@ -85,7 +79,6 @@ class ShiftLeft(Shift):
         return b.shl(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class ShiftRightLogical(Shift):
     """Zeros come in at the top."""
 
@@ -101,7 +94,6 @@ class ShiftRightLogical(Shift):
         return b.shr_logical(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class ShiftRightArithmetic(Shift):
     """Copies of the first bit come in at the top, in unsigned integers too."""
 
@@ -131,7 +123,6 @@ class Count(FlatElementwise):
     accepts: ClassVar[Family] = INT
 
 
-@dataclasses.dataclass(frozen=True)
 class PopulationCount(Count):
     """How many bits are set."""
 
@@ -145,7 +136,6 @@ class PopulationCount(Count):
         return b.population_count(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class Clz(Count):
     """How many zeros stand before the first bit that is set."""
 

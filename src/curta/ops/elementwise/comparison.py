@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -44,7 +43,6 @@ class Equality(Comparison):
         yield cls(), [((3,), "key"), ((3,), "key")]
 
 
-@dataclasses.dataclass(frozen=True)
 class Eq(Equality):
     """x == y."""
 
@@ -52,7 +50,6 @@ class Eq(Equality):
     ufunc: ClassVar[Any] = np.equal
 
 
-@dataclasses.dataclass(frozen=True)
 class Ne(Equality):
     """x != y."""
 
@@ -60,7 +57,6 @@ class Ne(Equality):
     ufunc: ClassVar[Any] = np.not_equal
 
 
-@dataclasses.dataclass(frozen=True)
 class Ge(Comparison):
     """x >= y."""
 
@@ -68,7 +64,6 @@ class Ge(Comparison):
     ufunc: ClassVar[Any] = np.greater_equal
 
 
-@dataclasses.dataclass(frozen=True)
 class Gt(Comparison):
     """x > y."""
 
@@ -76,7 +71,6 @@ class Gt(Comparison):
     ufunc: ClassVar[Any] = np.greater
 
 
-@dataclasses.dataclass(frozen=True)
 class Le(Comparison):
     """x <= y."""
 
@@ -84,7 +78,6 @@ class Le(Comparison):
     ufunc: ClassVar[Any] = np.less_equal
 
 
-@dataclasses.dataclass(frozen=True)
 class Lt(Comparison):
     """x < y."""
 
@@ -105,7 +98,6 @@ class TotalOrder(Comparison):
         return b.compare(self.compare, *[_scalar_ordinal(b, x) for x in xs])
 
 
-@dataclasses.dataclass(frozen=True)
 class EqTo(TotalOrder):
     """x == y in the total order."""
 
@@ -114,7 +106,6 @@ class EqTo(TotalOrder):
     ufunc: ClassVar[Any] = np.equal
 
 
-@dataclasses.dataclass(frozen=True)
 class LeTo(TotalOrder):
     """x <= y in the total order."""
 
@@ -123,7 +114,6 @@ class LeTo(TotalOrder):
     ufunc: ClassVar[Any] = np.less_equal
 
 
-@dataclasses.dataclass(frozen=True)
 class LtTo(TotalOrder):
     """x < y in the total order."""
 

@@ -42,7 +42,6 @@ class Part(LinearElementwise):
             yield cls(), [(shape, "complex")]
 
 
-@dataclasses.dataclass(frozen=True)
 class Real(Part):
     """The real part."""
 
@@ -56,7 +55,6 @@ class Real(Part):
         return complex_(ct, _zero(ct))
 
 
-@dataclasses.dataclass(frozen=True)
 class Imag(Part):
     """The imaginary part."""
 
@@ -74,7 +72,6 @@ def _zero(x: Any) -> Any:
     return np.zeros((), typeof(x).dtype)[()]
 
 
-@dataclasses.dataclass(frozen=True)
 class Complex(LinearElementwise):
     """re + i * im."""
 

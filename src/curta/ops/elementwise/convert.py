@@ -245,7 +245,6 @@ class Identity(Op):
             yield cls(), [(shape, "any", cls.domain)]
 
 
-@dataclasses.dataclass(frozen=True)
 class Copy(Identity, Linear):
     """The operand in memory of its own."""
 
@@ -258,7 +257,6 @@ class Copy(Identity, Linear):
         return [self(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
 class StopGradient(Identity):
     """The operand, as a constant to differentiation."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -26,7 +25,6 @@ from curta.ops.elementwise.convert import convert_element_type
 from curta.ops.elementwise.select import select
 
 
-@dataclasses.dataclass(frozen=True)
 class Abs(Elementwise):
     """|x|; a real number for a complex x."""
 
@@ -56,7 +54,6 @@ class Abs(Elementwise):
         yield cls(), [((3,), "int32")]
 
 
-@dataclasses.dataclass(frozen=True)
 class Sign(FlatElementwise):
     """-1, 0 or 1; x / |x| of complex numbers; NaN and the sign of zero stay."""
 
@@ -94,7 +91,6 @@ class Extremum(Elementwise):
         return mul(t, div(chosen, share))
 
 
-@dataclasses.dataclass(frozen=True)
 class Max(Extremum):
     """The larger of two; complex numbers by real part, then imaginary part."""
 
@@ -105,7 +101,6 @@ class Max(Extremum):
         return b.max(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class Min(Extremum):
     """The smaller of two; complex numbers by real part, then imaginary part."""
 

@@ -85,7 +85,6 @@ class Cbrt(Accurate):
         return mul(t, mul(const(x, 1 / 3), integer_pow(out, -2)))
 
 
-@dataclasses.dataclass(frozen=True)
 class Pow(Elementwise):
     """x to the power y; x is inexact, y of the same dtype or an integer."""
 

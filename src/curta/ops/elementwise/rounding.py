@@ -31,7 +31,6 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-@dataclasses.dataclass(frozen=True)
 class Floor(FlatElementwise):
     """The greatest integer not above x."""
 
@@ -43,7 +42,6 @@ class Floor(FlatElementwise):
         return b.floor(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class Ceil(FlatElementwise):
     """The least integer not below x."""
 
@@ -90,7 +88,6 @@ class Round(FlatElementwise):
             yield cls(method), [((0, 2), "float")]
 
 
-@dataclasses.dataclass(frozen=True)
 class IsFinite(FlatElementwise):
     """Whether x is neither infinite nor NaN."""
 
@@ -107,7 +104,6 @@ class IsFinite(FlatElementwise):
         return b.is_finite(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
 class Rem(Elementwise):
     """The remainder of truncated division: it has the sign of x.
 
@@ -143,7 +139,6 @@ class Rem(Elementwise):
         yield cls(), [((4,), "float", {"low": 3.1, "high": 3.9}), ((), "float", apart)]
 
 
-@dataclasses.dataclass(frozen=True)
 class Nextafter(Elementwise):
     """The float after x on the way to y."""
 

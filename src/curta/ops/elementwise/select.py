@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -31,7 +30,6 @@ from curta.ops.structure import (
 )
 
 
-@dataclasses.dataclass(frozen=True)
 class SelectN(Op):
     """The element of `cases[which]`; `which` is a boolean or integer array or scalar.
 
@@ -165,7 +163,6 @@ def select(condition: Any, on_true: Any, on_false: Any) -> Any:
 BEYOND = {"low": -3.0, "high": 3.0}
 
 
-@dataclasses.dataclass(frozen=True)
 class Clamp(Elementwise):
     """x, raised to `low` and lowered to `high`, where x is beyond them."""
 

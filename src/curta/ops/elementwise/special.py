@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -20,7 +19,6 @@ class Special(Elementwise):
     accepts: ClassVar[Family] = FLOAT
 
 
-@dataclasses.dataclass(frozen=True)
 class Erf(Special):
     """The error function."""
 
@@ -32,7 +30,6 @@ class Erf(Special):
         return mul(const(x, 2 / np.sqrt(np.pi)), mul(t, exp(neg(square(x)))))
 
 
-@dataclasses.dataclass(frozen=True)
 class Erfc(Special):
     """1 - erf(x), without cancellation for large x."""
 
@@ -44,7 +41,6 @@ class Erfc(Special):
         return mul(const(x, -2 / np.sqrt(np.pi)), mul(t, exp(neg(square(x)))))
 
 
-@dataclasses.dataclass(frozen=True)
 class ErfInv(Special):
     """The inverse of the error function."""
 
@@ -57,7 +53,6 @@ class ErfInv(Special):
         return mul(const(x, np.sqrt(np.pi) / 2), mul(t, exp(square(out))))
 
 
-@dataclasses.dataclass(frozen=True)
 class Lgamma(Special):
     """log|gamma(x)|."""
 
@@ -69,7 +64,6 @@ class Lgamma(Special):
         return mul(t, digamma(*primals))
 
 
-@dataclasses.dataclass(frozen=True)
 class Digamma(Special):
     """The derivative of log(gamma(x))."""
 
@@ -89,7 +83,6 @@ class HostFunction(Special):
     lower = Elementwise.__mro__[1].lower
 
 
-@dataclasses.dataclass(frozen=True)
 class Polygamma(HostFunction):
     """The m-th derivative of digamma at x."""
 
@@ -114,7 +107,6 @@ class Polygamma(HostFunction):
         yield cls(), [((0,), "float", order), ((0,), "float", x)]
 
 
-@dataclasses.dataclass(frozen=True)
 class Zeta(HostFunction):
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
 

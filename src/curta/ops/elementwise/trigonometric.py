@@ -64,7 +64,6 @@ class Tan(Accurate):
         return mul(t, add(const(x, 1), square(out)))
 
 
-@dataclasses.dataclass(frozen=True)
 class Asin(Inexact):
     """The inverse sine, in radians."""
 
@@ -77,7 +76,6 @@ class Asin(Inexact):
         return mul(t, rsqrt(sub(const(x, 1), square(x))))
 
 
-@dataclasses.dataclass(frozen=True)
 class Acos(Inexact):
     """The inverse cosine, in radians."""
 
@@ -90,7 +88,6 @@ class Acos(Inexact):
         return mul(t, neg(rsqrt(sub(const(x, 1), square(x)))))
 
 
-@dataclasses.dataclass(frozen=True)
 class Atan(Inexact):
     """The inverse tangent, in radians."""
 
@@ -103,7 +100,6 @@ class Atan(Inexact):
         return div(t, add(const(x, 1), square(x)))
 
 
-@dataclasses.dataclass(frozen=True)
 class Atan2(Elementwise):
     """The angle of the point (y, x), between -pi and pi."""
 
@@ -126,7 +122,6 @@ class Atan2(Elementwise):
         return mul(t, div(numerator, add(square(y), square(x))))
 
 
-@dataclasses.dataclass(frozen=True)
 class Sinh(Inexact):
     """The hyperbolic sine."""
 
@@ -137,7 +132,6 @@ class Sinh(Inexact):
         return mul(t, cosh(*primals))
 
 
-@dataclasses.dataclass(frozen=True)
 class Cosh(Inexact):
     """The hyperbolic cosine."""
 
@@ -148,7 +142,6 @@ class Cosh(Inexact):
         return mul(t, sinh(*primals))
 
 
-@dataclasses.dataclass(frozen=True)
 class Asinh(Inexact):
     """The inverse hyperbolic sine."""
 
@@ -161,7 +154,6 @@ class Asinh(Inexact):
         return mul(t, rsqrt(add(square(x), scalar_like(x, 1))))
 
 
-@dataclasses.dataclass(frozen=True)
 class Acosh(Inexact):
     """The inverse hyperbolic cosine; NaN below 1."""
 
@@ -174,7 +166,6 @@ class Acosh(Inexact):
         return mul(t, rsqrt(sub(square(x), scalar_like(x, 1))))
 
 
-@dataclasses.dataclass(frozen=True)
 class Atanh(Inexact):
     """The inverse hyperbolic tangent."""
 

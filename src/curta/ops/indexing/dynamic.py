@@ -106,7 +106,6 @@ class DynamicSlice(Op):
         yield cls(()), [((), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
 class DynamicUpdateSlice(WindowUpdate):
     """The operand with a window, moved inside, replaced by the update."""
 

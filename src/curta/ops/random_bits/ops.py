@@ -108,7 +108,6 @@ class RandomWrap(_FrontBatched):
         yield cls(implementation_of("threefry2x32")), [((2,), _UINT32)]
 
 
-@dataclasses.dataclass(frozen=True)
 class RandomUnwrap(_FrontBatched):
     """The words of keys, along a new last dim."""
 
@@ -147,7 +146,7 @@ class RandomSplit(_FrontBatched):
         (keys,) = args
         impl = implementation_of(keys.dtype)
         found = impl.split(keys, math.prod(self.shape), self.partitionable)
-        return found.reshape(*keys.shape, *self.shape)
+        return found.reshape((*keys.shape, *self.shape))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         (keys,) = operands
@@ -168,7 +167,6 @@ class RandomSplit(_FrontBatched):
         yield cls((3,), False), [((2,), "key")]
 
 
-@dataclasses.dataclass(frozen=True)
 class RandomFoldIn(NonDifferentiable, Elementwise):
     """Keys mixed with uint32 numbers."""
 
@@ -224,7 +222,7 @@ class RandomBits(_FrontBatched):
         impl = implementation_of(keys.dtype)
         size = math.prod(self.shape)
         bits = impl.bits(keys, self.bit_width, size, self.partitionable)
-        return bits.astype(self._dtype()).reshape(*keys.shape, *self.shape)
+        return bits.astype(self._dtype()).reshape((*keys.shape, *self.shape))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         (keys,) = operands
@@ -254,7 +252,6 @@ def _linear(b: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
     return b.index_value(position, _UINT32 if size <= 1 << 32 else _UINT64)
 
 
-@dataclasses.dataclass(frozen=True)
 class Threefry2x32(NonDifferentiable, Op):
     """The hash itself: two key words and two counters to two words."""
 
