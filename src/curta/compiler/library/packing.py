@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder, Values
-from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.types import I64, PTR, Type, Value
 
 Rows = tuple[Value, int]  # where an array begins, and the elements between its rows
 
@@ -44,37 +44,44 @@ def pack_transposed(
 ) -> None:
     """Turn columns that lie in memory as rows, in squares.
 
-    The last square may overlap the one before. Rows that are missing are read as the
-    last one: what becomes of them is not stored in the result.
+    Rows that are missing are read as the last one: what becomes of them is not stored
+    in the result. The code is a function that is in the module once, because LLVM
+    takes long over the many shuffles.
     """
     element, lanes = vector.with_lanes(1), vector.lanes
-    base, row = source
+    turn = f"turn.{vector.suffix}.{to[1]}.{source[1]}"
+    if not b.module.defines(turn):
+        _emit_turn(b.module, turn, vector, to[1], source[1])
     for j in range(0, columns, lanes):
-        first = b.offset(base, j * row, element)
-        offsets = [min(i, columns - j - 1) * row for i in range(lanes)]
+        first = b.offset(source[0], j * source[1], element)
         place = b.offset(to[0], j, element)
-        if row < lanes:
-            _gather(b, vector, (place, to[1]), first, offsets, steps)
-            continue
+        last = b.const(I64, min(columns - j, lanes) - 1)
+        b.call(turn, None, place, first, last, steps)
+
+
+def _emit_turn(module: Module, name: str, vector: Type, width: int, row: int) -> None:
+    """`void turn(ptr to, ptr source, i64 last, i64 steps)` for one vector of columns.
+
+    The last square may overlap the one before.
+    """
+    b = module.function(name, [PTR, PTR, I64, I64], exported=False)
+    to, source, last, steps = b.arguments
+    element, lanes = vector.with_lanes(1), vector.lanes
+    rows = [b.offset(source, b.mul(b.min(last, i), row), element) for i in range(lanes)]
+    if row < lanes:
+        with b.loop(0, steps) as loop:
+            place = b.offset(to, b.mul(loop.index, width), element)
+            for i, start in enumerate(rows):
+                value = b.load(element, b.offset(start, loop.index, element))
+                b.store(value, b.offset(place, i, element))
+    else:
         with b.loop(0, steps, lanes) as loop:
-            start = b.min(loop.index, b.sub(steps, lanes))
-            corner = b.offset(first, start, element)
-            square = [b.load(vector, b.offset(corner, o, element)) for o in offsets]
+            first = b.min(loop.index, b.sub(steps, lanes))
+            square = [b.load(vector, b.offset(r, first, element)) for r in rows]
             for i, column in enumerate(transposed(b, square)):
-                step = b.mul(b.add(start, i), to[1])
-                b.store(column, b.offset(place, step, element))
-
-
-def _gather(
-    b: Builder, vector: Type, to: Rows, first: Value, offsets: list[int], steps: Value
-) -> None:
-    """The same, element by element, where k is shorter than a vector."""
-    element = vector.with_lanes(1)
-    index = b.vector(I64.with_lanes(vector.lanes), offsets)
-    with b.loop(0, steps) as loop:
-        corner = b.offset(first, loop.index, element)
-        column = b.gather(vector, b.offset(corner, index, element))
-        b.store(column, b.offset(to[0], b.mul(loop.index, to[1]), element))
+                place = b.mul(b.add(first, i), width)
+                b.store(column, b.offset(to, place, element))
+    b.ret()
 
 
 def transposed(b: Builder, square: Values) -> Values:
