@@ -40,10 +40,11 @@ from curta.compiler.llvm.entry import (
 )
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
+from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.pretty import pretty_plan, pretty_work
 from curta.compiler.loops.schedule import kernel_cost, schedule
-from curta.compiler.loops.split import split_folds
+from curta.compiler.loops.split import piece_index, split_folds
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import ClosedJaxpr
@@ -120,6 +121,8 @@ def _touched(work: Work | Kernel) -> Sequence[Buffer]:
 
 def _scheduled(kernel: Kernel, machine: target.Target, shared: set[Buffer]) -> Scheduled:
     plan = schedule(kernel, machine.vector_bytes)
+    if os.environ.get("CURTA_CHECK"):
+        check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
     return Scheduled(kernel, plan, place(kernel, plan, shared))
 
 

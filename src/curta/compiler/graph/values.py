@@ -22,6 +22,7 @@ from curta.ops.structure import AddAny, BroadcastInDim, Reshape, Transpose
 SHARED_COST = 4  # more than this is not computed twice
 SPREAD_COST = 10  # more than this is not repeated along a broadcast
 LARGEST = 400  # more than this is not put into one expression
+DEEPEST = 24  # ops inlined into one another: rules call each other this deep
 
 _FREE = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "iota",
          "expand_dims", "copy", "tile")  # fmt: skip
@@ -58,15 +59,20 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     returned = {v for v in jaxpr.outvars if isinstance(v, Var)}
     materialised: dict[Var, str] = {}
     cost: dict[Var, int] = {}
+    depth: dict[Var, int] = {}
     for eqn in jaxpr.eqns:
         own = op_cost(eqn.op)
         inlined = {v for v in eqn.invars if isinstance(v, Var) and v not in materialised}
         total = own + sum(cost.get(v, 0) for v in inlined)
+        level = 1 + max((depth.get(v, 0) for v in inlined), default=0)
         for var in eqn.outvars:
             reason = _reason(eqn, var, uses[var], total, returned, host)
+            if not reason and level > DEEPEST:
+                reason = "deep inside other ops"
             if reason:
                 materialised[var] = reason
             cost[var] = 0 if reason else total
+            depth[var] = 0 if reason else level
     return Values(materialised, definitions)
 
 

@@ -192,7 +192,7 @@ class _KernelEmitter:
         for fold in stage.folds:
             count = len(fold.initial)
             old, carried = carried[:count], carried[count:]
-            inputs = [self.values.lanewise(x) for x in fold.inputs]
+            inputs = [self.values.compute_lanes(x) for x in fold.inputs]
             new = self._combine(fold, old, inputs)
             if self.values.mask is not None:
                 mask = self.values.mask
@@ -208,7 +208,7 @@ class _KernelEmitter:
                 self.values.define(hole, value)
             wide = self._at_width(left[0].lanes)
             with wide:
-                return [self.values.lanewise(e) for e in fold.combined]
+                return [self.values.compute_lanes(e) for e in fold.combined]
 
     @contextmanager
     def _at_width(self, lanes: int) -> Iterator[None]:
@@ -234,12 +234,12 @@ class _KernelEmitter:
             self._put(store, value)
 
     def _store(self, store: Store) -> None:
-        self._put(store, self.values.value(store.value))
+        self._put(store, self.values.compute(store.value))
 
     def _put(self, store: Store, value: Value) -> None:
         dtype = store.value.dtype
         if store.where is not None:
-            where = self.values.value(store.where)
+            where = self.values.compute(store.where)
             return self.values.store_where(where, store.buffer, store.offset, value, dtype)
         self.values.forward(store.buffer, store.offset, value)
         if store.buffer not in self.placement.registers:
@@ -303,7 +303,7 @@ class _KernelEmitter:
                     for store in stage.stores:
                         self._store(store)
                     for i, fold in enumerate(stage.folds):
-                        inputs = [self.values.lanewise(x) for x in fold.inputs]
+                        inputs = [self.values.compute_lanes(x) for x in fold.inputs]
                         kept[i] = self._combine(fold, kept[i], inputs)
             for fold, values in zip(stage.folds, kept, strict=True):
                 self._put_row(fold, values)

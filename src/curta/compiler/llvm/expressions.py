@@ -32,6 +32,7 @@ from curta.compiler.loops.nodes import (
     Placeholder,
     index_operands,
     operands,
+    walk,
 )
 
 _SIGNED32: Final = 2**31 - 1
@@ -51,6 +52,7 @@ class Evaluator:
         self._memo: dict[Any, Value] = {}
         self._frames: list[list[Any]] = [[]]
         self._dependence: dict[Any, frozenset[Any]] = {}
+        self._orders: dict[Expr, list[Expr]] = {}
         self._row_rest: dict[tuple[Buffer, Affine], Affine] = {}
 
     # ---------------------------------------------------------------- scopes
@@ -122,6 +124,15 @@ class Evaluator:
         """The loop variables (and stored buffers) that an expression varies with."""
         found = self._dependence.get(expr)
         if found is None:
+            for operand in walk([expr])[:-1]:  # operands first: it may be deep
+                if operand not in self._dependence:
+                    self._find_dependence(operand)
+            found = self._find_dependence(expr)
+        return found
+
+    def _find_dependence(self, expr: Expr) -> frozenset[Any]:
+        found = self._dependence.get(expr)
+        if found is None:
             parts = [self.depends(e) for e in operands(expr)]
             if isinstance(expr, Load):
                 parts += [self._index_depends(expr.offset), {expr.buffer}]
@@ -143,8 +154,20 @@ class Evaluator:
 
     # ----------------------------------------------------------- expressions
 
+    def compute(self, expr: Expr) -> Value:
+        """The value of an expression, operands first: it may be deep."""
+        order = self._orders.get(expr)
+        if order is None:
+            order = self._orders[expr] = walk([expr])
+        for operand in order:
+            self.value(operand)
+        return self.value(expr)
+
     def value(self, expr: Expr) -> Value:
-        """The value of an expression: a scalar, or as many lanes as there are."""
+        """The value of an expression: a scalar, or as many lanes as there are.
+
+        It calls itself for operands that have no value yet.
+        """
         if isinstance(expr, Const):
             return constant(self.b, expr, 1)
         known = self._memo.get(expr)
@@ -166,6 +189,11 @@ class Evaluator:
         if isinstance(expr, Const):
             return constant(self.b, expr, self.lanes)
         return self.spread(self.value(expr))
+
+    def compute_lanes(self, expr: Expr) -> Value:
+        """`lanewise` of what may be deep."""
+        self.compute(expr)
+        return self.lanewise(expr)
 
     def spread(self, value: Value) -> Value:
         """A scalar in all lanes; a vector as it is."""

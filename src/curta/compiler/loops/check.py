@@ -1,0 +1,99 @@
+"""What every kernel must obey; run between passes where `CURTA_CHECK` is set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from curta.compiler.loops.index import Affine, LoopVar
+from curta.compiler.loops.nodes import (
+    Buffer,
+    DataIndex,
+    Expr,
+    Fold,
+    Instr,
+    Kernel,
+    Load,
+    Placeholder,
+    Stage,
+    Store,
+    walk,
+)
+
+_PREDICATES = frozenset({"compare"})
+_CHANGES_DTYPE = frozenset({"convert", "bitcast", "to_int", "select"})
+
+
+class InvalidKernel(AssertionError):
+    """A pass made a kernel that makes no sense: an error of the compiler."""
+
+
+def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:
+    """Raise InvalidKernel unless variables are bound, dtypes fit, indices are inside.
+
+    `pieces` are further variables that the schedule binds.
+    """
+    if kernel.piece and len(kernel.stages) != 1:
+        raise InvalidKernel("only a kernel of one stage is cut into pieces")
+    for stage in kernel.stages:
+        bound = {*kernel.dims, *stage.dims, *pieces}
+        if len(bound) != len(kernel.dims) + len(stage.dims) + len(pieces):
+            raise InvalidKernel(f"a variable is bound twice: {kernel.dims} {stage.dims}")
+        if not 0 <= stage.kept <= len(stage.dims):
+            raise InvalidKernel(f"{stage.kept} of {len(stage.dims)} dims kept")
+        for problem in _problems(stage, bound):
+            raise InvalidKernel(problem)
+
+
+def _problems(stage: Stage, bound: set[LoopVar]) -> Iterator[str]:
+    for expr in walk(stage.roots()):
+        yield from _expression(expr, bound)
+    for store in stage.stores:
+        yield from _store(store, bound)
+    kept = bound - set(stage.dims[stage.kept :])
+    for fold in stage.folds:
+        yield from _fold(fold, kept)
+
+
+def _expression(expr: Expr, bound: set[LoopVar]) -> Iterator[str]:
+    if isinstance(expr, Placeholder):
+        yield f"{expr.name} stands outside of a fold"
+    if isinstance(expr, Load):
+        yield from _access(expr.buffer, expr.offset, bound, expr.where is not None)
+        if expr.dtype != expr.buffer.dtype:
+            yield f"{expr.buffer.name} of {expr.buffer.dtype} is loaded as {expr.dtype}"
+    if isinstance(expr, Instr):
+        name = expr.name.partition(".")[0]
+        dtypes = {a.dtype for a in expr.args}
+        if name in _PREDICATES and expr.dtype.kind != "b":
+            yield f"{expr.name} gives {expr.dtype}"
+        if name not in _CHANGES_DTYPE and len(dtypes) > 1:
+            yield f"{expr.name} of {dtypes}"
+
+
+def _store(store: Store, bound: set[LoopVar]) -> Iterator[str]:
+    yield from _access(store.buffer, store.offset, bound, store.where is not None)
+    if store.value.dtype != store.buffer.dtype:
+        yield f"{store.value.dtype} is stored in {store.buffer.name}"
+
+
+def _fold(fold: Fold, bound: set[LoopVar]) -> Iterator[str]:
+    groups = fold.inputs, fold.initial, fold.left, fold.right, fold.combined
+    dtypes = [[e.dtype for e in group] for group in groups]
+    if any(d != dtypes[0] for d in dtypes):
+        yield f"a fold of {dtypes}"
+    for store in fold.stores:
+        yield from _store(store, bound)
+
+
+def _access(
+    buffer: Buffer, offset: Affine, bound: set[LoopVar], guarded: bool
+) -> Iterator[str]:
+    atoms = list(offset.atoms())
+    unbound = {a for a in atoms if isinstance(a, LoopVar)} - bound
+    if unbound:
+        yield f"{buffer.name}[{offset}] uses {unbound}"
+    if guarded or any(isinstance(a, DataIndex) for a in atoms):
+        return
+    low, high = offset.bounds
+    if low < 0 or high >= buffer.size:
+        yield f"{buffer.name}[{offset}] leaves its {buffer.size} elements"
