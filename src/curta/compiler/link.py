@@ -20,10 +20,11 @@ from typing import Any, Protocol
 from curta.compiler.elf import Image, UnsupportedObject
 from curta.compiler.llvm import binding
 
-# What LLVM's code generator may call without being asked.
+# What LLVM's code generator may call without being asked, and what vector math calls
+# for rare arguments.
 _RUNTIME_NAMES = frozenset(
     "memcpy memset memmove fma fmaf fmod fmodf floor floorf ceil ceilf trunc truncf "
-    "roundeven roundevenf ldexp ldexpf sqrt sqrtf".split()
+    "roundeven roundevenf ldexp ldexpf sqrt sqrtf sin sinf cos cosf tan tanf".split()
 )
 _counter = itertools.count()
 
