@@ -6,11 +6,11 @@ import ctypes
 
 import numpy as np
 import pytest
+from tests.compiler.native import Native, elementwise
 
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F32, F64, I1, I8, I32, I64, PTR, Type, literal
-from tests.compiler.native import Native, elementwise
 
 X = np.array([0.0, -0.0, 1.5, -2.5, 3e9, -3e9, np.inf, -np.inf, np.nan, 7.0], "f4")
 Y = np.array([1.0, 2.0, -1.5, -2.5, 0.5, np.nan, 1.0, np.inf, 2.0, -0.0], "f4")
@@ -50,10 +50,6 @@ FLOAT_RULES = {
     "horner": (
         lambda b, x, y: b.horner(x, [2.0, y, 1.0]),
         lambda x, y: (2 * x + y) * x + 1,
-    ),
-    "estrin": (
-        lambda b, x, y: b.estrin(x, [1.0, 2.0, 3.0]),
-        lambda x, y: (x + 2) * x + 3,
     ),
 }
 
@@ -153,16 +149,15 @@ def test_floats_saturate_when_they_become_integers(kind, bits, unsigned):
         assert (got.view(info.dtype) if unsigned else got).tolist() == want
 
 
-def test_other_conversions():
-    for unsigned, view in ((False, "i4"), (True, "u4")):
-        emit = elementwise(
-            lambda b, x: b.convert(x, "f64", unsigned), ["i32"], "f64", 8
-        )
-        np.testing.assert_array_equal(emit(INTS), INTS.view(view).astype("f8"))
-        emit = elementwise(
-            lambda b, x: b.convert(x, "i64", unsigned), ["i32"], "i64", 8
-        )
-        np.testing.assert_array_equal(emit(INTS), INTS.view(view).astype("i8"))
+@pytest.mark.parametrize(("unsigned", "view"), [(False, "i4"), (True, "u4")])
+@pytest.mark.parametrize("to", ["f64", "i64"])
+def test_integers_widen(to, unsigned, view):
+    emit = elementwise(lambda b, x: b.convert(x, to, unsigned), ["i32"], to, 8)
+    want = INTS.view(view).astype({"f64": "f8", "i64": "i8"}[to])
+    np.testing.assert_array_equal(emit(INTS), want)
+
+
+def test_truth_of_floats():
     emit = elementwise(
         lambda b, x: b.convert(b.convert(x, "i1"), "f32"), ["f32"], "f32", 8
     )

@@ -139,18 +139,6 @@ class Instructions(ABC):
         first = self._operand(coefficients[0], x.type)
         return reduce(lambda p, c: self.muladd(p, x, c), coefficients[1:], first)
 
-    def estrin(self, x: Value, coefficients: Sequence[float]) -> Value:
-        """The same polynomial by Estrin's scheme: a shorter chain of dependences."""
-        terms = [self.const(x.type, c) for c in reversed(coefficients)]
-        power = x
-        while len(terms) > 1:
-            pairs = zip(terms[::2], terms[1::2], strict=False)
-            odd = terms[-1:] if len(terms) % 2 else []
-            terms = [self.muladd(high, power, low) for low, high in pairs] + odd
-            if len(terms) > 1:
-                power = self.mul(power, power)
-        return terms[0]
-
     # -------------------------------------------------------------------- bits
 
     def and_(self, x: Operand, y: Operand) -> Value:
