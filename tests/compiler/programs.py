@@ -49,7 +49,9 @@ def assert_compiles(closed: ClosedJaxpr, *args: Any, rtol: float = 2e-5) -> Any:
         else:
             finite = np.abs(want[np.isfinite(want)])
             scale = float(finite.max()) if finite.size else 1.0
-            np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * max(scale, 1e-30))
+            np.testing.assert_allclose(
+                got, want, rtol=rtol, atol=rtol * max(scale, 1e-30)
+            )
     return compiled
 
 

@@ -30,9 +30,9 @@ Memory = dict[Buffer, NDArray]
 class NativeStep:
     """Machine code `void f(ptr table)`.
 
-    The table has the addresses of `pointers`, of `services` and of the products that the
-    code calls. `long` says that the call may take so long that other Python threads
-    should run meanwhile.
+    The table has the addresses of `pointers`, of `services` and of the products that
+    the code calls. `long` says that the call may take so long that other Python
+    threads should run meanwhile.
     """
 
     code: LoadedCode
@@ -60,8 +60,8 @@ class NativeProgram:
     """A program that is one native function, for who calls it without Python.
 
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
-    addresses come first in the table; `constants` are the words after them. `code` keeps
-    all of it in memory.
+    addresses come first in the table; `constants` are the words after them. `code`
+    keeps all of it in memory.
     """
 
     code: object
@@ -99,9 +99,9 @@ class Executable:
     @property
     def native(self) -> NativeProgram | None:
         """The program as one native function; None if it has steps in Python."""
-        if len(self.steps) != 1 or not isinstance(self.steps[0], NativeStep):
+        step = self.steps[0]
+        if len(self.steps) != 1 or not isinstance(step, NativeStep):
             return None
-        (step,) = self.steps
         arrays = [*self.out_avals, *self.in_avals]
         return NativeProgram(
             (step.code, step.products),

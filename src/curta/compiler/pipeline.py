@@ -10,7 +10,8 @@
     emit       LLVM IR text                                         llvm/
     link       machine code                                         link.py
 
-`CURTA_DUMP=simplify,fuse,kernels,llvm` prints what stages make (`jaxpr`: what comes in).
+`CURTA_DUMP=simplify,fuse,kernels,llvm` prints what these stages make, `jaxpr` what
+comes in.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from curta.compiler.dot_code import dot_code
 from curta.compiler.executable import Executable, NativeStep, PythonStep, Step
 from curta.compiler.graph.fuse import Group, Plan, fuse
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.items import DotItem, EqnItem, reads, written
 from curta.compiler.graph.itemise import Program, itemise
+from curta.compiler.graph.items import DotItem, EqnItem, reads, written
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.link import load
 from curta.compiler.llvm import target
@@ -42,9 +43,9 @@ from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
 from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
-from curta.compiler.pretty import pretty_plan, pretty_work
 from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
+from curta.compiler.pretty import pretty_plan, pretty_work
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import ClosedJaxpr
@@ -100,7 +101,7 @@ def _step(segment: list[Group], program: Program, visible: list[Buffer]) -> Step
         item = segment[0].items[0]
         return PythonStep(item.eqn, item.operands, item.results)
     machine = target.host()
-    works: list[Work | Kernel] = []
+    works: list[DotItem | Kernel] = []
     for group in segment:
         if isinstance(group.items[0], DotItem):
             works.append(group.items[0])
@@ -110,16 +111,20 @@ def _step(segment: list[Group], program: Program, visible: list[Buffer]) -> Step
     users = Counter(b for w in works for b in _touched(w))
     shared = {*visible, *(b for b, count in users.items() if count > 1)}
     shared.update(b for w in works if isinstance(w, DotItem) for b in _touched(w))
-    done = [w if isinstance(w, DotItem) else _scheduled(w, machine, shared) for w in works]
+    done = [
+        w if isinstance(w, DotItem) else _scheduled(w, machine, shared) for w in works
+    ]
     dump("kernels", lambda: "\n".join(map(pretty_work, done)))
     return _native_step(done, program, visible, machine)
 
 
-def _touched(work: Work | Kernel) -> Sequence[Buffer]:
+def _touched(work: DotItem | Kernel) -> Sequence[Buffer]:
     return work.buffers() if isinstance(work, Kernel) else buffers(work)
 
 
-def _scheduled(kernel: Kernel, machine: target.Target, shared: set[Buffer]) -> Scheduled:
+def _scheduled(
+    kernel: Kernel, machine: target.Target, shared: set[Buffer]
+) -> Scheduled:
     plan = schedule(kernel, machine.vector_bytes)
     if os.environ.get("CURTA_CHECK"):
         check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
@@ -179,9 +184,7 @@ def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]
         for s in segments
     ]
     counts = Counter(b for buffers in used for b in buffers)
-    return [
-        [b for b in own if counts[b] > 1 or b in ends] for own in used
-    ]
+    return [[b for b in own if counts[b] > 1 or b in ends] for own in used]
 
 
 def dump(stage: str, text: Callable[[], str]) -> None:

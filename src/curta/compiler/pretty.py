@@ -22,7 +22,7 @@ from curta.compiler.loops.nodes import (
 
 def pretty_plan(plan: Plan) -> str:
     """Each kernel with its items, and the refusals."""
-    lines = []
+    lines: list[str] = []
     for i, group in enumerate(plan.groups):
         lines.append(f"group {i}, {group.shared} outer dims shared:")
         lines += [f"    {pretty_item(item)}" for item in group.items]
@@ -85,7 +85,9 @@ def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str
         inputs = ", ".join(names[x] for x in fold.inputs)
         inner: dict[Expr, str] = {}
         body = _body_lines([*fold.combined, *(s.value for s in fold.stores)], inner)
-        lines.append(f"fold {inputs} from {', '.join(_text(c, {}) for c in fold.initial)}")
+        lines.append(
+            f"fold {inputs} from {', '.join(_text(c, {}) for c in fold.initial)}"
+        )
         lines += [f"  {line}" for line in body]
         lines.append(f"  left = {', '.join(inner[e] for e in fold.combined)}")
         lines += [f"  {_store_line(s, inner)}" for s in fold.stores]
@@ -98,7 +100,7 @@ def _store_line(store: Store, names: dict[Expr, str]) -> str:
 
 
 def _body_lines(roots: list[Expr], names: dict[Expr, str]) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for expr in walk(roots):
         if isinstance(expr, (Const, Placeholder, IndexValue)):
             names[expr] = _text(expr, names)

@@ -53,7 +53,9 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     maker.items.append(DotItem(dot, a, b, wide))
     index = loop_dims(out.shape)
     value = maker.load(wide, index)
-    return maker.emit_map(result, index, maker.builder.convert(value, out.dtype), "convert")
+    return maker.emit_map(
+        result, index, maker.builder.convert(value, out.dtype), "convert"
+    )
 
 
 def _size(x: Atom, dims: Dims) -> int:
@@ -96,7 +98,13 @@ def _fold(maker: ItemMaker, eqn: Eqn, result: Buffer, working: Any) -> None:
     right_free = others(right.aval.ndim, right_batch, right_sum)
     first = len(left_batch) + len(left_free)
     places: list[dict[int, Any]] = [
-        dict(zip((*left_batch, *left_free, *left_sum), (*kept[:first], *summed), strict=True)),
+        dict(
+            zip(
+                (*left_batch, *left_free, *left_sum),
+                (*kept[:first], *summed),
+                strict=True,
+            )
+        ),
         dict(
             zip(
                 (*right_batch, *right_free, *right_sum),

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.graph.itemise import Program
+from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Store
 
@@ -53,7 +53,9 @@ class Plan:
         for group in self.groups:
             if first in group.items and second in group.items:
                 return f"fused: they share {group.shared} outer dims"
-        reason = self.refusals.get((first, second)) or self.refusals.get((second, first))
+        reason = self.refusals.get((first, second)) or self.refusals.get(
+            (second, first)
+        )
         return reason or "not considered: another kernel runs between them"
 
 
@@ -189,5 +191,7 @@ def aligned(read: Affine, stored: Affine, item: LoopItem, most: int) -> int:
 
 def _row(offset: Affine, outer: tuple[LoopVar, ...]) -> Affine | None:
     """The offset within a row; None if outer variables hide in other atoms."""
-    rest = Affine({a: k for a, k in offset.terms.items() if a not in outer}, offset.const)
+    rest = Affine(
+        {a: k for a, k in offset.terms.items() if a not in outer}, offset.const
+    )
     return None if any(a in outer for a in rest.atoms()) else rest

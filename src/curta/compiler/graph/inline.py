@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta.control.call import JaxprOp
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 
 
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -19,7 +19,9 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
         inliner.add(eqn, env)
     outs = [_read(v, env) for v in jaxpr.outvars]
     flat = jaxpr.replace(
-        constvars=tuple(inliner.constvars), eqns=tuple(inliner.eqns), outvars=tuple(outs)
+        constvars=tuple(inliner.constvars),
+        eqns=tuple(inliner.eqns),
+        outvars=tuple(outs),
     )
     return ClosedJaxpr(flat, inliner.consts)
 
@@ -34,7 +36,9 @@ class _Inliner:
         """Append the eqn, or what it calls; `env` says how variables are now called."""
         invars = tuple(_read(v, env) for v in eqn.invars)
         if not isinstance(eqn.op, JaxprOp):
-            self.eqns.append(eqn.replace(invars=invars) if invars != eqn.invars else eqn)
+            self.eqns.append(
+                eqn.replace(invars=invars) if invars != eqn.invars else eqn
+            )
             return
         outs = self._call(eqn.op.jaxpr, invars)
         env.update(zip(eqn.outvars, outs, strict=True))

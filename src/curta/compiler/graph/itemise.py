@@ -152,7 +152,9 @@ class ItemMaker:
     def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
         """The element of a buffer at an index."""
         aval = self.avals[buffer]
-        return self.builder.load(buffer, row_major(index, aval.shape), self.dtype(buffer))
+        return self.builder.load(
+            buffer, row_major(index, aval.shape), self.dtype(buffer)
+        )
 
     def emit_map(
         self, buffer: Buffer, index: tuple[Any, ...], value: Any, label: str
@@ -217,10 +219,11 @@ class ItemMaker:
         combined = code.combine(*holes)
         offset = row_major(kept, self.avals[buffer].shape)
         stores = self.stores(buffer, offset, code.result(holes[0]))
-        fold = Fold(*map(parts, (inputs, code.initial, *holes, combined)), stores)
-        return self.items.append(
-            loop_item(label, variables(kept), inner, (), (fold,))
+        x, start, left, right, new = map(
+            parts, (inputs, code.initial, *holes, combined)
         )
+        fold = Fold(x, start, left, right, new, stores)
+        return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
 
     def _return(self) -> None:
         """The outputs; a value returned as it came in, or twice, is copied."""

@@ -94,5 +94,3 @@ def loop_item(
     roots += [x for f in folds for x in f.inputs]
     loads = tuple(e for e in walk(roots) if isinstance(e, Load))
     return LoopItem(label, dims, inner, stores, folds, loads, ordered)
-
-

@@ -19,7 +19,7 @@ from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
 from curta.ops.dot import DotGeneral
-from curta.ops.elementwise import Div, Mul, Neg, Sub
+from curta.ops.elementwise.arithmetic import Div, Mul, Neg, Sub
 from curta.ops.elementwise.convert import ConvertElementType, Identity
 from curta.ops.joining import Split, Unstack
 from curta.ops.slicing import Slice
@@ -120,7 +120,9 @@ def identity(eqn: Eqn, context: Context) -> Results | None:
     if not isinstance(eqn.op, same):
         return None
     (x,), (out,) = eqn.invars, eqn.outvars
-    if isinstance(eqn.op, Transpose) and eqn.op.permutation != tuple(range(x.aval.ndim)):
+    if isinstance(eqn.op, Transpose) and eqn.op.permutation != tuple(
+        range(x.aval.ndim)
+    ):
         return None
     if x.aval.shape != out.aval.shape or x.aval.dtype != out.aval.dtype:
         return None
@@ -154,7 +156,9 @@ def move_twice(eqn: Eqn, context: Context) -> Results | None:
     if isinstance(eqn.op, Transpose):
         assert isinstance(before.op, Transpose)
         inner = before.op.permutation
-        return [context.apply(Transpose(tuple(inner[p] for p in eqn.op.permutation)), x)]
+        return [
+            context.apply(Transpose(tuple(inner[p] for p in eqn.op.permutation)), x)
+        ]
     assert isinstance(before.op, BroadcastInDim)
     dims = tuple(eqn.op.broadcast_dimensions[d] for d in before.op.broadcast_dimensions)
     return [context.apply(BroadcastInDim(eqn.op.shape, dims), x)]
@@ -168,8 +172,7 @@ def neutral(eqn: Eqn, context: Context) -> Results | None:
     unit = 0 if isinstance(eqn.op, Sub) else 1
     for kept, other in ((x, y), (y, x))[: 2 if isinstance(eqn.op, Mul) else 1]:
         if _is_number(other, unit) and kept.aval.shape == eqn.outvars[0].aval.shape:
-            if not (unit == 0 and math.copysign(1, float(other.val)) < 0):  # type: ignore[union-attr]
-                return [kept]
+            return [kept]
     return None
 
 
@@ -225,7 +228,7 @@ def transpose_into_dot(eqn: Eqn, context: Context) -> Results | None:
     """dot (transpose x) y -> dot x y, over other dims; the same for y."""
     if not isinstance(eqn.op, DotGeneral):
         return None
-    contract, batch = (list(pair) for pair in eqn.op.dimension_numbers)
+    contract, batch = map(list, eqn.op.dimension_numbers)
     args = list(eqn.invars)
     for side in (0, 1):
         before = context.maker(args[side])
@@ -241,7 +244,7 @@ def transpose_into_dot(eqn: Eqn, context: Context) -> Results | None:
             contract[side], batch[side] = new_contract, new_batch
     if tuple(args) == eqn.invars:
         return None
-    dims = (tuple(contract), tuple(batch))
+    dims = ((contract[0], contract[1]), (batch[0], batch[1]))
     op = dataclasses.replace(eqn.op, dimension_numbers=dims)
     return [context.apply(op, *args)]
 
@@ -260,9 +263,12 @@ def transpose_of_dot(eqn: Eqn, context: Context) -> Results | None:
 
 
 def _is_number(atom: Atom, number: int) -> bool:
+    """Whether it is the literal `number` (0 is not -0.0)."""
     if not isinstance(atom, Literal) or not isinstance(atom.aval.dtype, np.dtype):
         return False
-    return atom.aval.dtype.kind in "iuf" and bool(atom.val == number)
+    if atom.aval.dtype.kind not in "iuf" or atom.val != number:
+        return False
+    return math.copysign(1, float(atom.val)) > 0
 
 
 REWRITES: Final[dict[str, Rewrite]] = {

@@ -62,7 +62,9 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     depth: dict[Var, int] = {}
     for eqn in jaxpr.eqns:
         own = op_cost(eqn.op)
-        inlined = {v for v in eqn.invars if isinstance(v, Var) and v not in materialised}
+        inlined = {
+            v for v in eqn.invars if isinstance(v, Var) and v not in materialised
+        }
         total = own + sum(cost.get(v, 0) for v in inlined)
         level = 1 + max((depth.get(v, 0) for v in inlined), default=0)
         for var in eqn.outvars:

@@ -15,7 +15,7 @@ from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.bufferize import Placement
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Buffer, Expr, Fold, Kernel, Stage, Store, walk
+from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store, walk
 from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 
@@ -119,7 +119,9 @@ class _KernelEmitter:
         with ExitStack() as loops:
             self._enter_kept(stage, loops)
             initial = [
-                constant(self.b, c, vectors.lanes) for f in stage.folds for c in f.initial
+                constant(self.b, c, vectors.lanes)
+                for f in stage.folds
+                for c in f.initial
             ]
             final = self._nest(stage, stage.dims[stage.kept :], vectors, initial)
             for fold in stage.folds:
@@ -221,7 +223,9 @@ class _KernelEmitter:
         while accumulators[0].lanes > 1:
             half = accumulators[0].lanes // 2
             low = [self.b.shuffle(a, None, range(half)) for a in accumulators]
-            high = [self.b.shuffle(a, None, range(half, 2 * half)) for a in accumulators]
+            high = [
+                self.b.shuffle(a, None, range(half, 2 * half)) for a in accumulators
+            ]
             accumulators = self._combine(fold, low, high)
         self._store_results(fold, accumulators)
 
@@ -240,7 +244,9 @@ class _KernelEmitter:
         dtype = store.value.dtype
         if store.where is not None:
             where = self.values.compute(store.where)
-            return self.values.store_where(where, store.buffer, store.offset, value, dtype)
+            return self.values.store_where(
+                where, store.buffer, store.offset, value, dtype
+            )
         self.values.forward(store.buffer, store.offset, value)
         if store.buffer not in self.placement.registers:
             self.values.store(store.buffer, store.offset, value, dtype)
@@ -266,7 +272,9 @@ class _KernelEmitter:
             self._enter_kept(stage, loops)
             for fold in stage.folds:
                 with self._each_vector(lanes):
-                    self._put_row(fold, [constant(self.b, c, lanes) for c in fold.initial])
+                    self._put_row(
+                        fold, [constant(self.b, c, lanes) for c in fold.initial]
+                    )
             if len(stage.dims) > stage.kept:
                 self._column_nest(stage, stage.dims[stage.kept :], lanes)
             else:
@@ -327,19 +335,23 @@ class _KernelEmitter:
         column = self.values.current(self.plan.column)
         if self.plan.split == self.plan.column and self.piece is not None:
             column = self.b.sub(column, self.piece[0])
-        for pointer, constant in zip(self.rows[fold], fold.initial, strict=True):
-            type_ = Type(memory_kind(constant.dtype))
+        for pointer, start in zip(self.rows[fold], fold.initial, strict=True):
+            type_ = Type(memory_kind(start.dtype))
             yield self.b.offset(pointer, column, type_), type_
 
     def _row(self, fold: Fold) -> Values:
         loaded = []
-        for (pointer, type_), c in zip(self._row_addresses(fold), fold.initial, strict=True):
+        for (pointer, type_), c in zip(
+            self._row_addresses(fold), fold.initial, strict=True
+        ):
             value = self.b.load(type_.with_lanes(self.values.lanes), pointer)
             loaded.append(self.b.convert(value, kind(c.dtype)))
         return loaded
 
     def _put_row(self, fold: Fold, accumulators: Values) -> None:
-        for (pointer, type_), value in zip(self._row_addresses(fold), accumulators, strict=True):
+        for (pointer, type_), value in zip(
+            self._row_addresses(fold), accumulators, strict=True
+        ):
             self.b.store(self.b.convert(self.values.spread(value), type_.kind), pointer)
 
 

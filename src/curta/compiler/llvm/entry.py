@@ -57,7 +57,8 @@ def emit_entry(
     b = module.function(ENTRY, [PTR], None)
     (table,) = b.arguments
     address = {
-        buffer: b.load(PTR, b.offset(table, i, PTR)) for i, buffer in enumerate(pointers)
+        buffer: b.load(PTR, b.offset(table, i, PTR))
+        for i, buffer in enumerate(pointers)
     }
     launcher, malloc, free = (
         b.load(PTR, b.offset(table, len(pointers) + i, PTR)) for i in range(SERVICES)

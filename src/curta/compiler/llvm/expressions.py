@@ -135,11 +135,11 @@ class Evaluator:
         if found is None:
             parts = [self.depends(e) for e in operands(expr)]
             if isinstance(expr, Load):
-                parts += [self._index_depends(expr.offset), {expr.buffer}]
+                parts += [self._index_depends(expr.offset), frozenset([expr.buffer])]
             elif isinstance(expr, IndexValue):
                 parts.append(self._index_depends(expr.index))
             elif isinstance(expr, Placeholder):
-                parts.append({expr})
+                parts.append(frozenset([expr]))
             found = frozenset().union(*parts)
             self._dependence[expr] = found
         return found
@@ -217,7 +217,7 @@ class Evaluator:
             return vector_math.FUNCTIONS[detail](self.b, *args)
         if name == "compare":
             unsigned = expr.args[0].dtype.kind in "ub"
-            return self.b.compare(detail, *args, unsigned=unsigned)
+            return self.b.compare(detail, args[0], args[1], unsigned)
         return INSTRUCTIONS[name](self.b, expr, *args)
 
     def _wide(self, args: Iterable[Expr]) -> bool:
@@ -256,22 +256,21 @@ class Evaluator:
         self, buffer: Buffer, offset: Affine, type_: Type, where: Value | None
     ) -> Value:
         mask = self._both(self.mask, where)
+        if mask is not None:
+            mask = self.spread(mask)
         wide = type_.with_lanes(self.lanes)
         stride = self._stride(offset)
         if stride is None:
             pointers = self.b.offset(self._pointers[buffer], self.index(offset), type_)
-            return self.b.gather(wide, pointers, self._lane_mask(mask))
+            return self.b.gather(wide, pointers, mask)
         pointer = self._address(buffer, offset, type_)
         if stride == 1:
             if mask is None:
                 return self.b.load(wide, pointer)
-            return self.b.masked_load(wide, pointer, self._lane_mask(mask))
+            return self.b.masked_load(wide, pointer, mask)
         if stride == 0:
-            return self.b.gather(
-                wide, self.b.splat(pointer, self.lanes), self._lane_mask(mask)
-            )
-        pointers = self.b.strided(pointer, stride, wide)
-        return self.b.gather(wide, pointers, self._lane_mask(mask))
+            return self.b.gather(wide, self.b.splat(pointer, self.lanes), mask)
+        return self.b.gather(wide, self.b.strided(pointer, stride, wide), mask)
 
     def store(self, buffer: Buffer, offset: Affine, value: Value, dtype: Any) -> None:
         """Store the value of the current lanes, as far as the mask allows."""
@@ -311,9 +310,6 @@ class Evaluator:
             return b if a is None else a
         return self.b.and_(self.spread(a), self.spread(b))
 
-    def _lane_mask(self, mask: Value | None) -> Value | None:
-        return None if mask is None else self.spread(mask)
-
     def _stride(self, offset: Affine) -> int | None:
         """How far apart the lanes are; None if that differs."""
         assert self.lane is not None
@@ -345,7 +341,8 @@ class Evaluator:
         self, buffer: Buffer, offset: Affine, inner: frozenset[LoopVar]
     ) -> None:
         offset = self._within(buffer, offset)
-        moving, still = {}, {}
+        moving: dict[Atom, int] = {}
+        still: dict[Atom, int] = {}
         for atom, k in offset.terms.items():
             varies = self._index_depends(atom.as_index()) & inner
             (moving if varies else still)[atom] = k
@@ -415,7 +412,8 @@ class Evaluator:
             of = self.b.add(of, shift * atom.by)
         if isinstance(atom, Remainder):
             return self.b.urem(of, atom.by)
-        return self.b.sub(self.b.udiv(of, atom.by), shift) if shift else self.b.udiv(of, atom.by)
+        quotient = self.b.udiv(of, atom.by)
+        return self.b.sub(quotient, shift) if shift else quotient
 
     def _scalar_index(self, index: Affine) -> Value:
         """The index as an i64; of the lane variable, the first lane's."""

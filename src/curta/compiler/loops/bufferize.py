@@ -81,7 +81,9 @@ def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool
 
 
 def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int:
-    offsets = [s.offset for g in kernel.stages for s in g.written() if s.buffer is buffer]
+    offsets = [
+        s.offset for g in kernel.stages for s in g.written() if s.buffer is buffer
+    ]
     offsets += [e.offset for e in kernel.loads() if e.buffer is buffer]
     outer = frozenset(plan.outer)
     rows = [o.substitute(lambda a: 0 if a in outer else None) for o in offsets]
@@ -93,7 +95,9 @@ def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int:
 
 
 def _same_outer(a: Affine, b: Affine, outer: frozenset[LoopVar]) -> bool:
-    hidden = any(v in outer for t in a.terms if t not in outer for v in t.as_index().atoms())
+    hidden = any(
+        v in outer for t in a.terms if t not in outer for v in t.as_index().atoms()
+    )
     return not hidden and all(a.coefficient(v) == b.coefficient(v) for v in outer)
 
 
@@ -108,9 +112,7 @@ class Arena:
     size: int
 
 
-def plan_arena(
-    steps: Sequence[Iterable[Buffer]], outside: set[Buffer]
-) -> Arena:
+def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena:
     """Places for what the steps use besides `outside`: the first gap that fits."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}

@@ -194,7 +194,9 @@ class ScalarBuilder:
             return q, r
         zero = self.compare("eq", y, self.const(0, dtype))
         if dtype.itemsize <= 4:  # float64 divides them exactly, many at a time
-            wide = self.instruction("div", FLOAT64, *(self.convert(v, FLOAT64) for v in (x, y)))
+            wide = self.instruction(
+                "div", FLOAT64, *(self.convert(v, FLOAT64) for v in (x, y))
+            )
             q = self.convert(self.instruction("to_int", INT64, wide), dtype)
             q = self.select(zero, self.const(0, dtype), q)
             r = self.sub(x, self.mul(q, y))
@@ -261,7 +263,7 @@ class ScalarBuilder:
             return self.math("pow", x, y)
         return self._integer_pow(x, y)
 
-    def _integer_pow(self, x: Expr, y: Expr) -> Expr:
+    def _integer_pow(self, x: Scalar, y: Scalar) -> Scalar:
         result = one = self.const(1, x.dtype)
         for bit in range(8 * y.dtype.itemsize):
             mask = self.const(np.array(1 << bit, "u8").astype(y.dtype), y.dtype)
@@ -338,7 +340,7 @@ class ScalarBuilder:
         last = self.const(8 * x.dtype.itemsize - 1, x.dtype)
         return self._shift("ashr", x, y, self.instruction("ashr", x.dtype, x, last))
 
-    def _shift(self, name: str, x: Expr, y: Expr, outside: Expr) -> Expr:
+    def _shift(self, name: str, x: Scalar, y: Scalar, outside: Scalar) -> Scalar:
         bits = 8 * x.dtype.itemsize
         if isinstance(y, Const):
             inside = 0 <= y.value < bits
@@ -419,7 +421,9 @@ class ScalarBuilder:
         return self.instruction("convert", dtype, x)
 
     def complex(self, re: Scalar, im: Scalar) -> Scalar:
-        return ComplexExpr(re, im, np.dtype("complex64" if re.dtype == FLOAT32 else "complex128"))
+        return ComplexExpr(
+            re, im, np.dtype("complex64" if re.dtype == FLOAT32 else "complex128")
+        )
 
     def real(self, x: Scalar) -> Scalar:
         return x.re if isinstance(x, ComplexExpr) else x
@@ -463,11 +467,12 @@ class ScalarBuilder:
 
 def is_half(dtype: Any) -> bool:
     """Whether values of the dtype are computed in float32."""
-    return dtype is BFLOAT16 or dtype is FLOAT16 or dtype in (FLOAT16, BFLOAT16)
+    return dtype in (FLOAT16, BFLOAT16)
 
 
 def is_float(dtype: Any) -> bool:
-    return dtype.kind == "f" or dtype == BFLOAT16
+    """Whether the dtype is of real floating-point numbers."""
+    return dtype.kind == "f" or bool(dtype == BFLOAT16)
 
 
 def component(dtype: Any) -> Any:
@@ -477,8 +482,10 @@ def component(dtype: Any) -> Any:
 
 def is_index(x: Scalar, y: Scalar) -> bool:
     """Whether arithmetic on x and y is index arithmetic."""
-    return isinstance(x, (Affine, int)) and isinstance(y, (Affine, int)) or (
-        isinstance(x, Affine) or isinstance(y, Affine)
+    return (
+        isinstance(x, (Affine, int))
+        and isinstance(y, (Affine, int))
+        or (isinstance(x, Affine) or isinstance(y, Affine))
     )
 
 

@@ -37,7 +37,9 @@ def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:
     for stage in kernel.stages:
         bound = {*kernel.dims, *stage.dims, *pieces}
         if len(bound) != len(kernel.dims) + len(stage.dims) + len(pieces):
-            raise InvalidKernel(f"a variable is bound twice: {kernel.dims} {stage.dims}")
+            raise InvalidKernel(
+                f"a variable is bound twice: {kernel.dims} {stage.dims}"
+            )
         if not 0 <= stage.kept <= len(stage.dims):
             raise InvalidKernel(f"{stage.kept} of {len(stage.dims)} dims kept")
         for problem in _problems(stage, bound):

@@ -104,11 +104,8 @@ class Affine:
             low = high = self.const
             for atom, k in self.terms.items():
                 a, b = atom.bounds
-                low, high = (
-                    (low + k * a, high + k * b)
-                    if k > 0
-                    else (low + k * b, high + k * a)
-                )
+                least, most = (a, b) if k > 0 else (b, a)
+                low, high = low + k * least, high + k * most
             self._bounds = low, high
         return self._bounds
 
@@ -124,19 +121,17 @@ class Affine:
         return self
 
     def __add__(self, other: IndexLike) -> Affine:
-        if isinstance(other, int):
-            return Affine(dict(self.terms), self.const + other) if other else self
-        other = as_index(other)
-        if not other.terms:
-            return self + other.const
+        right = as_index(other)
+        if not right.terms and not right.const:
+            return self
         terms = dict(self.terms)
-        for atom, k in other.terms.items():
+        for atom, k in right.terms.items():
             total = terms.get(atom, 0) + k
             if total:
                 terms[atom] = total
             else:
                 del terms[atom]
-        return Affine(terms, self.const + other.const)
+        return Affine(terms, self.const + right.const)
 
     __radd__ = __add__
 
@@ -147,20 +142,19 @@ class Affine:
         return self + -as_index(other)
 
     def __rsub__(self, other: IndexLike) -> Affine:
-        return -self + other
+        difference: Affine = -self + other
+        return difference
 
     def __mul__(self, other: IndexLike) -> Affine:
-        other = as_index(other)
-        if other.terms and not self.terms:
-            self, other = other, self
-        if other.terms:
-            raise TypeError(
-                f"an index may only be multiplied by a constant, not {other}"
-            )
-        if not other.const:
+        varying, factor = self, as_index(other)
+        if factor.terms and not self.terms:
+            varying, factor = factor, self
+        if factor.terms:
+            raise TypeError(f"an index times {factor} is no affine sum")
+        if not factor.const:
             return ZERO
-        terms = {atom: k * other.const for atom, k in self.terms.items()}
-        return Affine(terms, self.const * other.const)
+        terms = {atom: k * factor.const for atom, k in varying.terms.items()}
+        return Affine(terms, varying.const * factor.const)
 
     __rmul__ = __mul__
 
@@ -188,7 +182,8 @@ class Affine:
         `replace` sees every atom, also those inside quotients and remainders; what
         it is given there has already been rewritten inside.
         """
-        total, kept, changed = self.const, {}, ZERO
+        kept: dict[Atom, int] = {}
+        changed = ZERO
         for atom, k in self.terms.items():
             inner = _rebuild(atom, replace)
             new = replace(inner) if isinstance(inner, Atom) else inner
@@ -196,7 +191,7 @@ class Affine:
                 changed = changed + as_index(new) * k
             elif isinstance(inner, Atom):
                 kept[inner] = kept.get(inner, 0) + k
-        return Affine(kept, total) + changed
+        return Affine(kept, self.const) + changed
 
     def atoms(self) -> Iterable[Atom]:
         """All atoms, those inside quotients and remainders included."""

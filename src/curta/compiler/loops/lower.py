@@ -68,7 +68,9 @@ class Elements:
         """The element of a variable or literal: a load if it lies in a buffer."""
         if isinstance(atom, Literal):
             value = as_numpy(atom.val, atom.aval)
-            return self.builder.const(value.item() if value.ndim == 0 else value, value.dtype)
+            return self.builder.const(
+                value.item() if value.ndim == 0 else value, value.dtype
+            )
         if not atom.aval.size:  # there is none, and nobody will look at it
             return self.builder.const(0, atom.aval.dtype)
         buffer = self._buffers.get(atom)
@@ -95,7 +97,9 @@ class Elements:
             self._memo[key] = results
         found = results[eqn.outvars.index(var)]
         dtype = physical_dtype(var.aval.dtype)
-        return found if found_dtype(found) == dtype else self.builder.convert(found, dtype)
+        return (
+            found if found_dtype(found) == dtype else self.builder.convert(found, dtype)
+        )
 
 
 def found_dtype(x: Any) -> Any:

@@ -125,7 +125,7 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Store:
-    """`buffer[offset] = value`, once for each index of the stage where `where` holds."""
+    """`buffer[offset] = value` for each index of the stage where `where` holds."""
 
     buffer: Buffer
     offset: Affine
@@ -207,7 +207,7 @@ class Kernel:
 
     def loads(self) -> list[Load]:
         """All loads of all its expressions, each once."""
-        found = [e for e in walk(r for s in self.stages for r in s.roots())]
+        found = walk(r for s in self.stages for r in s.roots())
         return [e for e in found if isinstance(e, Load)]
 
 

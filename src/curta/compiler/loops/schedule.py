@@ -74,7 +74,8 @@ def schedule(kernel: Kernel, vector_bytes: int) -> Schedule:
     split, piece = _split(kernel, column)
     little = kernel_cost(kernel) < LITTLE_COST
     vectors = tuple(
-        _vectors(s, _lane_extent(s, column), vector_bytes, little) for s in kernel.stages
+        _vectors(s, _lane_extent(s, column), vector_bytes, little)
+        for s in kernel.stages
     )
     turns = math.prod(v.extent for v in outer)
     if split is not None:
@@ -146,7 +147,7 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
 
 
 def _in_order(stage: Stage) -> bool:
-    """Whether the updates along the last dim go to neighbours, each to its own place."""
+    """Whether updates along the last dim go to neighbours, each to its own place."""
     last = stage.dims[-1] if stage.dims else None
     return last is not None and all(
         s.offset.coefficient(last) == 1
@@ -188,7 +189,5 @@ def cost(stage: Stage) -> int:
 
 def kernel_cost(kernel: Kernel) -> int:
     """What a kernel costs, in simple scalar operations."""
-    inner = sum(
-        cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.stages
-    )
+    inner = sum(cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.stages)
     return inner * math.prod(v.extent for v in kernel.dims)

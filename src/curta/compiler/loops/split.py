@@ -28,9 +28,9 @@ def piece_index(pieces: int) -> LoopVar:
 
 def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
     """The kernel itself, or one that folds pieces and one that folds their results."""
-    if len(kernel.stages) != 1 or not kernel.stages[0].folds or kernel.stages[0].kept:
+    stage = kernel.stages[0]
+    if len(kernel.stages) != 1 or not stage.folds or stage.kept:
         return [kernel]
-    (stage,) = kernel.stages
     first, size = stage.dims[0], _piece(kernel, stage)
     pieces = -(-first.extent // size)
     if pieces < 2:
