@@ -107,7 +107,7 @@ def test_memory_is_freed_with_the_code():
 
 def test_a_missing_import_is_named():
     compiled = target.compile_text(IR)
-    with pytest.raises(ValueError, match="'outside', which was not imported"):
+    with pytest.raises(LookupError, match="'outside', which was not imported"):
         link.load(compiled, EXPORTS, {"address": 0})
 
 

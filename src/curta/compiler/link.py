@@ -42,7 +42,8 @@ def load(
     """Load an object file; `imports` are the addresses of functions it calls.
 
     Raises:
-        ValueError: it is no object file, or calls a function that is not imported.
+        ValueError: it is no object file.
+        LookupError: it calls a function that is not imported.
         OSError: the system does not let memory be made executable.
     """
     known = _Imports(imports or {})
@@ -65,7 +66,7 @@ class _Imports(Mapping[str, int]):
         if name in self._given:
             return self._given[name]
         if name not in _RUNTIME_NAMES:
-            raise ValueError(f"native code calls {name!r}, which was not imported")
+            raise LookupError(f"native code calls {name!r}, which was not imported")
         function = getattr(_c_library(), name)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
