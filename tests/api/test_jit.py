@@ -1,6 +1,7 @@
 """`jit`: signatures, static and donated arguments, errors, caching, stages."""
 
 import functools
+import logging
 import threading
 import warnings
 
@@ -9,7 +10,15 @@ import pytest
 
 from curta.api.inner import inner_jit
 from curta.api.jit import clear_caches, jit
-from curta.config import backend, debug_nans, disable_jit, enable_x64, no_tracing
+from curta.config import (
+    backend,
+    debug_nans,
+    disable_jit,
+    enable_x64,
+    explain_cache_misses,
+    log_compiles,
+    no_tracing,
+)
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.stage import stage
@@ -237,6 +246,13 @@ class TestDonation:
         f(x, y=y)
         assert y.is_deleted() and not x.is_deleted()
 
+    def test_the_same_array_twice(self):
+        f = jit(lambda x, y: add(x, y), donate_argnums=0)
+        x = arange(3)
+        with pytest.raises(RuntimeError, match="INVALID_ARGUMENT: argument 0 of jit"):
+            f(x, x)
+        assert not x.is_deleted()
+
     def test_unusable(self):
         f = jit(lambda x: ReduceSum((0,))(x), donate_argnums=0)
         x = arange(3)
@@ -313,6 +329,42 @@ class TestCache:
         assert f.cache_statistics().signatures == 20
 
 
+class TestLog:
+    def test_compiles(self, caplog):
+        f = jit(lambda x: add(x, x))
+        f(arange(3))
+        assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+        with log_compiles(True):
+            f(arange(4))
+        text = caplog.text
+        assert "Finished tracing <lambda> for jit in" in text
+        assert "Compiling jit(<lambda>) with global shapes and types [ShapedAr" in text
+        assert "Finished compilation of jit(<lambda>) in" in text
+
+    def test_reasons(self, caplog):
+        def f(x, n="a"):
+            return x
+
+        jitted = jit(f, static_argnames="n")
+        for args, reason in [
+            ((arange(3),), "never seen function:\n  f defined at"),
+            ((arange(4),), "* at x, now f32[4] and before f32[3]"),
+            ((1.0,), "different input types"),
+            ((np.float32(1),), "now f32[]{weak_type=False} and before f32[]{weak_ty"),
+            (([1.0],), "different input pytree"),
+            ((arange(3), "b"), "different value of static args:\n    now 'b' and"),
+        ]:
+            caplog.clear()
+            with explain_cache_misses(True):
+                jitted(*args)
+            assert "TRACING CACHE MISS at" in caplog.text
+            assert reason in caplog.text
+            caplog.clear()
+            with explain_cache_misses(True):
+                jitted(*args)
+            assert not caplog.text
+
+
 class TestUnderTracing:
     def test_call_eqn(self):
         def f(x):
@@ -377,6 +429,12 @@ class TestStages:
             r" float32\[4\]",
         ):
             compiled(arange(4))
+
+    def test_compiler_options(self):
+        lowered = jit(lambda x: x).lower(1)
+        lowered.compile(compiler_options={"xla_embed_ir_in_executable": True})
+        with pytest.raises(RuntimeError, match="No such compile option: 'other'"):
+            lowered.compile(compiler_options={"other": 1})
 
     def test_no_transformations_of_compiled_functions(self):
         compiled = jit(lambda x: add(x, x)).lower(arange(3)).compile()

@@ -222,7 +222,7 @@ class TestDeleted:
         x.delete()
         assert x.is_deleted() and x.shape == (3,)
         message = r"Array has been deleted with shape=float32\[3\]"
-        for use in (np.asarray, list, lambda x: BASE.process(None, [x])):
+        for use in (np.asarray, list, repr, lambda x: BASE.process(None, [x])):
             with pytest.raises(RuntimeError, match=message):
                 use(x)
         with pytest.raises(JaxRuntimeError, match="deleted or donated buffer"):

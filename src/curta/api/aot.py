@@ -15,7 +15,7 @@ from curta import tree_util
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.trace import Tracer, typeof
-from curta.errors import ConcretizationTypeError
+from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.runtime.devices import SingleDeviceSharding, default_device
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.shape_struct import ShapeDtypeStruct
@@ -143,8 +143,18 @@ class Lowered(Stage):
             raise ValueError(f"Unknown dialect: {dialect}. The only one is 'jaxpr'.")
         return str(self._staged.closed)
 
+    def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
+        """What will be compiled: the jaxpr."""
+        self.as_text(dialect)
+        return self._staged.closed
+
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
-        """The last stage: machine code."""
+        """The last stage: machine code.
+
+        There are no `compiler_options` yet; those of XLA (`xla_...`) are passed over.
+        Raises JaxRuntimeError for others.
+        """
+        check_compiler_options(compiler_options)
         for x in self._staged.captured:
             if isinstance(x, Tracer):
                 raise ConcretizationTypeError(
@@ -232,6 +242,16 @@ class Compiled(Stage):
         outs = self._staged.closed.out_avals
         places = [SingleDeviceSharding(default_device()) for _ in outs]
         return tree_util.tree_unflatten(self.out_tree, places)
+
+
+def check_compiler_options(options: dict[str, Any] | None) -> None:
+    """Raise JaxRuntimeError for options other than those of XLA."""
+    for name in options or ():
+        if not name.startswith("xla_"):
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: No such compile option: '{name}'. Options that"
+                " begin with xla_ are passed over, and there are no others."
+            )
 
 
 def _bytes(aval: ShapedArray) -> int:

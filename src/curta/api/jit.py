@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
-from curta.api.aot import Lowered, Traced
+from curta.api.aot import Lowered, Traced, check_compiler_options
 from curta.api.arguments import check_callable, leaf_names
+from curta.api.jit_log import Signature, explain_miss, log_compiling, timed
 from curta.api.jit_options import (
     Arguments,
     JitOptions,
@@ -69,7 +70,11 @@ class Staged:
         """What runs the jaxpr; compiled the first time it is asked for."""
         found: CompiledCall | None = self.__dict__.get("_compiled")
         if found is None:
-            made = CompiledCall(self.closed, f"jit({name})", self.donated, self.device)
+            log_compiling(name, self.closed.in_avals)
+            with timed(f"compilation of jit({name})"):
+                made = CompiledCall(
+                    self.closed, f"jit({name})", self.donated, self.device
+                )
             found = self.__dict__.setdefault("_compiled", made)
         return found
 
@@ -220,7 +225,7 @@ class Jitted:
         avals = tuple([self._leaf_aval(x, arguments) for x in leaves])
         trace = current_trace()
         axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
-        key = (in_tree, avals, arguments.static, config.context, axes)
+        key = Signature(in_tree, avals, arguments.static, config.context, axes)
         cache = self._cache
         staged = cache.staged.get(key)
         if staged is not None:
@@ -231,16 +236,14 @@ class Jitted:
         staged = memo.get((cache, key))
         if staged is None:
             cache.misses += 1
-            staged = self._trace(arguments, in_tree, avals)
+            staged = self._trace(arguments, key)
             if not staged.captured:
                 staged = cache.staged.setdefault(key, staged)
             elif not trace.is_evaluating():
                 staged = memo.setdefault((cache, key), staged)
         return staged, leaves, key
 
-    def _trace(
-        self, arguments: Arguments, in_tree: Any, avals: Sequence[ShapedArray]
-    ) -> Staged:
+    def _trace(self, arguments: Arguments, signature: Signature) -> Staged:
         if config.jax_no_tracing:
             raise RuntimeError(
                 f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set"
@@ -249,6 +252,9 @@ class Jitted:
         places = [*arguments.places]
         names = leaf_names(self._fun, arguments.dynamic, arguments.options, places)
         info = debug_info("jit", self._fun, names)
+        in_tree = signature.in_tree
+        if config.jax_explain_cache_misses:
+            explain_miss(self._fun, names, signature, self._cache.staged)
 
         def run(*leaves: Any) -> list[Any]:
             dynamic, options = tree_util.tree_unflatten(in_tree, leaves)
@@ -259,7 +265,8 @@ class Jitted:
             out_tree.append(tree)
             return outs
 
-        closed = stage(run, avals, info)
+        with timed(f"tracing {self._name} for jit"):
+            closed = stage(run, signature.avals, info)
         captured: Sequence[Any] = ()
         if any(isinstance(c, Tracer) for c in closed.consts):
             captured = closed.consts
@@ -314,10 +321,10 @@ class Jitted:
         arguments = split_arguments(self._options, args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
         avals = tuple([self._abstract_aval(x, arguments) for x in leaves])
-        key = (in_tree, avals, arguments.static, config.context, ())
+        key = Signature(in_tree, avals, arguments.static, config.context)
         staged = self._cache.staged.get(key)
         if staged is None:
-            staged = self._trace(arguments, in_tree, avals)
+            staged = self._trace(arguments, key)
             if not staged.captured:
                 staged = self._cache.staged.setdefault(key, staged)
         names = leaf_names(
@@ -406,6 +413,7 @@ def jit(
       inline: put the eqns, not a call of them, into an enclosing jaxpr.
       in_shardings, out_shardings: a device or sharding, or trees of them; there is
         one device so far, so that they change nothing.
+      compiler_options: passed over where they are XLA's.
       device, backend: where to run; device_put of the arguments is the newer way.
 
     Returns:
@@ -414,6 +422,7 @@ def jit(
 
     Raises:
       TypeError: for arguments or outputs that are not arrays.
+      JaxRuntimeError: for unknown compiler options.
       ValueError: for static arguments that cannot be hashed, and for argument places
         and names that `fun` does not have.
 
@@ -424,6 +433,7 @@ def jit(
     >>> selu(jnp.arange(3.0))
     Array([0.  , 1.05, 2.1 ], dtype=float32)
     """
+    check_compiler_options(compiler_options)
     place = None
     if device is not None or backend is not None:
         warnings.warn(

@@ -139,10 +139,8 @@ class ArrayImpl(Array):
     # ---- text
 
     def __repr__(self) -> str:
-        if self._data is None:
-            return f"Array has been deleted with shape={self.aval.str_short()}."
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-            words = key_words(self._data)
+            words = key_words(self._storage())
             return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{words}"
         kind = f"dtype={self.dtype.name}"
         if self.aval.weak_type:

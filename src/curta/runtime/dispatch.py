@@ -9,6 +9,7 @@ from typing import Any
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import Device
 from curta.runtime.executables import checked, executable
@@ -47,10 +48,21 @@ class CompiledCall:
             if x._device is not None or x._data is None:
                 x._storage()
                 device = self.device or common_device(args)
+        if self.consumed:
+            self._check_donation(inputs)
         outs = self.run(*inputs)
         if self.consumed:
             self._consume(args)
         return [ArrayImpl(x, a, device) for x, a in zip(outs, self.out_avals)]
+
+    def _check_donation(self, inputs: Sequence[Any]) -> None:
+        for i in self.consumed:
+            if sum(x is inputs[i] for x in inputs) > 1:
+                raise JaxRuntimeError(
+                    f"INVALID_ARGUMENT: argument {i} of {self.name} is donated, and"
+                    " the same array is passed as another argument too. Pass a copy of"
+                    " it, or donate neither."
+                )
 
     def _consume(self, args: Sequence[Any]) -> None:
         for i in self.consumed:

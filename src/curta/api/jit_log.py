@@ -1,0 +1,148 @@
+"""What `jit` logs: when it traces and compiles, and why it had to.
+
+`jax_log_compiles` raises the messages on tracing and compiling from the level DEBUG to
+WARNING; `jax_explain_cache_misses` says why a call had to be traced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from curta.api.jit_options import Statics
+from curta.config import TraceContext, config
+from curta.core.avals import ShapedArray
+from curta.core.flat import function_location, function_name
+from curta.core.source_info import user_frame
+
+logger = logging.getLogger("curta.api.jit")
+_seen_locations: set[str] = set()
+
+
+class Signature(NamedTuple):
+    """What a traced function is kept under."""
+
+    in_tree: Any
+    avals: tuple[ShapedArray, ...]
+    static: Statics
+    context: TraceContext
+    axes: tuple[Any, ...] = ()
+
+
+def log_compiling(name: str, avals: Sequence[ShapedArray]) -> None:
+    """Say that a function is about to be compiled."""
+    shapes = ", ".join(map(str, avals))
+    _log(f"Compiling jit({name}) with global shapes and types [{shapes}].")
+
+
+@contextlib.contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Say how long the block took."""
+    start = time.perf_counter()
+    yield
+    _log(f"Finished {what} in {time.perf_counter() - start:.9f} sec")
+
+
+def _log(message: str) -> None:
+    logger.log(logging.WARNING if config.jax_log_compiles else logging.DEBUG, message)
+
+
+def explain_miss(
+    fun: Callable[..., Any],
+    names: Sequence[str],
+    wanted: Signature,
+    known: Iterable[Signature],
+) -> None:
+    """Log how `wanted` differs from the signatures that are known."""
+    where = function_location(fun)
+    subject = function_name(fun) + (f" defined at {where}" if where else "")
+    differences = [_differences(wanted, other, names) for other in known]
+    if differences:
+        fewest = min(map(len, differences))
+        lines = [
+            f"for {subject}, all previously seen cache keys are different. Closest"
+            " previous key:",
+            *(
+                f"  * key with {d}"
+                for ds in differences
+                if len(ds) == fewest
+                for d in ds
+            ),
+        ]
+    else:
+        lines = [f"never seen function:\n  {subject}"]
+        if where in _seen_locations:
+            lines.append(
+                "  but seen another function defined on the same line; maybe the"
+                " function is defined again in a loop: define it once, outside"
+            )
+    _seen_locations.add(where)
+    logger.warning(
+        "TRACING CACHE MISS at %s because:\n%s", user_frame(), "\n".join(lines)
+    )
+
+
+def _differences(
+    wanted: Signature, other: Signature, names: Sequence[str]
+) -> list[str]:
+    found = []
+    if wanted.in_tree != other.in_tree:
+        found.append(
+            f"different input pytree:\n    now {wanted.in_tree} and before"
+            f" {other.in_tree}"
+        )
+    elif wanted.avals != other.avals:
+        found.append("different input types:" + _aval_lines(wanted, other, names))
+    if wanted.static != other.static:
+        found.append(_static_difference(wanted.static, other.static))
+    if wanted.context is not other.context or wanted.axes != other.axes:
+        pairs = zip(wanted.context.values, other.context.values, strict=True)
+        changed = [f"now {a} and before {b}" for a, b in pairs if a != b]
+        found.append("different tracing context: " + "; ".join(changed))
+    return found
+
+
+def _aval_lines(wanted: Signature, other: Signature, names: Sequence[str]) -> str:
+    lines = ""
+    for name, now, before in zip(names, wanted.avals, other.avals):
+        if now is before:
+            continue
+        weak = now.strip_weak_type() is before.strip_weak_type()
+        lines += f"\n    * at {name}, now {_text(now, weak)} and before"
+        lines += f" {_text(before, weak)}"
+        if weak:
+            lines += (
+                "\n      (see https://docs.jax.dev/en/latest/type_promotion.html"
+                "#weak-types)"
+            )
+    return lines
+
+
+def _text(aval: ShapedArray, weak: bool) -> str:
+    suffix = f"{{weak_type={aval.weak_type}}}" if weak else ""
+    return aval.str_short(short_dtypes=True) + suffix
+
+
+def _static_difference(now: Statics, before: Statics) -> str:
+    if now.names or before.names:
+        return (
+            f"different value of static kwargs:\n    now {_named(now)} and before"
+            f" {_named(before)}"
+        )
+    return (
+        f"different value of static args:\n    now {_listed(now)} and before"
+        f" {_listed(before)}"
+    )
+
+
+def _named(static: Statics) -> str:
+    values = static.values[len(static.places) :]
+    pairs = ", ".join(f"{n}: {v!r}" for n, v in zip(static.names, values))
+    return f"{{{pairs}}}"
+
+
+def _listed(static: Statics) -> str:
+    return ", ".join(map(repr, static.values[: len(static.places)]))
