@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.shapes import check_nonnegative
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.ops.elementwise import select_n, sub
@@ -76,7 +77,8 @@ class Slice(Linear):
                 "slice strides must have length equal to the number of dimensions of"
                 f" the operand, got strides {strides} for operand shape {shape}."
             )
-        if strides is not None and any(s <= 0 for s in strides):
+        check_nonnegative("slice strides", strides or ())
+        if strides is not None and 0 in strides:
             raise TypeError(f"slice strides must be positive, got {strides}")
 
     def eval(self, *args: Any) -> Any:

@@ -199,13 +199,13 @@ class Scattering(WindowUpdate):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         operand, indices, updates = avals
         numbers = self.dimension_numbers
-        check_numbers("scatter", numbers, operand, indices, updates.ndim)
-        check_same_dtypes("scatter", [operand, updates])
         rank = indices.ndim - 1 + len(numbers.update_window_dims)
         if updates.ndim != rank:
             raise TypeError(
                 f"Updates tensor must be of rank {rank}; got {updates.ndim}."
             )
+        check_numbers("scatter", numbers, operand, indices, rank)
+        check_same_dtypes("scatter", [operand, updates])
         gathered = self.gather_numbers()
         window = window_dims(gathered, operand.ndim)
         if len(window) != len(numbers.update_window_dims):
