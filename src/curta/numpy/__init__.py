@@ -1,5 +1,6 @@
 """Arrays and the functions of NumPy on them, with JAX's names and dtypes."""
 
+from curta.numpy import linalg as linalg
 from curta.numpy import operators as _operators
 from curta.numpy.arithmetic import (
     abs,
@@ -158,7 +159,6 @@ from curta.numpy.elementary import (
     exp,
     exp2,
     expm1,
-    fix,
     floor,
     log,
     log10,
@@ -178,6 +178,17 @@ from curta.numpy.elementary import (
     tanh,
     trunc,
 )
+from curta.numpy.files import (
+    array_repr,
+    array_str,
+    fromfile,
+    fromiter,
+    fromstring,
+    iterable,
+    load,
+    save,
+    savez,
+)
 from curta.numpy.float_parts import (
     copysign,
     frexp,
@@ -195,6 +206,22 @@ from curta.numpy.histograms import (
     histogramdd,
     interp,
 )
+from curta.numpy.index_tricks import (
+    c_,
+    diag_indices,
+    diag_indices_from,
+    index_exp,
+    ix_,
+    mask_indices,
+    mgrid,
+    ogrid,
+    r_,
+    s_,
+    tril_indices,
+    tril_indices_from,
+    triu_indices,
+    triu_indices_from,
+)
 from curta.numpy.joining import (
     append,
     array_split,
@@ -207,6 +234,7 @@ from curta.numpy.joining import (
     dstack,
     hsplit,
     hstack,
+    insert,
     split,
     stack,
     unstack,
@@ -269,8 +297,13 @@ from curta.numpy.nan_reductions import (
     nansum,
     nanvar,
 )
+from curta.numpy.number_theory import (
+    gcd,
+    lcm,
+    packbits,
+    unpackbits,
+)
 from curta.numpy.order_statistics import (
-    Axes,
     median,
     nanmedian,
     nanpercentile,
@@ -279,8 +312,14 @@ from curta.numpy.order_statistics import (
     quantile,
 )
 from curta.numpy.padding import (
-    Pairs,
     pad,
+)
+from curta.numpy.polynomials import (
+    polyadd,
+    polyder,
+    polyint,
+    polysub,
+    polyval,
 )
 from curta.numpy.reductions import (
     all,
@@ -354,9 +393,6 @@ from curta.numpy.searching import (
     where,
 )
 from curta.numpy.sets import (
-    UniqueAllResult,
-    UniqueCountsResult,
-    UniqueInverseResult,
     intersect1d,
     isin,
     setdiff1d,
@@ -423,9 +459,14 @@ from curta.numpy.taking import (
     take_along_axis,
 )
 from curta.numpy.vectorize import (
-    CoreDims,
     apply_along_axis,
     apply_over_axes,
     vectorize,
+)
+from curta.numpy.windows import (
+    bartlett,
+    blackman,
+    hamming,
+    hanning,
 )
 from curta.numpy.scalar_types import bool_ as bool

@@ -11,6 +11,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.trace import Tracer
 from curta.numpy.arguments import check_arraylike, ensure_arraylike, ensure_arraylikes
+from curta.numpy.logic import greater, isnan, less
 from curta.numpy.promotion import (
     const,
     promote_args,
@@ -328,8 +329,7 @@ def fmin(x1: Any, x2: Any) -> Any:
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
     Array([0.5, 0.5], dtype=float32)
     """
-    first = lax.lt(*promote_args("less", x1, x2))
-    return select_where(_or_nan(first, x2), x1, x2)
+    return select_where(_or_nan(less(x1, x2), x2), x1, x2)
 
 
 @inner_jit
@@ -340,13 +340,11 @@ def fmax(x1: Any, x2: Any) -> Any:
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
     Array([1. , 0.5], dtype=float32)
     """
-    first = lax.gt(*promote_args("greater", x1, x2))
-    return select_where(_or_nan(first, x2), x1, x2)
+    return select_where(_or_nan(greater(x1, x2), x2), x1, x2)
 
 
 def _or_nan(mask: Any, x: Any) -> Any:
-    x = ensure_arraylike("isnan", x)
-    return lax.bitwise_or(*promote_args("bitwise_or", mask, lax.ne(x, x)))
+    return lax.bitwise_or(*promote_args("bitwise_or", mask, isnan(x)))
 
 
 @inner_jit

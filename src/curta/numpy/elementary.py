@@ -353,8 +353,6 @@ def trunc(x: Any) -> Any:
     return select_where(lax.lt(x, const(x, 0)), ceil(x), floor(x))
 
 
-fix = trunc
-
 
 def _is_whole(x: Any) -> bool:
     return x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.integer)

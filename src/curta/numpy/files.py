@@ -1,0 +1,74 @@
+"""Arrays in files and strings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import IO, Any, NoReturn
+
+import numpy as np
+
+from curta import dtypes
+from curta.numpy.constructors import asarray
+
+save, savez = np.save, np.savez
+array_repr, array_str, iterable = np.array_repr, np.array_str, np.iterable
+
+
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
+    """The array of an `.npy` file, or the archive of an `.npz` file.
+
+    >>> import tempfile
+    >>> from curta import numpy as jnp
+    >>> with tempfile.TemporaryFile() as file:
+    ...     jnp.save(file, jnp.arange(3))
+    ...     _ = file.seek(0)
+    ...     jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
+    """
+    out = np.load(file, *args, **kwargs)
+    if not isinstance(out, np.ndarray):
+        return out
+    if out.dtype == np.dtype("V2"):  # NumPy does not know bfloat16.
+        out = out.view(dtypes.bfloat16)
+    return asarray(out)
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """The numbers written in a string.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fromstring("1 2 3", dtype=int, sep=" ")
+    Array([1, 2, 3], dtype=int32)
+    """
+    return asarray(np.fromstring(string, dtype=np.dtype(dtype), count=count, sep=sep))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: reading moves on in the file, which a traced function may not do.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fromfile("data")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    NotImplementedError: jnp.fromfile() is not implemented ...
+    """
+    raise NotImplementedError(_IMPURE.format(name="fromfile", what="file"))
+
+
+def fromiter(iterable: Iterable[Any], *args: Any, **kwargs: Any) -> NoReturn:
+    """Refused: iterating uses up the iterator, which a traced function may not do.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fromiter(iter([1, 2]), int)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    NotImplementedError: jnp.fromiter() is not implemented ...
+    """
+    raise NotImplementedError(_IMPURE.format(name="fromiter", what="iterator"))
+
+
+_IMPURE = (
+    "jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use"
+    " with JIT and other JAX transformations. Consider using"
+    " jnp.asarray(np.{name}(...)) outside of transformed functions, which uses up the"
+    " {what} once."
+)

@@ -1,0 +1,195 @@
+"""Norms of vectors and matrices, powers and chains of matrices."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    canonical_axes,
+    ensure_arraylike,
+    ensure_arraylikes,
+    is_complex,
+    static_axes,
+)
+from curta.numpy.arithmetic import absolute, power
+from curta.numpy.creation import eye
+from curta.numpy.einstein_summation import einsum
+from curta.numpy.linear_algebra import matmul
+from curta.numpy.promotion import const, promote_dtypes_inexact
+from curta.numpy.reductions import max, min, sum
+from curta.numpy.shapes import broadcast_to
+
+
+@inner_jit(static_argnames=("ord", "axis", "keepdims"))
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of a vector (over one axis) or of a matrix (over two).
+
+    By default the root of the sum of squares, over all axes. For vectors `ord` is a
+    number or an infinity; for matrices "fro", 1, -1, or an infinity. The orders 2, -2
+    and "nuc" of matrices need singular values and raise NotImplementedError.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    (x,) = promote_dtypes_inexact(ensure_arraylike("jnp.linalg.norm", x))
+    if axis is None and ord is None:
+        return lax.sqrt(sum(_squares(x), keepdims=keepdims))
+    axes = canonical_axes(axis, x.ndim)
+    if len(axes) == 1:
+        order = 2 if ord is None else ord
+        return vector_norm(x, ord=order, axis=axes[0], keepdims=keepdims)
+    if len(axes) == 2:
+        return _matrix_norm(x, ord, axes, keepdims)
+    raise ValueError(
+        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a"
+        " vector-norm, or two axes to compute a matrix-norm."
+    )
+
+
+def _squares(x: Any) -> Any:
+    if is_complex(x):
+        return lax.real(lax.mul(x, lax.conj(x)))
+    return lax.mul(x, x)
+
+
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    row, column = axes
+    if ord is None or ord in ("f", "fro"):
+        return lax.sqrt(sum(_squares(x), axis=axes, keepdims=keepdims))
+    if ord in ("nuc", 2, -2):
+        raise NotImplementedError(
+            f"the matrix norm of order {ord!r} needs singular values, which are not"
+            " available; use the Frobenius norm, or orders 1, -1, inf, -inf"
+        )
+    if ord not in (1, -1, np.inf, -np.inf):
+        raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+    inner, outer = (row, column) if ord in (1, -1) else (column, row)
+    totals = sum(absolute(x), axis=inner, keepdims=keepdims)
+    if not keepdims and outer > inner:
+        outer -= 1
+    if ord < 0:
+        return min(totals, axis=outer, keepdims=keepdims)
+    return max(totals, axis=outer, keepdims=keepdims, initial=0)
+
+
+def vector_norm(
+    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+) -> Any:
+    """The norm of vectors along axes, by default all: (sum |x|**ord)**(1/ord).
+
+    The order 0 counts the elements that differ from 0, an infinity takes an extremum.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.vector_norm(jnp.array([3.0, -4.0]), ord=1)
+    Array(7., dtype=float32)
+    """
+    (x,) = promote_dtypes_inexact(ensure_arraylike("jnp.linalg.vector_norm", x))
+    axis = static_axes(axis)
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid order '{ord}' for vector norm.")
+    settings = {"axis": axis, "keepdims": keepdims}
+    if ord is None or ord == 2:
+        return lax.sqrt(sum(_squares(x), **settings))
+    if ord == np.inf:
+        return max(absolute(x), initial=0, **settings)
+    if ord == -np.inf:
+        return min(absolute(x), **settings)
+    if ord == 0:
+        dtype = dtypes.finfo(x.dtype).dtype
+        return sum(lax.ne(x, const(x, 0)), dtype=dtype, **settings)
+    if ord == 1:
+        return sum(absolute(x), **settings)
+    total = sum(power(absolute(x), ord), **settings)
+    return power(total, 1.0 / ord)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """The norm of the matrices in the last two dims; see `norm`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.matrix_norm(jnp.eye(4))
+    Array(2., dtype=float32)
+    """
+    x = ensure_arraylike("jnp.linalg.matrix_norm", x)
+    return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+
+
+@inner_jit(static_argnames=("n",))
+def matrix_power(a: Any, n: int) -> Any:
+    """The product of n copies of square matrices, by repeated squaring.
+
+    Raises TypeError for matrices that are not square, NotImplementedError for
+    negative n, which needs the inverse.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5)
+    Array([[1, 5],
+           [0, 1]], dtype=int32)
+    """
+    a = ensure_arraylike("jnp.linalg.matrix_power", a)
+    if a.ndim < 2:
+        raise TypeError(
+            f"{a.ndim}-dimensional array given. Array must be at least two-dimensional"
+        )
+    if a.shape[-2] != a.shape[-1]:
+        raise TypeError("Last 2 dimensions of the array must be square")
+    try:
+        n = operator.index(n)
+    except TypeError as error:
+        raise TypeError(f"exponent must be an integer, got {n}") from error
+    if n < 0:
+        raise NotImplementedError(
+            "negative powers of matrices need the inverse, which is not available"
+        )
+    if n == 0:
+        return broadcast_to(eye(a.shape[-2], dtype=a.dtype), a.shape)
+    out, square = None, a
+    while True:
+        if n % 2:
+            out = square if out is None else matmul(out, square)
+        n //= 2
+        if n == 0:
+            return out
+        square = matmul(square, square)
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+    """The product of a chain of matrices, in the cheapest order.
+
+    The first and last may be vectors.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+    Array([12., 12.], dtype=float32)
+    """
+    parts = ensure_arraylikes("jnp.linalg.multi_dot", *arrays)
+    shapes = [x.shape for x in parts]
+    if len(parts) < 2:
+        raise ValueError(
+            f"multi_dot requires at least two arrays; got len(arrays)={len(parts)}"
+        )
+    ends_fit = parts[0].ndim in (1, 2) and parts[-1].ndim in (1, 2)
+    if not ends_fit or any(x.ndim != 2 for x in parts[1:-1]):
+        raise ValueError(
+            "multi_dot: input arrays must all be two-dimensional, except for the first"
+            f" and last array which may be 1 or 2 dimensional. Got array shapes {shapes}"
+        )
+    if any(a[-1] != b[0] for a, b in zip(shapes, shapes[1:])):
+        raise ValueError(
+            "multi_dot: last dimension of each array must match first dimension of"
+            f" following array. Got array shapes {shapes}"
+        )
+    operands: list[Any] = []
+    for i, x in enumerate(parts):
+        axes = (i, i + 1)
+        if x.ndim == 1:
+            axes = axes[1:] if i == 0 else axes[:1]  # type: ignore[assignment]
+        operands += [x, axes]
+    return einsum(*operands, optimize="auto", precision=precision)

@@ -1,0 +1,130 @@
+"""Divisors and multiples of integers; integers as packed bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import canonical_axis, ensure_arraylike
+from curta.numpy.arithmetic import absolute, floor_divide, multiply
+from curta.numpy.promotion import cast, const, promote_args
+from curta.numpy.reductions import any, sum
+from curta.numpy.selection import broadcast_all, select_where
+from curta.numpy.shapes import ravel, swapaxes
+
+
+@inner_jit
+def gcd(x1: Any, x2: Any) -> Any:
+    """The greatest common divisor of integers, by Euclid's algorithm.
+
+    Raises ValueError for other dtypes.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
+    x1, x2 = promote_args("gcd", x1, x2)
+    if not dtypes.issubdtype(x1.dtype, np.integer):
+        raise ValueError("Arguments to jax.numpy.gcd must be integers.")
+    pair = tuple(absolute(x) for x in broadcast_all(x1, x2))
+    return lax.while_loop(_unfinished, _euclid, pair)[0]
+
+
+def _unfinished(pair: tuple[Any, Any]) -> Any:
+    return any(lax.ne(pair[1], const(pair[1], 0)))
+
+
+def _euclid(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    x1, x2 = pair
+    left = lax.ne(x2, const(x2, 0))
+    x1, x2 = (
+        select_where(left, x2, x1),
+        select_where(left, lax.rem(x1, x2), const(x2, 0)),
+    )
+    smaller = lax.lt(x1, x2)
+    return select_where(smaller, x2, x1), select_where(smaller, x1, x2)
+
+
+@inner_jit
+def lcm(x1: Any, x2: Any) -> Any:
+    """The least common multiple of integers; ValueError for other dtypes.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.lcm(jnp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)
+    """
+    x1, x2 = map(absolute, promote_args("lcm", x1, x2))
+    if not dtypes.issubdtype(x1.dtype, np.integer):
+        raise ValueError("Arguments to jax.numpy.lcm must be integers.")
+    divisor = gcd(x1, x2)
+    zero = const(divisor, 0)
+    multiple = multiply(x1, floor_divide(x2, divisor))
+    return select_where(lax.eq(divisor, zero), zero, multiple)
+
+
+@inner_jit(static_argnames=("axis", "bitorder"))
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Eight booleans as the bits of one uint8; the last group is filled with zeros.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.packbits(jnp.array([0, 0, 0, 0, 0, 1, 0, 1]))
+    Array([5], dtype=uint8)
+    """
+    a = ensure_arraylike("packbits", a)
+    if a.dtype != np.bool_ and not dtypes.issubdtype(a.dtype, np.integer):
+        raise TypeError("Expected an input array of integer or boolean data type")
+    places = _bit_places(bitorder)
+    a = cast(lax.ne(a, const(a, 0)), np.dtype(np.uint8))
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonical_axis(axis, a.ndim)
+    a = swapaxes(a, axis, -1)
+    missing = -a.shape[-1] % 8
+    if missing:
+        config = [(0, 0, 0)] * (a.ndim - 1) + [(0, missing, 0)]
+        a = lax.pad(a, np.uint8(0), config)
+    a = lax.reshape(a, (*a.shape[:-1], a.shape[-1] // 8, 8))
+    bits = lax.shift_left(a, lax.broadcast_in_dim(places, a.shape, (a.ndim - 1,)))
+    return swapaxes(sum(bits, -1, dtype=np.uint8), axis, -1)
+
+
+@inner_jit(static_argnames=("axis", "count", "bitorder"))
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Any:
+    """The bits of uint8 numbers, eight for each; `count` of them, if it is given.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
+    Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
+    """
+    a = ensure_arraylike("unpackbits", a)
+    if a.dtype != np.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    places = _bit_places(bitorder)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonical_axis(axis, a.ndim)
+    a = swapaxes(a, axis, -1)
+    shape = (*a.shape, 8)
+    wide = lax.broadcast_in_dim(a, shape, tuple(range(a.ndim)))
+    bits = lax.shift_right_logical(wide, lax.broadcast_in_dim(places, shape, (a.ndim,)))
+    bits = lax.bitwise_and(bits, np.uint8(1))
+    bits = lax.reshape(bits, (*a.shape[:-1], a.shape[-1] * 8))
+    if count is not None:
+        size = bits.shape[-1]
+        config = [(0, 0, 0)] * (bits.ndim - 1) + [(0, max(count, -size) - size, 0)]
+        if count < 0:
+            config[-1] = (0, count, 0)
+        bits = lax.pad(bits, np.uint8(0), config)
+    return swapaxes(bits, axis, -1)
+
+
+def _bit_places(bitorder: str) -> Any:
+    if bitorder not in ("little", "big"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    places = lax.iota(np.uint8, 8)
+    return lax.rev(places, (0,)) if bitorder == "big" else places

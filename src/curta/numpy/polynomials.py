@@ -1,0 +1,106 @@
+"""Polynomials as vectors of coefficients, the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import concrete_index, ensure_arraylike, ensure_arraylikes
+from curta.numpy.arithmetic import negative
+from curta.numpy.constructors import asarray
+from curta.numpy.index_update import IndexedUpdate
+from curta.numpy.promotion import promote_dtypes, promote_dtypes_inexact
+from curta.numpy.selection import broadcast_all
+
+
+@inner_jit(static_argnames=("unroll",))
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The values at `x` of the polynomial with coefficients `p`, by Horner's rule.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([0, 3]))
+    Array([ 2, 11], dtype=int32)
+    """
+    p, x = promote_dtypes(*ensure_arraylikes("polyval", p, x))
+    shape = lax.broadcast_shapes(p.shape[1:], x.shape)
+    start = lax.full(shape, 0, x.dtype)
+
+    def step(y: Any, coefficient: Any) -> tuple[Any, None]:
+        return lax.add(*broadcast_all(lax.mul(*broadcast_all(y, x)), coefficient)), None
+
+    return lax.scan(step, start, p, unroll=unroll)[0]
+
+
+@inner_jit
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([5, 0, 0]))
+    Array([5, 1, 2], dtype=int32)
+    """
+    a1, a2 = promote_dtypes(*ensure_arraylikes("polyadd", a1, a2))
+    longer, shorter = (a1, a2) if a2.shape[0] <= a1.shape[0] else (a2, a1)
+    place = np.s_[longer.shape[0] - shorter.shape[0] :]
+    return IndexedUpdate(longer, place).add(shorter)
+
+
+@inner_jit
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polysub(jnp.array([1, 2]), jnp.array([5, 0, 0]))
+    Array([-5,  1,  2], dtype=int32)
+    """
+    a1, a2 = promote_dtypes(*ensure_arraylikes("polysub", a1, a2))
+    return polyadd(a1, negative(a2))
+
+
+@inner_jit(static_argnames=("m",))
+def polyder(p: Any, m: int = 1) -> Any:
+    """The m-th derivative of a polynomial.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
+    Array([2., 2.], dtype=float32)
+    """
+    (p,) = promote_dtypes_inexact(ensure_arraylike("polyder", p))
+    m = concrete_index(m, "'m' argument of jnp.polyder")
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    if m == 0:
+        return p
+    powers = np.arange(p.shape[0] - 1, m - 1, -1)
+    factors = np.prod([powers - i for i in range(m)], axis=0)
+    kept = lax.slice_in_dim(p, 0, max(p.shape[0] - m, 0))
+    return lax.mul(kept, asarray(factors, dtype=p.dtype))
+
+
+@inner_jit(static_argnames=("m",))
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The m-th integral of a polynomial, with the constants of integration `k`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polyint(jnp.array([2.0, 2.0]), k=3)
+    Array([1., 2., 3.], dtype=float32)
+    """
+    m = concrete_index(m, "'m' argument of jnp.polyint")
+    constants = 0 if k is None else k
+    p, constants = ensure_arraylikes("polyint", p, constants)
+    p, constants = promote_dtypes_inexact(p, constants)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    if constants.ndim == 0 or constants.shape == (1,):
+        constants = lax.full_like(constants, 1, shape=(m,)) * constants
+    if constants.shape != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    if m == 0:
+        return p
+    powers = np.arange(p.shape[0] + m)[::-1]
+    divisors = np.prod([np.maximum(powers - i, 1) for i in range(m)], axis=0)
+    joined = lax.concatenate([p, constants], 0)
+    return lax.div(joined, asarray(divisors, dtype=p.dtype))

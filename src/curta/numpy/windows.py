@@ -1,0 +1,86 @@
+"""Window functions of signal processing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.numpy.arguments import concrete
+from curta.numpy.promotion import const
+
+
+def _window(name: str, M: Any, shape: Callable[[Any, Any], Any]) -> Any:
+    """`shape(n, M - 1)` for n from 0 to M - 1; ones for M up to 1."""
+    count = concrete(M, f"M argument of jnp.{name}", int)
+    dtype = dtypes.default_float_dtype()
+    if count <= 1:
+        return lax.full((max(count, 0),), 1, dtype)
+    n = lax.iota(dtype, count)
+    return shape(n, count - 1)
+
+
+def _cosine(n: Any, last: int, periods: int) -> Any:
+    angle = lax.div(lax.mul(const(n, 2 * np.pi * periods), n), const(n, last))
+    return lax.cos(angle)
+
+
+def bartlett(M: int) -> Any:
+    """A triangle from 0 over 1 to 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.bartlett(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+
+    def shape(n: Any, last: int) -> Any:
+        distance = lax.abs(lax.sub(lax.mul(const(n, 2), n), const(n, last)))
+        return lax.sub(const(n, 1), lax.div(distance, const(n, last)))
+
+    return _window("bartlett", M, shape)
+
+
+def blackman(M: int) -> Any:
+    """Three cosine terms: 0.42 - 0.5·cos(2πn/(M-1)) + 0.08·cos(4πn/(M-1)).
+
+    >>> from curta import numpy as jnp
+    >>> jnp.abs(jnp.blackman(3)).round(4)
+    Array([0., 1., 0.], dtype=float32)
+    """
+
+    def shape(n: Any, last: int) -> Any:
+        first = lax.mul(const(n, 0.5), _cosine(n, last, 1))
+        second = lax.mul(const(n, 0.08), _cosine(n, last, 2))
+        return lax.add(lax.sub(const(n, 0.42), first), second)
+
+    return _window("blackman", M, shape)
+
+
+def hamming(M: int) -> Any:
+    """A raised cosine: 0.54 - 0.46·cos(2πn/(M-1)).
+
+    >>> from curta import numpy as jnp
+    >>> jnp.hamming(3).round(2)
+    Array([0.08, 1.  , 0.08], dtype=float32)
+    """
+
+    def shape(n: Any, last: int) -> Any:
+        return lax.sub(const(n, 0.54), lax.mul(const(n, 0.46), _cosine(n, last, 1)))
+
+    return _window("hamming", M, shape)
+
+
+def hanning(M: int) -> Any:
+    """A raised cosine: 0.5·(1 - cos(2πn/(M-1))).
+
+    >>> from curta import numpy as jnp
+    >>> jnp.hanning(3).round(4)
+    Array([0., 1., 0.], dtype=float32)
+    """
+
+    def shape(n: Any, last: int) -> Any:
+        return lax.mul(const(n, 0.5), lax.sub(const(n, 1), _cosine(n, last, 1)))
+
+    return _window("hanning", M, shape)
