@@ -132,7 +132,8 @@ class Executable:
 
     def _run_native(self, step: NativeStep, memory: Memory) -> None:
         for buffer in step.created:
-            memory[buffer] = _new(self._avals[buffer])
+            if buffer not in memory:  # an earlier step may have begun to fill it
+                memory[buffer] = _new(self._avals[buffer])
         words = [memory[b].ctypes.data for b in step.pointers]
         words += [*self._services, *(p.address for p in step.products)]
         table = (ctypes.c_uint64 * len(words))(*words)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from curta.compiler.graph.fuse import Plan
 from curta.compiler.graph.items import DotItem, EqnItem, Item, LoopItem, written
 from curta.compiler.llvm.entry import Scheduled, Work
@@ -78,10 +80,12 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
 
 def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str]:
     names: dict[Expr, str] = {}
-    roots = [s.value for s in stores] + [x for f in folds for x in f.inputs]
-    lines = _body_lines(roots, names)
-    lines += [_store_line(s, names) for s in stores]
+    lines: list[str] = []
+    for store in stores:
+        lines += _body_lines(store.operands(), names)
+        lines.append(_store_line(store, names))
     for fold in folds:
+        lines += _body_lines(fold.inputs, names)
         inputs = ", ".join(names[x] for x in fold.inputs)
         inner: dict[Expr, str] = {}
         body = _body_lines([*fold.combined, *(s.value for s in fold.stores)], inner)
@@ -95,18 +99,22 @@ def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str
 
 
 def _store_line(store: Store, names: dict[Expr, str]) -> str:
-    offset = pretty_index(store.offset)
-    return f"{store.buffer.name}[{offset}] = {names[store.value]}"
+    place = f"{store.buffer.name}[{_index(store.offset, names)}]"
+    guard = "" if store.where is None else f" where {names[store.where]}"
+    return f"{place} = {names[store.value]}{guard}"
 
 
-def _body_lines(roots: list[Expr], names: dict[Expr, str]) -> list[str]:
+def _body_lines(roots: Iterable[Expr], names: dict[Expr, str]) -> list[str]:
+    """A line for each expression that has no name yet."""
     lines: list[str] = []
     for expr in walk(roots):
+        if expr in names:
+            continue
+        text = _text(expr, names)
         if isinstance(expr, (Const, Placeholder, IndexValue)):
-            names[expr] = _text(expr, names)
+            names[expr] = text
         else:
-            text = _text(expr, names)
-            names[expr] = f"t{len(lines)}"
+            names[expr] = f"t{sum(n[0] == 't' for n in names.values())}"
             lines.append(f"{names[expr]}:{expr.dtype} = {text}")
     return lines
 

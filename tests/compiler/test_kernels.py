@@ -1,0 +1,69 @@
+"""Kernels as data: their printed form, and the checks on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tests.compiler.programs import staged
+from tests.compiler.test_fuse import layernorm, plan_of, softmax
+
+from curta.compiler.graph.itemise import itemise
+from curta.compiler.llvm.entry import Scheduled
+from curta.compiler.loops.assemble import assemble
+from curta.compiler.loops.bufferize import place, plan_arena
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.check import InvalidKernel, check_kernel
+from curta.compiler.loops.index import LoopVar, as_index
+from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
+from curta.compiler.loops.schedule import schedule
+from curta.compiler.pretty import pretty_scheduled
+
+FLOAT32 = np.dtype("float32")
+
+
+@pytest.mark.parametrize("fun", [softmax, layernorm], ids=lambda f: f.__name__)
+def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) -> None:
+    x = np.zeros((512, 256), np.float32)
+    plan = plan_of(staged(fun, x))
+    program = itemise(staged(fun, x).jaxpr)
+    kernel = assemble(plan.groups[0], program.builder)
+    plan_ = schedule(kernel, 64)
+    ends = {b for b in kernel.buffers() if b.name.startswith("in")}
+    ends.add(kernel.stages[-1].stores[-1].buffer)
+    golden(pretty_scheduled(Scheduled(kernel, plan_, place(kernel, plan_, ends))))
+
+
+def copying(size: int, extent: int, value_dtype: str = "float32") -> Kernel:
+    b, i = ScalarBuilder(), LoopVar("i", extent)
+    source, target = Buffer("x", FLOAT32, size), Buffer("y", FLOAT32, size)
+    value = b.convert(b.load(source, as_index(i), FLOAT32), np.dtype(value_dtype))
+    return Kernel((), (Stage((i,), (Store(target, as_index(i), value),), ()),))
+
+
+def test_a_good_kernel_passes() -> None:
+    check_kernel(copying(8, 8))
+
+
+def test_an_index_out_of_range_is_found() -> None:
+    with pytest.raises(InvalidKernel, match="leaves its 8 elements"):
+        check_kernel(copying(8, 9))
+
+
+def test_a_wrong_dtype_is_found() -> None:
+    with pytest.raises(InvalidKernel, match="int32 is stored in y"):
+        check_kernel(copying(8, 8, "int32"))
+
+
+def test_an_unbound_variable_is_found() -> None:
+    (stage,) = copying(8, 8).stages
+    with pytest.raises(InvalidKernel, match="uses"):
+        check_kernel(Kernel((), (Stage((), stage.stores, ()),)))
+
+
+def test_the_arena_uses_the_places_of_dead_values_again() -> None:
+    a, b, c = (Buffer(n, FLOAT32, 100) for n in "abc")
+    arena = plan_arena([[a], [a, b], [b, c]], set())
+    assert arena.offsets[a] == arena.offsets[c] != arena.offsets[b]
+    assert arena.size == 2 * 448
