@@ -1,5 +1,6 @@
 """The primitive operations as functions: no promotion, no broadcasting of ranks."""
 
+from curta.dtypes import dtype
 from curta.lax.arithmetic import (
     abs,
     add,
