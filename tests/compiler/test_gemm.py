@@ -1,0 +1,154 @@
+"""Matrix products: every kind of tile and edge, both layouts, any order of chunks."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from tests.compiler.native import Native
+
+from curta.compiler.library import blas
+from curta.compiler.library.gemm import Blocking, Dot, emit_tiled
+from curta.compiler.library.packing import even_parts
+from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
+
+DTYPES = {"f32": np.float32, "f64": np.float64}
+_LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+
+def launcher(order):
+    """A `parallel_for` that runs the chunks in some order."""
+
+    def run(function, context, count):
+        for i in order(range(count)):
+            _CHUNK(function)(context, i)
+
+    return _LAUNCH(run)
+
+
+@functools.cache
+def native(dot, vector_bytes=None):
+    machine = target.host()
+    module = Module(machine.has_fma, vector_bytes or machine.vector_bytes)
+    emit_tiled(module, "dot", dot)
+    return Native(module, "dot", level=target.GOOD)
+
+
+def operands(dot):
+    rng = np.random.default_rng(0)
+    a = (dot.batch, *((dot.k, dot.m) if dot.a_transposed else (dot.m, dot.k)))
+    b = (dot.batch, *((dot.n, dot.k) if dot.b_transposed else (dot.k, dot.n)))
+    dtype = DTYPES[dot.kind]
+    return rng.standard_normal(a).astype(dtype), rng.standard_normal(b).astype(dtype)
+
+
+def product(dot, a, b, order=list, vector_bytes=None):
+    """The result of the native code, with guards around the array."""
+    guarded = np.full(dot.batch * dot.m * dot.n + 64, 77, DTYPES[dot.kind])
+    result = guarded[32:-32].reshape(dot.batch, dot.m, dot.n)
+    launch = launcher(order)
+    address = ctypes.cast(launch, ctypes.c_void_p).value
+    native(dot, vector_bytes)(result, a, b, address)
+    assert (guarded[:32] == 77).all() and (guarded[-32:] == 77).all()
+    return result
+
+
+def check(dot, **options):
+    a, b = operands(dot)
+    left = a.swapaxes(1, 2) if dot.a_transposed else a
+    right = b.swapaxes(1, 2) if dot.b_transposed else b
+    exact = left.astype("f8") @ right.astype("f8")
+    error = abs(product(dot, a, b, **options) - exact).max() / np.sqrt(dot.k)
+    assert error < 64 * np.finfo(DTYPES[dot.kind]).eps, dot
+
+
+SHAPES = [
+    (1, 1, 1, 1), (1, 2, 3, 4), (1, 5, 17, 3), (1, 12, 32, 8), (1, 13, 33, 16),
+    (1, 24, 16, 20), (1, 32, 10, 64), (1, 64, 64, 64), (1, 100, 100, 100),
+    (3, 8, 8, 8), (5, 7, 40, 9), (1, 200, 31, 33), (1, 3, 130, 400), (1, 40, 600, 70),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_products(shape, kind):
+    for flips in itertools.product([False, True], repeat=2):
+        check(Dot(*shape, kind, *flips))
+
+
+@pytest.mark.parametrize("flips", [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("shape", [(1, 390, 520, 700), (2, 30, 50, 1031)], ids=str)
+def test_blocks_of_k_and_packed_panels(shape, flips):
+    check(Dot(*shape, "f32", *flips))
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize("flips", [(False, False), (True, True)])
+def test_other_vector_widths(vector_bytes, flips):
+    check(Dot(2, 29, 45, 19, "f32", *flips), vector_bytes=vector_bytes)
+    check(Dot(1, 29, 45, 19, "f64", *flips), vector_bytes=vector_bytes)
+
+
+def test_the_order_of_chunks_does_not_matter():
+    dot = Dot(2, 150, 200, 300, "f32")
+    cut = Blocking(dot, target.host().vector_bytes)
+    assert cut.units > cut.units_per_chunk
+    a, b = operands(dot)
+    first = product(dot, a, b).copy()
+    np.testing.assert_array_equal(product(dot, a, b, order=reversed), first)
+
+
+def test_nan_and_infinity_stay_in_their_row_and_column():
+    dot = Dot(1, 20, 20, 20, "f32")
+    a, b = operands(dot)
+    a[0, 3, 4] = np.nan
+    b[0, 5, 6] = np.inf
+    bad = ~np.isfinite(product(dot, a, b)[0])
+    want = np.zeros((20, 20), bool)
+    want[3, :] = want[:, 6] = True
+    np.testing.assert_array_equal(bad, want)
+
+
+def test_impossible_products_are_refused():
+    for wrong in (Dot(1, 0, 2, 2, "f32"), Dot(1, 2, 2, 2, "c64")):
+        with pytest.raises(ValueError, match="no tiled code"):
+            emit_tiled(Module(), "dot", wrong)
+
+
+def test_even_parts():
+    for total, most in itertools.product(range(1, 60), range(1, 14)):
+        parts = even_parts(total, most)
+        assert sum(parts) == total and max(parts) <= most
+        assert max(parts) - min(parts) <= 1 and len(parts) == -(-total // most)
+
+
+@pytest.mark.skipif(not blas.available(), reason="needs scipy-openblas32")
+class TestBlas:
+    """OpenBLAS, called as Fortran calls it."""
+
+    def test_a_routine_runs(self):
+        n, one = ctypes.c_int32(3), ctypes.c_int32(1)
+        x, y = np.arange(3.0), np.ones(3)
+        alpha = ctypes.c_double(2.0)
+        pointers = [ctypes.c_void_p(v.ctypes.data) for v in (x, y)]
+        blas.function("daxpy")(
+            ctypes.byref(n), ctypes.byref(alpha), pointers[0], ctypes.byref(one),
+            pointers[1], ctypes.byref(one),
+        )  # fmt: skip
+        assert y.tolist() == [1.0, 3.0, 5.0]
+
+    def test_addresses(self):
+        names = ["sgemm", "zgemm", "dgetrf", "spotrf", "cgeqrf", "dsyevd", "dgesdd"]
+        found = blas.addresses(names)
+        assert len(set(found.values())) == len(names)
+        with pytest.raises(AttributeError):
+            blas.address("nothing")
+
+    def test_the_kernels_are_those_of_the_processor(self):
+        if target.host().vector_bytes == 64:
+            assert blas.core_type() in ("SkylakeX", "Cooperlake", "SapphireRapids")
