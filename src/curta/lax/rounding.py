@@ -61,7 +61,7 @@ def nextafter(x1: Any, x2: Any) -> Any:
 
     >>> from curta import lax
     >>> lax.nextafter(1.0, 2.0) > 1.0
-    Array(True, dtype=bool)
+    Array(True, dtype=bool, weak_type=True)
     """
     return ops.nextafter(x1, x2)
 
