@@ -16,7 +16,8 @@ from curta.core.jaxpr import eval_jaxpr
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import is_array_like, typeof
-from curta.ops.structure import full, instantiate
+from curta.ops.base import scalar_of
+from curta.ops.structure import instantiate
 from curta.transforms.jvp import jvp as jvp_flat
 from curta.transforms.linearize import Linearized, linearize as linearize_flat
 from curta.transforms.transpose import backward_pass
@@ -91,7 +92,7 @@ def value_and_grad(
         forward = _forward("grad", fun, partial, chosen, has_aux)
         (value,) = _scalar_output(forward, holomorphic)
         aval = typeof(value)
-        one = full(aval, 1)
+        one = scalar_of(aval, 1)
         gradient = forward.pullback([one])
         if single:
             (gradient,) = gradient

@@ -75,7 +75,7 @@ class JaxprTrace(Trace):
         elif is_python_scalar(x):
             return Literal(x)
         aval = typeof(x)
-        if not aval.shape and not isinstance(x, Tracer) and _is_literal(aval):
+        if not aval.shape and isinstance(x, np.generic | np.ndarray):
             return Literal(np.asarray(x).astype(aval.dtype)[()], aval)
         known = self.constants.get(id(x))
         if known is None:
@@ -168,10 +168,6 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
         _out_avals.clear()
     found = _out_avals[key] = op.aval(*avals)
     return found
-
-
-def _is_literal(aval: ShapedArray) -> bool:
-    return isinstance(aval.dtype, np.dtype) and aval.dtype.fields is None
 
 
 def _listing(names: Sequence[str]) -> str:
