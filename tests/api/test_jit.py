@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import pickle
 import threading
 import warnings
 
@@ -22,6 +23,7 @@ from curta.config import (
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.stage import stage
+from curta.dtypes import float0
 from curta.ops.elementwise.arithmetic import add, mul
 from curta.ops.structure import ReduceSum
 from curta.runtime.array import ArrayImpl
@@ -327,6 +329,24 @@ class TestCache:
             t.join()
         assert not failures
         assert f.cache_statistics().signatures == 20
+
+
+def _double(x):
+    return add(x, x)
+
+
+jitted_double = jit(_double)
+
+
+def test_pickling():
+    f = pickle.loads(pickle.dumps(jitted_double))
+    assert f(2).item() == 4
+    assert f.__name__ == "_double"
+
+
+def test_values_without_bits():
+    x = np.zeros(3, float0)
+    assert jit(lambda x, y: (x, y))(x, 1.0)[0].dtype == float0
 
 
 class TestLog:

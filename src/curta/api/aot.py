@@ -247,11 +247,14 @@ class Compiled(Stage):
 def check_compiler_options(options: dict[str, Any] | None) -> None:
     """Raise JaxRuntimeError for options other than those of XLA."""
     for name in options or ():
-        if not name.startswith("xla_"):
+        if not name.startswith("xla_") and name not in _XLA_OPTIONS:
             raise JaxRuntimeError(
-                f"INVALID_ARGUMENT: No such compile option: '{name}'. Options that"
-                " begin with xla_ are passed over, and there are no others."
+                f"INVALID_ARGUMENT: No such compile option: '{name}'. The options of"
+                " XLA (xla_...) are passed over, and there are no others."
             )
+
+
+_XLA_OPTIONS = ("optimization_level", "memory_fitting_level")
 
 
 def _bytes(aval: ShapedArray) -> int:

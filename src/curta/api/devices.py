@@ -37,19 +37,31 @@ def device_put(
     >>> curta.device_put({"w": numpy.ones(2), "n": 3})
     {'n': Array(3, dtype=int32, weak_type=True), 'w': Array([1., 1.], dtype=float32)}
     """
-    if device is None or isinstance(device, Device) or not _is_tree(device):
+    if not isinstance(device, (tuple, list, dict)):
         place = as_device(device)
         return tree_util.tree_map(lambda leaf: _put(leaf, place, donate), x)
+    if errors := tree_util.prefix_errors(device, x, is_leaf=_is_none):
+        raise _not_a_prefix(device, x, errors)
     return tree_util.tree_map(
         lambda place, part: device_put(part, place, donate=donate),
         device,
         x,
-        is_leaf=lambda place: place is None,
+        is_leaf=_is_none,
     )
 
 
-def _is_tree(device: Any) -> bool:
-    return isinstance(device, (tuple, list, dict))
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _not_a_prefix(device: Any, x: Any, errors: list[Any]) -> ValueError:
+    details = "\n\n".join(str(e("device_put device specification")) for e in errors)
+    return ValueError(
+        "device_put device specification must be a tree prefix of the corresponding"
+        f" value, got specification {device} for value tree"
+        f" {tree_util.tree_structure(x)}.\n\nMismatch details ({len(errors)} found):"
+        f"\n{details}"
+    )
 
 
 def _put(x: Any, device: Device | None, donate: bool) -> Any:

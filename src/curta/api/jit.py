@@ -361,6 +361,18 @@ class Jitted:
         cache = self._cache
         return CacheStatistics(cache.hits, cache.misses, len(cache.staged))
 
+    # ---- pickling: the function by reference, and compiled anew
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "fun": self._fun,
+            "options": self._options,
+            "function_name": self._name,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Jitted.__init__(self, state["fun"], state["options"], state["function_name"])
+
     # ---- methods
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

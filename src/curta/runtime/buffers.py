@@ -53,6 +53,15 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray:
     return allocator(shape, np.dtype(dtype))()
 
 
+def unpooled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
+    """An array in memory of its own: any view of it holds the array itself.
+
+    A reference count of one says that nobody can see its elements any more.
+    """
+    memory = bytearray(prod(shape) * dtype.itemsize + ALIGNMENT)
+    return np.ndarray(shape, dtype, memory, _offset(memory))
+
+
 @lru_cache(maxsize=4096)
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """What makes arrays of a shape and dtype; the same object every time."""

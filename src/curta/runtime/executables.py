@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from curta import dtypes
 from curta.compiler.executable import Executable as CompiledJaxpr, NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
@@ -85,11 +86,19 @@ def executable(closed: ClosedJaxpr) -> Executable:
 
 
 def _make(closed: ClosedJaxpr, backend: str) -> Executable:
-    if backend == "numpy" or not _has_llvm():
+    if backend == "numpy" or _has_float0(closed) or not _has_llvm():
         return NumpyExecutable(closed)
     compiled = compile_jaxpr(closed, parallel_for=parallel_for_address())
     program = compiled.native
     return compiled if program is None else NativeExecutable(compiled, program)
+
+
+def _has_float0(closed: ClosedJaxpr) -> bool:
+    """Whether elements without any bits occur, which machine code has not."""
+    variables = [v for eqn in closed.eqns for v in eqn.outvars]
+    return any(
+        v.aval.dtype == dtypes.float0 for v in (*closed.jaxpr.invars, *variables)
+    )
 
 
 @cache

@@ -28,7 +28,7 @@ from curta.core.avals import ShapedArray
 from curta.core.trace import thread_state
 from curta.runtime import call_code
 from curta.runtime.array import ArrayImpl
-from curta.runtime.buffers import Allocator, allocator
+from curta.runtime.buffers import allocator, unpooled
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.executables import NativeExecutable
@@ -98,10 +98,11 @@ def _entry(
             walk.visit(x)
     except _NotReady:
         return None
-    kept = [partial(_new, Allocator(s, np.dtype(d)), a)
-            for (d, s), a in zip(results, compiled.out_avals)]  # fmt: skip
-    spare = [partial(_new, allocator(s, np.dtype(d)), a)
-             for (d, s), a in zip(results, compiled.out_avals)]  # fmt: skip
+    kept, spare = [], []
+    for (dtype, shape), aval in zip(results, compiled.out_avals, strict=True):
+        own = partial(unpooled, shape, np.dtype(dtype))
+        kept.append(partial(_new, own, aval))
+        spare.append(partial(_new, allocator(shape, np.dtype(dtype)), aval))
     context = config.context
     head = [
         program.address, len(args), id(context), len(results), len(leaves),
@@ -115,7 +116,7 @@ def _entry(
     )  # fmt: skip
 
 
-def _new(make: Allocator, aval: ShapedArray) -> ArrayImpl:
+def _new(make: Callable[[], Any], aval: ShapedArray) -> ArrayImpl:
     return ArrayImpl(make(), aval)
 
 

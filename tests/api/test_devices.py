@@ -1,0 +1,104 @@
+"""Moving values to and from devices, and naming the devices."""
+
+import numpy as np
+import pytest
+
+import curta
+from curta.runtime.devices import SingleDeviceSharding
+
+
+def test_names():
+    (cpu,) = curta.devices()
+    assert (repr(cpu), str(cpu)) == ("CpuDevice(id=0)", "cpu:0")
+    assert (cpu.platform, cpu.device_kind, cpu.process_index) == ("cpu", "cpu", 0)
+    assert curta.local_devices() == curta.devices("cpu") == [cpu]
+    assert curta.device_count() == curta.local_device_count() == 1
+    assert (curta.process_index(), curta.process_count()) == (0, 1)
+    assert curta.default_backend() == "cpu"
+    with pytest.raises(RuntimeError, match="Unknown backend: 'tpu' requested"):
+        curta.devices("tpu")
+
+
+class TestPut:
+    def test_trees(self):
+        out = curta.device_put([1, 2.0, np.arange(3)])
+        assert repr(out) == (
+            "[Array(1, dtype=int32, weak_type=True),"
+            " Array(2., dtype=float32, weak_type=True),"
+            " Array([0, 1, 2], dtype=int32)]"
+        )
+
+    def test_places(self):
+        (cpu,) = curta.devices()
+        assert not curta.device_put(1).committed
+        for place in (cpu, SingleDeviceSharding(cpu)):
+            x = curta.device_put(np.ones(2), place)
+            assert x.committed and x.devices() == {cpu}
+            assert (x + 1).committed and curta.jit(lambda x: x * 2)(x).committed
+
+    def test_tree_of_places(self):
+        (cpu,) = curta.devices()
+        out = curta.device_put({"a": 1, "b": (2, 3)}, {"a": None, "b": cpu})
+        assert not out["a"].committed
+        assert out["b"][0].committed and out["b"][1].committed
+
+    def test_mistakes(self):
+        with pytest.raises(ValueError, match="`jax.device_put` only accepts `None`"):
+            curta.device_put(1, "cpu")
+        with pytest.raises(TypeError, match="Argument 'a' of type .* not a valid JAX"):
+            curta.device_put("a")
+        with pytest.raises(ValueError, match=r"(?s)tree prefix.*details \(2 found\)"):
+            curta.device_put({"a": 1, "b": 2}, {"a": [None], "b": (None, None)})
+
+    def test_donation(self):
+        (cpu,) = curta.devices()
+        x = curta.numpy.ones(3)
+        y = curta.device_put(x, cpu, donate=True)
+        assert x.is_deleted() and y.tolist() == [1, 1, 1]
+
+    def test_under_tracing(self):
+        assert curta.jit(lambda x: curta.device_put(x) + 1)(1).item() == 2
+
+
+def test_get():
+    got = curta.device_get({"a": curta.numpy.arange(3), "b": "text", "c": 2})
+    assert type(got["a"]) is np.ndarray
+    assert got["b"] == "text"
+
+
+def test_block():
+    x = curta.numpy.arange(3)
+    assert curta.block_until_ready((x, 1))[0] is x
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted or donated buffer"):
+        curta.block_until_ready(x)
+
+
+class TestDlpack:
+    def test_shared_memory(self):
+        source = np.arange(3, dtype=np.int32)
+        x = curta.dlpack.from_dlpack(source)
+        assert np.shares_memory(np.asarray(x), source)
+        assert np.from_dlpack(x).tolist() == [0, 1, 2]
+
+    def test_copies_where_it_must(self):
+        strided = np.arange(8, dtype=np.float32)[::2]
+        assert curta.dlpack.from_dlpack(strided).tolist() == [0, 2, 4, 6]
+        wide = np.arange(3.0)
+        assert curta.dlpack.from_dlpack(wide).dtype == np.float32
+        with pytest.raises(ValueError, match="cannot share this memory"):
+            curta.dlpack.from_dlpack(wide, copy=False)
+
+    def test_other_objects(self):
+        with pytest.raises(TypeError, match="must have `__dlpack__`"):
+            curta.dlpack.from_dlpack([1])
+
+
+def test_compile_time():
+    @curta.jit
+    def f(x):
+        with curta.ensure_compile_time_eval():
+            n = int(curta.numpy.arange(4).sum())
+        return x * n
+
+    assert f(2).item() == 12

@@ -1,0 +1,200 @@
+"""Calls in native code: the same results, and memory that nobody sees change."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import curta
+from curta import numpy as jnp
+from curta.api.jit import jit
+from curta.runtime import native_call
+from curta.runtime.native_call import MISS
+
+pytestmark = pytest.mark.skipif(
+    native_call._maker() is None, reason="objects are laid out in another way here"
+)
+
+
+def ready(fun, *args):
+    """`fun` jitted, and its native call for these arguments."""
+    f = jit(fun)
+    f(*args)
+    native = f._native
+    assert native(*args) is not MISS
+    return f, native
+
+
+def arange(n):
+    return jnp.arange(n, dtype=jnp.float32)
+
+
+def test_results():
+    x = arange(5)
+    f, native = ready(lambda x: x + 1, x)
+    out = native(x)
+    assert out.aval is f(x).aval
+    np.testing.assert_array_equal(out, np.arange(5) + 1)
+
+
+def test_trees():
+    def f(a, b):
+        return {"sum": a["x"] + b[0], "rest": (b[1][0], None)}
+
+    x, y = arange(3), arange(4)
+    _, native = ready(f, {"x": x, "w": y}, (x, [y], None))
+    for _ in range(10):
+        out = native({"w": y, "x": x}, (x, [y], None))
+        assert out["sum"].tolist() == [0, 2, 4]
+        assert out["rest"][0].tolist() == [0, 1, 2, 3]
+        assert out["rest"][1] is None
+
+
+def test_other_signatures_are_missed():
+    x = arange(3)
+    _, native = ready(lambda d: d["a"] + 1, {"a": x})
+    for args in [
+        (),
+        ({"a": x}, x),
+        ({"b": x},),
+        ({"a": x, "b": x},),
+        ({"a": arange(4)},),
+        ({"a": 1.0},),
+        ({"a": np.ones(3, np.float32)},),
+        ({"a": None},),
+        ([x],),
+        (x,),
+        (None,),
+        ({"a": curta.device_put(x, curta.devices()[0])},),
+    ]:
+        assert native(*args) is MISS
+    deleted = arange(3)
+    deleted.delete()
+    assert native({"a": deleted}) is MISS
+
+
+def test_several_signatures():
+    f = jit(lambda x: x * 2)
+    for n in range(1, 12):
+        for _ in range(3):
+            assert f(arange(n)).tolist() == [2.0 * i for i in range(n)]
+
+
+def test_settings_and_transformations_are_missed():
+    x = arange(3)
+    f, native = ready(lambda x: x + 1, x)
+    with curta.enable_x64(True):
+        assert native(x) is MISS
+    seen = []
+    jit(lambda y: seen.append(native(x)) or y)(x)
+    assert seen == [MISS]
+    f.clear_cache()
+    assert native(x) is MISS
+
+
+class TestMemory:
+    """Memory of dead results is used again, of living ones never."""
+
+    def test_results_that_are_kept_stay(self):
+        x = arange(4)
+        f, _ = ready(lambda x: x + 1, x)
+        kept, y = [], x
+        for _ in range(20):
+            y = f(y)
+            kept.append(y)
+        for i, y in enumerate(kept):
+            np.testing.assert_array_equal(y, np.arange(4) + i + 1)
+
+    @pytest.mark.parametrize(
+        "hold",
+        [
+            np.asarray,
+            lambda y: np.asarray(y)[1:],
+            lambda y: memoryview(np.asarray(y)),
+            np.from_dlpack,
+            lambda y: y[1:],
+            lambda y: y.reshape(2, 2),
+            lambda y: curta.device_put(y, curta.devices()[0]),
+            lambda y: next(iter(y)),
+            lambda y: list(y),
+        ],
+    )
+    def test_views_of_dead_results_stay(self, hold):
+        x = arange(4)
+        f, _ = ready(lambda x: x + 1, x)
+        view = hold(f(x))
+        before = np.array(view)
+        for i in range(10):
+            f(x + i)
+        np.testing.assert_array_equal(np.array(view), before)
+
+    def test_dead_results_are_used_again(self):
+        x = arange(4)
+        f, _ = ready(lambda x: x + 1, x)
+        places = {f(x).unsafe_buffer_pointer() for _ in range(20)}
+        assert len(places) <= 4
+
+    def test_weak_references(self):
+        x = arange(4)
+        f, _ = ready(lambda x: x + 1, x)
+        y = f(x)
+        dead = []
+        reference = weakref.ref(y, lambda _: dead.append(1))
+        del y
+        later = f(x + 5)
+        assert reference() is None or reference() is not later
+
+    def test_deleted_results(self):
+        x = arange(4)
+        f, _ = ready(lambda x: x + 1, x)
+        for _ in range(10):
+            y = f(x)
+            y.delete()
+        assert f(x).tolist() == [1, 2, 3, 4]
+
+    def test_functions_are_freed(self):
+        f, _ = ready(lambda x: x + 1, arange(3))
+        reference = weakref.ref(f)
+        del f
+        gc.collect()
+        assert reference() is None
+
+
+def test_errors_in_nodes_come_through():
+    class Node:
+        broken = False
+
+        def __init__(self, x):
+            if Node.broken:
+                raise RuntimeError("no more nodes")
+            self.x = x
+
+    curta.tree_util.register_pytree_node(
+        Node, lambda n: ((n.x,), None), lambda _, children: Node(*children)
+    )
+    x = arange(3)
+    f, _ = ready(lambda x: Node(x + 1), x)
+    Node.broken = True
+    with pytest.raises(RuntimeError, match="no more nodes"):
+        f(x)
+
+
+def test_threads():
+    f = jit(lambda d: {"a": d["a"] + 1, "b": d["a"] * d["b"]})
+    wrong = []
+
+    def work(seed):
+        for i in range(300):
+            n = 2 + (i + seed) % 3
+            out = f({"a": arange(n), "b": arange(n)})
+            if out["b"].tolist() != [float(j * j) for j in range(n)]:
+                wrong.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
