@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
@@ -82,6 +82,10 @@ class Call(JaxprOp):
     """What `jit` records: the whole of `jaxpr` is compiled together."""
 
     name: ClassVar[str] = "jit"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "name": "fun_name",
+        "donated_invars": "donated",
+    }
     inlined_names: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
     fun_name: str

@@ -7,7 +7,7 @@ function, differentiation its rule. Staging turns it into the op `CustomJVPCall`
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.control.call import JaxprOp
@@ -163,6 +163,12 @@ class CustomJVPCall(JaxprOp):
     """
 
     name: ClassVar[str] = "custom_jvp_call"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "call_jaxpr": "jaxpr",
+        "num_consts": "const_count",
+        "jvp_jaxpr_fun": None,
+        "symbolic_zeros": None,
+    }
     jaxpr: ClosedJaxpr
     call: CustomJVP
     const_count: int
@@ -184,6 +190,7 @@ class CustomJVPCall(JaxprOp):
     def params(self) -> dict[str, Any]:
         return {
             "call_jaxpr": self.jaxpr,
+            "call": self.call,
             "jvp_jaxpr_fun": self.call.rule_name,
             "num_consts": self.const_count,
             "symbolic_zeros": self.call.symbolic_zeros,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from curta.control.call import JaxprOp
@@ -143,6 +143,13 @@ class CustomVJPCall(JaxprOp):
     """The staged form: `jaxpr` when evaluated, `call`'s rules when differentiated."""
 
     name: ClassVar[str] = "custom_vjp_call"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "call_jaxpr": "jaxpr",
+        "num_consts": "const_count",
+        "fwd_jaxpr_thunk": None,
+        "bwd": None,
+        "symbolic_zeros": None,
+    }
     jaxpr: ClosedJaxpr
     call: CustomVJP
     const_count: int
@@ -164,6 +171,7 @@ class CustomVJPCall(JaxprOp):
     def params(self) -> dict[str, Any]:
         return {
             "call_jaxpr": self.jaxpr,
+            "call": self.call,
             "fwd_jaxpr_thunk": self.call.fwd_name,
             "bwd": self.call.bwd_name,
             "num_consts": self.const_count,

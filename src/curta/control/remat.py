@@ -22,7 +22,7 @@ Policy = Callable[..., bool]
 class Remat(JaxprOp):
     """A jaxpr whose intermediate values are recomputed when it is transposed.
 
-    `policy(op, *avals, **params)` says which results to keep; None keeps nothing.
+    `policy(primitive, *avals, **params)` says which results to keep; None keeps nothing.
     """
 
     name: ClassVar[str] = "remat2"
@@ -30,6 +30,11 @@ class Remat(JaxprOp):
     prevent_cse: bool = True
     differentiated: bool = False
     policy: Policy | None = None
+
+    def __post_init__(self) -> None:
+        # `params` shows the jaxpr without its (absent) constants, as JAX does.
+        if isinstance(self.jaxpr, Jaxpr):
+            object.__setattr__(self, "jaxpr", ClosedJaxpr(self.jaxpr))
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         unknown = tuple(map(partial.is_unknown, args))
@@ -131,7 +136,7 @@ def _saveable_values(
     for eqn in jaxpr.eqns:
         if any(v in unknown for v in eqn.invars):
             unknown.update(eqn.outvars)
-        elif policy(eqn.op, *[v.aval for v in eqn.invars], **eqn.op.params()):
+        elif policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
             found.extend(eqn.outvars)
     return found
 

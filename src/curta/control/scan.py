@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,9 @@ class Scan(Op):
     """
 
     name: ClassVar[str] = "scan"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "_split_transpose": "split_transpose",
+    }
     multiple_results: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
     length: int

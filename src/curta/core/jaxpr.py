@@ -8,6 +8,7 @@ from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.core.primitive import Primitive, primitive_of
 from curta.core.source_info import UNKNOWN, SourceInfo
 from curta.core.trace import typeof
 
@@ -50,9 +51,9 @@ class Eqn:
     source_info: SourceInfo = UNKNOWN
 
     @property
-    def primitive(self) -> Op:
-        """The op; JAX's name for it."""
-        return self.op
+    def primitive(self) -> Primitive:
+        """The op apart from its parameters: what `lax.add_p` and the like are."""
+        return primitive_of(type(self.op))
 
     @property
     def params(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from curta.core import trace
@@ -40,6 +41,8 @@ class Op:
     effects: ClassVar[frozenset[str]] = frozenset()
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
+    param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
+    """Keys of `params()` that are no fields: the field, or None if others imply it."""
 
     # Ops without parameters are equal if they are of one class; those with parameters
     # are dataclasses, which compare the parameters too.

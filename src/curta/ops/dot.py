@@ -7,7 +7,7 @@ import enum
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -47,6 +47,7 @@ class DotGeneral(Op):
     """
 
     name: ClassVar[str] = "dot_general"
+    param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
     dimension_numbers: DotDims
     precision: Any = None
     preferred_element_type: Any = None

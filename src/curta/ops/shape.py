@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -175,6 +175,7 @@ class Iota(Op):
     """Counts 0, 1, 2 ... along `dimension` of an array of `shape`."""
 
     name: ClassVar[str] = "iota"
+    param_names: ClassVar[Mapping[str, str | None]] = {"sharding": None}
     dtype: Any
     shape: tuple[int, ...]
     dimension: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.ops.families import Linear, Reduction
@@ -27,24 +28,28 @@ class BroadcastInDim(Linear):
     """Operand dim i becomes dim `broadcast_dimensions[i]` of a larger `shape`."""
 
     name: ClassVar[str] = "broadcast_in_dim"
+    param_names: ClassVar[Mapping[str, str | None]] = {"sharding": None}
     shape: tuple[int, ...]
     broadcast_dimensions: tuple[int, ...]
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
         shape, dims = self.shape, self.broadcast_dimensions
-        if any(d < 0 for d in shape):
-            raise TypeError(
-                "broadcast_in_dim shape must have every element be nonnegative, got"
-                f" {shape}."
-            )
+        check_nonnegative("broadcast_in_dim shape", shape)
+        check_nonnegative("broadcast_in_dim broadcast_dimensions", dims)
         if len(dims) != x.ndim:
             raise TypeError(
                 "broadcast_in_dim broadcast_dimensions must have length equal to"
                 f" operand ndim; got broadcast_dimensions {dims} for operand ndim"
                 f" {x.ndim}."
             )
-        if not all(0 <= d < len(shape) for d in dims):
+        if len(shape) < x.ndim:
+            raise TypeError(
+                "broadcast_in_dim target broadcast shape must have equal or higher rank"
+                f" to the operand shape; got operand ndim {x.ndim} and target broadcast"
+                f" ndim {len(shape)}."
+            )
+        if any(d >= len(shape) for d in dims):
             raise TypeError(
                 "broadcast_in_dim broadcast_dimensions must be a subset of output"
                 f" dimensions, got {dims} for operand ndim {x.ndim} and shape {shape}."
@@ -58,8 +63,8 @@ class BroadcastInDim(Linear):
             )
         if any(a >= b for a, b in itertools.pairwise(dims)):
             raise TypeError(
-                "broadcast_in_dim broadcast_dimensions must be strictly increasing;"
-                f" got {dims}"
+                "broadcast_in_dim broadcast_dimensions must not contain duplicates, and"
+                f" must ascend, got broadcast_dimensions {dims}"
             )
         return x.update(shape=self.shape)
 
@@ -123,6 +128,11 @@ class Reshape(Linear):
     """The same elements in row-major order, in another shape."""
 
     name: ClassVar[str] = "reshape"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "new_sizes": "shape",
+        "dimensions": None,
+        "sharding": None,
+    }
     shape: tuple[int, ...]
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -218,6 +228,7 @@ class ReduceSum(Reduction):
     """The sum over `axes`."""
 
     name: ClassVar[str] = "reduce_sum"
+    param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
     axes: tuple[int, ...]
 
     def out_dtype(self, dtype: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,6 +92,7 @@ class Mul(LinearElementwise):
     """x * y, computed in `out_dtype` if one is given; integers wrap around."""
 
     name: ClassVar[str] = "mul"
+    param_names: ClassVar[Mapping[str, str | None]] = {"out_dtype": "out_type"}
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = NUMBER
     out_type: Any = None

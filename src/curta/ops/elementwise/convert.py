@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ class ConvertElementType(Op):
     """
 
     name: ClassVar[str] = "convert_element_type"
+    param_names: ClassVar[Mapping[str, str | None]] = {"sharding": None}
     new_dtype: Any
     weak_type: bool = False
 
@@ -255,6 +256,30 @@ class Copy(Identity, Linear):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [self(cotangent)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Name(Identity, Linear):
+    """The operand, under a name that policies of rematerialisation know it by."""
+
+    name: ClassVar[str] = "name"
+    param_names: ClassVar[Mapping[str, str | None]] = {"name": "label"}
+    label: str
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), tangents[0]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [cotangent]
+
+    def params(self) -> dict[str, Any]:
+        return {"name": self.label}
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls("kept"), [((2, 3), "any")]
+        yield cls("kept"), [((), "any")]
+        yield cls("kept"), [((0, 2), "any")]
 
 
 class StopGradient(Identity):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -181,6 +181,7 @@ class Scattering(WindowUpdate):
     op; both are None for replacing. `update_jaxpr`, which jaxprs show, says it again.
     """
 
+    param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
     combine: ClassVar[np.ufunc | None] = None
     element_op: ClassVar[Op | None] = None
     dimension_numbers: ScatterDimensionNumbers

@@ -1,0 +1,7 @@
+"""What goes with `checkpoint`: names for its policies, a look at what is saved."""
+
+from curta import checkpoint_policies as checkpoint_policies
+from curta.api.residuals import (
+    checkpoint_name as checkpoint_name,
+    print_saved_residuals as print_saved_residuals,
+)

@@ -1,0 +1,167 @@
+"""Policies for `checkpoint`: which results the backward pass finds saved.
+
+A policy is asked about each operation, `policy(primitive, *avals, **params)`, and says
+whether its results are kept; what is not kept is computed again when needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from curta.core.primitive import Primitive, primitive_of
+from curta.ops.dot import DotGeneral
+from curta.ops.elementwise.convert import Name
+
+Policy = Callable[..., bool]
+
+_dot = primitive_of(DotGeneral)
+_name = primitive_of(Name)
+
+
+def everything_saveable(*args: Any, **params: Any) -> bool:
+    """Keep every result, as without `checkpoint`.
+
+    >>> import curta, curta.numpy as jnp
+    >>> policy = curta.checkpoint_policies.everything_saveable
+    >>> curta.grad(curta.checkpoint(jnp.sin, policy=policy))(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return True
+
+
+def nothing_saveable(*args: Any, **params: Any) -> bool:
+    """Keep no result, as with `checkpoint` and no policy.
+
+    >>> import curta, curta.numpy as jnp
+    >>> policy = curta.checkpoint_policies.nothing_saveable
+    >>> curta.grad(curta.checkpoint(jnp.sin, policy=policy))(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return False
+
+
+def dots_saveable(primitive: Primitive, *args: Any, **params: Any) -> bool:
+    """Keep the results of matrix products: dear to compute, small to keep.
+
+    >>> import curta, curta.numpy as jnp
+    >>> f = lambda w, x: jnp.sin(x @ w).sum()
+    >>> f = curta.checkpoint(f, policy=curta.checkpoint_policies.dots_saveable)
+    >>> curta.grad(f)(jnp.zeros((2, 1)), jnp.ones((3, 2)))
+    Array([[3.],
+           [3.]], dtype=float32)
+    """
+    return primitive is _dot
+
+
+def dots_with_no_batch_dims_saveable(
+    primitive: Primitive, *args: Any, **params: Any
+) -> bool:
+    """Keep the results of matrix products without batch dims: those with weights.
+
+    >>> import curta, curta.numpy as jnp
+    >>> f = lambda w, x: jnp.sin(x @ w).sum()
+    >>> policy = curta.checkpoint_policies.dots_with_no_batch_dims_saveable
+    >>> curta.grad(curta.checkpoint(f, policy=policy))(jnp.zeros(2), jnp.ones((3, 2)))
+    Array([3., 3.], dtype=float32)
+    """
+    return primitive is _dot and not any(params["dimension_numbers"][1])
+
+
+checkpoint_dots = dots_saveable
+checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """The policy that `save_only_these_names` gives."""
+
+    saveable_names: frozenset[str]
+
+    def __call__(self, primitive: Primitive, *args: Any, **params: Any) -> bool:
+        return primitive is _name and params["name"] in self.saveable_names
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """The policy that `save_any_names_but_these` gives."""
+
+    names: frozenset[str]
+
+    def __call__(self, primitive: Primitive, *args: Any, **params: Any) -> bool:
+        return primitive is _name and params["name"] not in self.names
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveAnythingExceptTheseNames:
+    """The policy that `save_anything_except_these_names` gives."""
+
+    names: frozenset[str]
+
+    def __call__(self, primitive: Primitive, *args: Any, **params: Any) -> bool:
+        return primitive is not _name or params["name"] not in self.names
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveFromBothPolicies:
+    """The policy that `save_from_both_policies` gives."""
+
+    first: Policy
+    second: Policy
+
+    def __call__(self, primitive: Primitive, *args: Any, **params: Any) -> bool:
+        answers = [p(primitive, *args, **params) for p in (self.first, self.second)]
+        if not all(isinstance(a, bool) for a in answers):
+            raise ValueError(
+                "The return value of the policies should be a boolean. Got:"
+                f" {answers[0]} and {answers[1]}. Please write a custom policy"
+                " function directly, rather than using this helper function."
+            )
+        return any(answers)
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Keep the values that `checkpoint_name` gave one of these names.
+
+    >>> import curta, curta.numpy as jnp
+    >>> from curta.ad_checkpoint import checkpoint_name
+    >>> policy = curta.checkpoint_policies.save_only_these_names("y")
+    >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "y"))
+    >>> curta.grad(curta.checkpoint(f, policy=policy))(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Keep the values that have a name, but for those with one of these.
+
+    >>> import curta
+    >>> curta.checkpoint_policies.save_any_names_but_these("y")
+    SaveAnyNamesButThese(names=frozenset({'y'}))
+    """
+    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Keep every value, named or not, but for those with one of these names.
+
+    >>> import curta
+    >>> curta.checkpoint_policies.save_anything_except_these_names("y")
+    SaveAnythingExceptTheseNames(names=frozenset({'y'}))
+    """
+    return SaveAnythingExceptTheseNames(frozenset(names_not_to_save))
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keep what either policy keeps.
+
+    >>> import curta
+    >>> policies = curta.checkpoint_policies
+    >>> policy = policies.save_from_both_policies(
+    ...     policies.dots_saveable, policies.save_only_these_names("y"))
+    >>> curta.grad(curta.checkpoint(lambda x: x * x, policy=policy))(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    return SaveFromBothPolicies(policy_1, policy_2)
