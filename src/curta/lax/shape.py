@@ -99,7 +99,11 @@ def broadcast_in_dim(
     shape = tuple(shape)
     if not shape and _is_array_of_rank(operand, 0):
         return operand
-    return BroadcastInDim(shape, tuple(broadcast_dimensions))(operand)
+    dims = tuple(broadcast_dimensions)
+    if list(dims) != sorted(dims):
+        order = sorted(range(len(dims)), key=dims.__getitem__)
+        operand, dims = transpose(operand, order), tuple(dims[i] for i in order)
+    return BroadcastInDim(shape, dims)(operand)
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
