@@ -1,5 +1,10 @@
 """Random numbers from explicit keys, as in `jax.random`."""
 
+from curta.random.discrete import (
+    categorical as categorical,
+    choice as choice,
+    geometric as geometric,
+)
 from curta.random.keys import (
     PRNGKey as PRNGKey,
     fold_in as fold_in,
@@ -16,4 +21,21 @@ from curta.random.samplers import (
     permutation as permutation,
     randint as randint,
     uniform as uniform,
+)
+from curta.random.transformed import (
+    cauchy as cauchy,
+    double_sided_maxwell as double_sided_maxwell,
+    exponential as exponential,
+    gumbel as gumbel,
+    laplace as laplace,
+    logistic as logistic,
+    lognormal as lognormal,
+    maxwell as maxwell,
+    pareto as pareto,
+    rademacher as rademacher,
+    rayleigh as rayleigh,
+    triangular as triangular,
+    truncated_normal as truncated_normal,
+    wald as wald,
+    weibull_min as weibull_min,
 )

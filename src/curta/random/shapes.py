@@ -59,3 +59,13 @@ def to_rank(x: Any, rank: int) -> Any:
 def constant(like: Any, value: int) -> Any:
     """A scalar constant of the dtype of `like`."""
     return np.array(value, typeof(like).dtype)
+
+
+def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
+    """The shape asked for, or that of the parameters broadcast with each other."""
+    shapes = [np.shape(p) for p in parameters]
+    if shape is None:
+        return np.broadcast_shapes(*shapes)
+    wanted = sample_shape(shape)
+    check_shape(name, wanted, *shapes)
+    return wanted
