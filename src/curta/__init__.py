@@ -76,6 +76,7 @@ from curta.config import (
 from curta.core.array import Array as Array
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
+from curta.numpy import segments as ops
 from curta.runtime.devices import (
     Device as Device,
     default_backend as default_backend,

@@ -234,7 +234,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     Array([3, 5, 0], dtype=int32)
     """
     a = ravel(ensure_arraylike("ediff1d", ary))
-    out = lax.sub(lax.slice_in_dim(a, 1, None), lax.slice_in_dim(a, 0, -1))
+    out = lax.sub(getitem(a, np.s_[1:]), getitem(a, np.s_[:-1]))
     if to_begin is not None:
         out = concatenate((ravel(asarray(to_begin, a.dtype)), out))
     if to_end is not None:

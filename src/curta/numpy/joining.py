@@ -26,7 +26,6 @@ from curta.numpy.shapes import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
-    broadcast_to,
     expand_dims,
     ravel,
     transpose,
@@ -341,60 +340,3 @@ def _places_to_delete(obj: Any, size: int) -> Any:
             " bool."
         )
     return places
-
-
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with `values` put before the indices `obj`; flattened without an axis.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.insert(jnp.arange(3), 1, 9)
-    Array([0, 9, 1, 2], dtype=int32)
-    """
-    a, values = ensure_arraylikes("insert", arr, values)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonical_axis(axis, a.ndim)
-    size = a.shape[axis]
-    places = _places_to_insert(obj, size)
-    values = asarray(values, dtype=a.dtype)
-    if values.ndim < a.ndim:
-        values = lax.expand_dims(values, range(a.ndim - values.ndim))
-    if places.ndim == 0:
-        order = [i for i in range(values.ndim) if i != 0]
-        values = lax.transpose(values, (*order[:axis], 0, *order[axis:]))
-    if places.size == 1:
-        places = np.full(values.shape[axis], places.reshape(()))
-    shape = (*a.shape[:axis], places.size, *a.shape[axis + 1 :])
-    values = broadcast_to(values, shape)
-    # The sources, in the order of the result: the array's rows, then the new ones.
-    marks = np.concatenate([np.arange(size) + 0.5, places])
-    order = np.argsort(marks, kind="stable")
-    joined = lax.concatenate([a, values], axis)
-    return _rows_in_order(joined, order, axis)
-
-
-def _places_to_insert(obj: Any, size: int) -> Any:
-    if isinstance(obj, slice):
-        places = np.arange(*obj.indices(size))
-    else:
-        places = concrete(obj, "obj argument of jnp.insert()", np.asarray)
-    if places.ndim > 1:
-        raise ValueError(
-            "jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar;"
-            f" got {obj}"
-        )
-    if places.size and not dtypes.issubdtype(places.dtype, np.integer):
-        raise ValueError(f"jnp.insert(): index array must be integer typed; got {obj}")
-    places = places.astype(int)
-    return np.clip(np.where(places < 0, places + size, places), 0, size)
-
-
-def _rows_in_order(x: Any, order: Any, axis: int) -> Any:
-    starts = lax.expand_dims(asarray(order.astype(np.int32)), (1,))
-    numbers = lax.GatherDimensionNumbers(
-        offset_dims=tuple(i for i in range(x.ndim) if i != axis),
-        collapsed_slice_dims=(axis,),
-        start_index_map=(axis,),
-    )
-    sizes = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-    return lax.gather(x, starts, numbers, sizes)

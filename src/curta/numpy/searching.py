@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -304,7 +304,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     flat = ensure_arraylike("unravel_index", indices)
-    sizes = list(shape) if np.ndim(shape) else [shape]
+    sizes = list(shape) if isinstance(shape, Iterable) else [shape]
     places: list[Any] = [0] * len(sizes)
     for i, d in reversed(list(enumerate(sizes))):
         flat, places[i] = divmod(flat, d)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
+    canonical_axes,
     canonical_axis,
     concrete,
     concrete_index,
@@ -404,18 +406,26 @@ def _selected(
     return select_where(valid, out, cast(asarray(fill), out.dtype)), rest
 
 
-def trim_zeros(filt: Any, trim: str = "fb") -> Any:
-    """A known vector without the zeros at its front ("f") and back ("b").
+def trim_zeros(
+    filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
+) -> Any:
+    """A known array without the zeros at its front ("f") and back ("b") along axes.
 
     >>> from curta import numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))
     Array([1, 0, 2], dtype=int32)
     """
     filt = ensure_arraylike("trim_zeros", filt)
-    known = concrete(filt, "Error arose in the `filt` argument of trim_zeros()", np.asarray)
-    (places,) = np.nonzero(known)
-    if not places.size:
-        return getitem(filt, np.s_[:0])
-    start = int(places[0]) if "f" in trim.lower() else 0
-    stop = int(places[-1]) + 1 if "b" in trim.lower() else known.size
-    return getitem(filt, slice(start, stop))
+    where = "Error arose in the `filt` argument of trim_zeros()"
+    known = concrete(filt, where, np.asarray)
+    index = [slice(None)] * filt.ndim
+    for i in canonical_axes(axis, filt.ndim):
+        others = tuple(j for j in range(filt.ndim) if j != i)
+        (places,) = np.nonzero((known != 0).any(axis=others))
+        if not places.size:
+            index[i] = slice(0, 0)
+            continue
+        start = int(places[0]) if "f" in trim.lower() else 0
+        stop = int(places[-1]) + 1 if "b" in trim.lower() else filt.shape[i]
+        index[i] = slice(start, stop)
+    return getitem(filt, tuple(index))

@@ -418,3 +418,57 @@ def extract(
     """
     condition = ravel(ensure_arraylike("extract", condition))
     return compress(condition, ravel(arr), size=size, fill_value=fill_value)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """`arr` with `values` put before the indices `obj`; flattened without an axis.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.insert(jnp.arange(3), 1, 9)
+    Array([0, 9, 1, 2], dtype=int32)
+    """
+    a, values = ensure_arraylikes("insert", arr, values)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonical_axis(concrete(axis, "axis argument of jnp.insert()"), a.ndim)
+    size = a.shape[axis]
+    places = _places_to_insert(obj, size)
+    values = array(values, dtype=a.dtype, copy=False, ndmin=a.ndim)
+    if places.size == 1:
+        if places.ndim == 0:
+            values = moveaxis(values, 0, axis)
+        places = lax.broadcast(reshape(places, ()), (values.shape[axis],))
+    (count,) = lax.broadcast_shapes(places.shape, (values.shape[axis],))
+    places = broadcast_to_shape(places, (count,))
+    # Each new row moves those behind it by one.
+    order = argsort(places)
+    steps = lax.iota(places.dtype, count)
+    new = IndexedUpdate(places, order).add(steps)
+    total = size + count
+    kept = IndexedUpdate(lax.full((total,), True, np.bool_), new).set(False)
+    (old,) = where(kept, size=size)
+    before = (slice(None),) * axis
+    out = lax.full_like(a, 0, shape=(*a.shape[:axis], total, *a.shape[axis + 1 :]))
+    out = IndexedUpdate(out, (*before, new)).set(values)
+    return IndexedUpdate(out, (*before, old)).set(a)
+
+
+def _places_to_insert(obj: Any, size: int) -> Any:
+    """Indices from 0 to `size`."""
+    if isinstance(obj, slice):
+        obj = np.arange(*obj.indices(size))
+    places = asarray(obj)
+    if places.ndim > 1:
+        raise ValueError(
+            "jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar;"
+            f" got {obj}"
+        )
+    if not dtypes.issubdtype(places.dtype, np.integer):
+        if places.size:
+            raise ValueError(
+                f"jnp.insert(): index array must be integer typed; got {obj}"
+            )
+        places = cast(places, dtypes.default_int_dtype())
+    from_end = lax.add(places, const(places, size))
+    places = select_where(lax.lt(places, const(places, 0)), from_end, places)
+    return clip(places, 0, size)
