@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from curta import tree_util
 from curta.api.aot import Lowered, Traced, check_compiler_options
 from curta.api.arguments import check_callable, leaf_names
@@ -43,6 +45,8 @@ from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.transforms.partial_eval import hoist_constants
 
 _LEAF = tree_util.tree_structure(0)
+# Types of arguments that are leaves for sure.
+_PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 
 
 class Staged:
@@ -155,15 +159,10 @@ class Jitted:
             out = self._native(*args)
             if out is not MISS:
                 return out
-        if thread_state.trace is BASE and not kwargs:
-            avals = [x.aval for x in args if type(x) is ArrayImpl]
-            leaves: Sequence[Any] = args
-            in_tree = None
-            if len(avals) != len(args):
-                leaves, in_tree = tree_util.tree_flatten(args)
-                avals = [x.aval for x in leaves if type(x) is ArrayImpl]
-            found = self._cache.ready.get((config.context, in_tree, *avals))
-            if found is not None and len(avals) == len(leaves):
+        if thread_state.trace is BASE:
+            leaves, key = _ready_key(args, kwargs)
+            found = self._cache.ready.get(key)
+            if found is not None:
                 compiled, out_tree = found
                 outs = compiled(leaves)
                 return outs[0] if out_tree is None else out_tree.unflatten(outs)
@@ -178,8 +177,8 @@ class Jitted:
             compiled = staged.compiled(self._name)
             outs: Sequence[Any] = compiled(leaves)
             self._cache.executed.add(key)
-            if not kwargs and not self._options.has_static:
-                self._make_ready(args, leaves, staged, compiled)
+            if not self._options.has_static:
+                self._make_ready(args, kwargs, staged, compiled)
         elif self._options.inline:
             inputs = [*staged.captured, *leaves]
             outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)
@@ -190,20 +189,17 @@ class Jitted:
     def _make_ready(
         self,
         args: tuple[Any, ...],
-        leaves: Sequence[Any],
+        kwargs: dict[str, Any],
         staged: Staged,
         compiled: CompiledCall,
     ) -> None:
         """Let the next call with these types of arguments go straight to `compiled`."""
-        if any(type(x) is not ArrayImpl for x in leaves):
-            return
-        flat = all(type(x) is ArrayImpl for x in args)
-        in_tree = None if flat else tree_util.tree_structure(args)
         out_tree = None if staged.out_tree == _LEAF else staged.out_tree
-        key = (config.context, in_tree, *[x.aval for x in leaves])
+        leaves, key = _ready_key(args, kwargs)
         self._cache.ready[key] = compiled, out_tree
-        build = None if out_tree is None else out_tree.unflatten
-        self._cache.native.add(args, leaves, compiled, build)
+        if not kwargs:
+            build = None if out_tree is None else out_tree.unflatten
+            self._cache.native.add(args, leaves, compiled, build)
 
     def _call_op(self, staged: Staged) -> Call:
         donated = staged.donated
@@ -380,6 +376,24 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<PjitFunction of {self._fun!r}>"
+
+
+def _ready_key(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], Any]:
+    """The leaves of the arguments, and the key under which a call is ready.
+
+    The key is None for what is no array.
+    """
+    leaves: Sequence[Any] = args
+    in_tree = None
+    if kwargs or any(type(x) not in _PLAIN for x in args):
+        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+    try:
+        avals = [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+    except (TypeError, ValueError, OverflowError):
+        return leaves, None
+    return leaves, (config.context, in_tree, *avals)
 
 
 def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:

@@ -6,13 +6,15 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import Device
-from curta.runtime.executables import checked, executable
+from curta.runtime.executables import NativeExecutable, checked, executable
 from curta.runtime.transfer import to_array
 
 
@@ -37,13 +39,16 @@ class CompiledCall:
         self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.run = checked(name, run) if checks else run
+        borrows = isinstance(run, NativeExecutable)
+        self.storage = borrowed if borrows else copied
 
     def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
         inputs = []
         device = self.device
         for x in args:
             if type(x) is not ArrayImpl:
-                x = to_array(x)
+                inputs.append(self.storage(x))
+                continue
             inputs.append(x._data)
             if x._device is not None or x._data is None:
                 x._storage()
@@ -68,6 +73,25 @@ class CompiledCall:
         for i in self.consumed:
             if type(args[i]) is ArrayImpl:
                 args[i].delete()
+
+
+def copied(x: Any) -> Any:
+    """The elements of a NumPy array or scalar in memory of their own."""
+    return to_array(x)._storage()
+
+
+def borrowed(x: Any) -> Any:
+    """The elements of a NumPy array or scalar, for as long as a call lasts."""
+    if type(x) is np.ndarray and x.dtype.num in _AS_THEY_ARE and x.flags.carray:
+        return x
+    return copied(x)
+
+
+# NumPy's own types that are not halved, in the order of bytes of the machine.
+_AS_THEY_ARE = frozenset(
+    np.dtype(t).num
+    for t in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
+)
 
 
 def common_device(args: Sequence[Any]) -> Device | None:
