@@ -27,7 +27,7 @@ from curta.compiler.llvm.types import I64, PTR, Type, Value
 
 _K_BYTES = 1024  # of a row of A, after which a panel of B would leave the cache
 _LONG_ROW = 2048  # bytes of rows that share few sets of the cache
-_ROWS = 192  # of a unit; twice as many of wide panels
+_ROWS, _WIDE_ROWS = 192, 512  # of a unit, of a narrow and of a wide panel
 _WORTH_PACKING = 32  # rows that share a packed panel
 _CHUNK_WORK = 1 << 20  # multiplications that are worth a chunk
 _SERIAL_WORK = 1 << 20  # up to which no thread is woken
@@ -99,7 +99,7 @@ class Blocking:
     def rows(self) -> int:
         """The rows of a unit; those of the last one may be fewer."""
         tile = self.tile_rows(min(self.width, self.dot.n))
-        even = even_parts(self.dot.m, 2 * _ROWS if self.is_wide else _ROWS)[0]
+        even = even_parts(self.dot.m, _WIDE_ROWS if self.is_wide else _ROWS)[0]
         return min(self.dot.m, -(-even // tile) * tile)
 
     @cached_property
