@@ -242,3 +242,26 @@ def test_dumps(
         "define void @entry",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "int8", "bool", "complex64", "float16"]
+)
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [
+        ((64, 48), (1, 0)),
+        ((37, 50), (1, 0)),
+        ((3, 40, 33), (2, 0, 1)),
+        ((20, 3, 20), (2, 1, 0)),
+    ],
+    ids=str,
+)
+def test_transposes(dtype: str, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    x = (RNG.standard_normal(shape) * 4).astype(dtype)
+    other = np.ascontiguousarray(x.transpose(order))
+
+    def fun(x: Any, y: Any) -> list[Any]:
+        return [Transpose(order)(x), ops.eq(Transpose(order)(x), y)]
+
+    assert_compiles(staged(fun, x, other), x, other)

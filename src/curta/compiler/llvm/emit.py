@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
+from curta.compiler.llvm.tiles import turnable, turned_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.bufferize import Placement
 from curta.compiler.loops.index import LoopVar
@@ -94,11 +95,39 @@ class _KernelEmitter:
             first = b.mul(which, plan.piece)
             last = b.min(b.add(first, plan.piece), plan.split.extent)
             self.piece = first, last
-        for variable in reversed(plan.outer[1:]):
-            self.values.bind(variable, b.urem(turn, variable.extent))
-            turn = b.udiv(turn, variable.extent)
-        if plan.outer:
-            self.values.bind(plan.outer[0], turn)
+        if plan.block == 1:
+            self._bind_outer(plan.outer, turn)
+            return self._stages()
+        blocks = -(-plan.outer[-1].extent // plan.block)
+        self._bind_outer(plan.outer[:-1], b.udiv(turn, blocks))
+        return self._tile(b.mul(b.urem(turn, blocks), plan.block))
+
+    def _tile(self, first_row: Value) -> None:
+        """A tile of a transpose: all at once, or row by row if it is cut off."""
+        b, size, (stage,) = self.b, self.plan.block, self.kernel.stages
+        row, lane = self.plan.outer[-1], stage.dims[0]
+        first, last = self._bounds(lane)
+        end = b.min(b.add(first_row, size), row.extent)
+        whole = b.eq(b.add(b.sub(last, first), b.sub(end, first_row)), 2 * size)
+        loads = turnable(stage, row, lane)
+        with b.when(whole), self.values.vectorised(lane, first, size, None):
+            for values in turned_rows(self.values, loads, (row, first_row), lane):
+                with values:
+                    self._body(stage, [])
+        with b.when(b.not_(whole)), b.loop(first_row, end) as loop, self.values.scope():
+            self.values.bind(row, loop.index)
+            self._stages()
+
+    def _bind_outer(self, outer: Sequence[LoopVar], turn: Value) -> None:
+        """The indices of the outer dims: the digits of the turn's number."""
+        for variable in reversed(outer[1:]):
+            self.values.bind(variable, self.b.urem(turn, variable.extent))
+            turn = self.b.udiv(turn, variable.extent)
+        if outer:
+            self.values.bind(outer[0], turn)
+
+    def _stages(self) -> None:
+        plan = self.plan
         if plan.column:
             self._start_rows()
         for stage, vectors in zip(self.kernel.stages, plan.vectors, strict=True):

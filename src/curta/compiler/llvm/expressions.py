@@ -230,6 +230,19 @@ class Evaluator:
 
     # ------------------------------------------------------------------ memory
 
+    def load_lines(self, load: Load, apart: int) -> list[Value]:
+        """As many vectors of neighbours as they have lanes, `apart` elements apart."""
+        type_ = Type(memory_kind(load.dtype))
+        first = self._address(
+            load.buffer, self._within(load.buffer, load.offset), type_
+        )
+        places = [self.b.offset(first, i * apart, type_) for i in range(self.lanes)]
+        return [self.b.load(type_.with_lanes(self.lanes), p) for p in places]
+
+    def as_value(self, load: Load, loaded: Value) -> Value:
+        """What was loaded, as a value: a bool is a byte in memory."""
+        return self.b.ne(loaded, 0) if load.dtype.kind == "b" else loaded
+
     def _load(self, expr: Load) -> Value:
         forwarded = self._memo.get((expr.buffer, expr.offset))
         if forwarded is not None:
@@ -242,7 +255,7 @@ class Evaluator:
             value = self._load_scalar(expr.buffer, offset, type_, where)
         else:
             value = self._load_lanes(expr.buffer, offset, type_, where)
-        return self.b.ne(value, 0) if expr.dtype.kind == "b" else value
+        return self.as_value(expr, value)
 
     def _load_scalar(
         self, buffer: Buffer, offset: Affine, type_: Type, where: Value | None

@@ -24,6 +24,8 @@ from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
 PIECE = 1024  # the columns that a turn takes: rows of 4 KiB
 GRAIN_COST = 1 << 16  # a chunk is worth at least this many simple operations
 MANY_CHUNKS = 64  # more do not balance better
+TILE = 16  # rows and columns of the tile of a transpose
+JUMP = 8  # elements further apart than this lie in different cache lines
 LITTLE_COST = 1 << 17  # a kernel that is quicker to run than to optimise
 
 
@@ -44,7 +46,8 @@ class Schedule:
     """How a kernel is walked; see the module's text.
 
     `column` is the outer dim walked by vectors, or None; `vectors` has the width of the
-    vectors of each stage.
+    vectors of each stage. With a `block` of more than one, a turn takes so many indices
+    of the last outer dim and as many of the split dim: the tile of a transpose.
     """
 
     outer: tuple[LoopVar, ...]
@@ -53,6 +56,7 @@ class Schedule:
     column: LoopVar | None
     vectors: tuple[Vectors, ...]
     grain: int
+    block: int = 1
 
     @property
     def pieces(self) -> int:
@@ -60,29 +64,56 @@ class Schedule:
 
     @property
     def turns(self) -> int:
-        return math.prod(v.extent for v in self.outer) * self.pieces
+        return count_turns(self.outer, self.pieces, self.block)
 
     @property
     def chunks(self) -> int:
         return max(1, -(-self.turns // self.grain))
 
 
+def count_turns(outer: tuple[LoopVar, ...], pieces: int, block: int) -> int:
+    """How many turns there are."""
+    extents = [v.extent for v in outer]
+    if block > 1:
+        extents[-1] = -(-extents[-1] // block)
+    return math.prod(extents) * pieces
+
+
 def schedule(kernel: Kernel, vector_bytes: int) -> Schedule:
     """The schedule of a kernel, from its shapes and what its body costs."""
     column = kernel.dims[-1] if prefers_columns(kernel) else None
     outer = kernel.dims[:-1] if column else kernel.dims
-    split, piece = _split(kernel, column)
+    split, piece, block = *_split(kernel, column), 1
+    neighbours = _neighbours(kernel)
+    if neighbours is not None:
+        outer = (*(v for v in outer if v != neighbours), neighbours)
+        split, piece = kernel.stages[0].dims[-1], TILE
+        block = TILE
     little = kernel_cost(kernel) < LITTLE_COST
     vectors = tuple(
         _vectors(s, _lane_extent(s, column), vector_bytes, little)
         for s in kernel.stages
     )
-    turns = math.prod(v.extent for v in outer)
-    if split is not None:
-        turns *= -(-split.extent // piece)
+    pieces = 1 if split is None else -(-split.extent // piece)
+    turns = count_turns(outer, pieces, block)
     grain = -(-GRAIN_COST * turns // max(1, kernel_cost(kernel)))
     grain = max(1, min(turns, max(grain, -(-turns // MANY_CHUNKS))))
-    return Schedule(outer, split, piece, column, vectors, grain)
+    return Schedule(outer, split, piece, column, vectors, grain, block)
+
+
+def _neighbours(kernel: Kernel) -> LoopVar | None:
+    """The outer dim along which a map reads neighbours, where the last dim jumps."""
+    stage = kernel.stages[0]
+    if len(kernel.stages) > 1 or stage.folds or stage.ordered or len(stage.dims) != 1:
+        return None
+    if stage.dims[0].extent < TILE:
+        return None
+    for load in kernel.loads():
+        if abs(load.offset.coefficient(stage.dims[0])) > JUMP:
+            for variable in kernel.dims:
+                if load.offset.coefficient(variable) == 1 and variable.extent >= TILE:
+                    return variable
+    return None
 
 
 def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:
