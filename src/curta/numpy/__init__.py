@@ -1,7 +1,6 @@
 """Arrays and the functions of NumPy on them, with JAX's names and dtypes."""
 
-from curta.numpy import linalg as linalg
-from curta.numpy import operators as _operators
+from curta.numpy import linalg as linalg, operators as _operators
 from curta.numpy.arithmetic import (
     abs,
     absolute,
@@ -36,6 +35,11 @@ from curta.numpy.array_methods import (
     astype,
     fill_diagonal,
 )
+from curta.numpy.binning import (
+    bincount,
+    digitize,
+    searchsorted,
+)
 from curta.numpy.bitwise import (
     bitwise_and,
     bitwise_count,
@@ -62,26 +66,15 @@ from curta.numpy.constructors import (
     copy,
 )
 from curta.numpy.creation import (
-    arange,
     empty,
     empty_like,
-    eye,
     frombuffer,
-    fromfunction,
     full,
     full_like,
-    geomspace,
-    identity,
     indices,
-    linspace,
-    logspace,
     meshgrid,
     ones,
     ones_like,
-    tri,
-    tril,
-    triu,
-    vander,
     zeros,
     zeros_like,
 )
@@ -161,9 +154,9 @@ from curta.numpy.elementary import (
     expm1,
     floor,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     modf,
     nan_to_num,
     rad2deg,
@@ -287,6 +280,14 @@ from curta.numpy.logic import (
     logical_xor,
     not_equal,
 )
+from curta.numpy.matrices import (
+    eye,
+    identity,
+    tri,
+    tril,
+    triu,
+    vander,
+)
 from curta.numpy.nan_reductions import (
     nanmax,
     nanmean,
@@ -320,6 +321,22 @@ from curta.numpy.polynomials import (
     polysub,
     polyval,
 )
+from curta.numpy.ranges import (
+    arange,
+    geomspace,
+    linspace,
+    logspace,
+)
+from curta.numpy.rearranging import (
+    flip,
+    fliplr,
+    flipud,
+    repeat,
+    resize,
+    roll,
+    rot90,
+    tile,
+)
 from curta.numpy.reductions import (
     all,
     amax,
@@ -335,16 +352,14 @@ from curta.numpy.reductions import (
 from curta.numpy.scalar_types import (
     bfloat16,
     bool_,
+    bool_ as bool,
     cdouble,
-    complex128,
     complex64,
+    complex128,
     complex_,
     csingle,
     double,
-    float16,
-    float32,
     float4_e2m1fn,
-    float64,
     float6_e2m3fn,
     float6_e3m2fn,
     float8_e3m4,
@@ -355,38 +370,38 @@ from curta.numpy.scalar_types import (
     float8_e5m2,
     float8_e5m2fnuz,
     float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
     float_,
     int1,
-    int16,
     int2,
-    int32,
     int4,
-    int64,
     int8,
+    int16,
+    int32,
+    int64,
     int_,
     single,
     uint,
     uint1,
-    uint16,
     uint2,
-    uint32,
     uint4,
-    uint64,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from curta.numpy.searching import (
     argmax,
     argmin,
     argwhere,
-    bincount,
-    digitize,
     flatnonzero,
     nanargmax,
     nanargmin,
     nonzero,
     piecewise,
     ravel_multi_index,
-    searchsorted,
     select,
     unravel_index,
     where,
@@ -412,25 +427,17 @@ from curta.numpy.shapes import (
     broadcast_shapes,
     broadcast_to,
     expand_dims,
-    flip,
-    fliplr,
-    flipud,
     matrix_transpose,
     moveaxis,
     ndim,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    resize,
-    roll,
     rollaxis,
-    rot90,
     shape,
     size,
     squeeze,
     swapaxes,
-    tile,
     transpose,
 )
 from curta.numpy.sorting import (
@@ -461,6 +468,7 @@ from curta.numpy.taking import (
 from curta.numpy.vectorize import (
     apply_along_axis,
     apply_over_axes,
+    fromfunction,
     vectorize,
 )
 from curta.numpy.windows import (
@@ -469,4 +477,3 @@ from curta.numpy.windows import (
     hamming,
     hanning,
 )
-from curta.numpy.scalar_types import bool_ as bool

@@ -155,8 +155,7 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
 
 def _invalid_shape(shape: Any, context: str) -> TypeError:
     text = (
-        "Shapes must be 1D sequences of concrete values of integer type, got"
-        f" {shape}."
+        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
     )
     if context:
         text += f" {context}."

@@ -16,8 +16,7 @@ from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
 from curta.numpy.promotion import cast, const
 from curta.numpy.reductions import any
-from curta.numpy.shapes import reshape as _reshape
-from curta.numpy.shapes import squeeze, transpose as _transpose
+from curta.numpy.shapes import reshape as _reshape, squeeze, transpose as _transpose
 
 
 def reshape(
@@ -71,9 +70,7 @@ def item(self: Any, *args: int) -> Any:
 def contains(self: Any, other: Any) -> Any:
     """Whether a scalar is among the elements of an array of rank 1."""
     if other is None or isinstance(other, str):
-        raise TypeError(
-            f"Array.__contains__: unsupported operand type {type(other)}."
-        )
+        raise TypeError(f"Array.__contains__: unsupported operand type {type(other)}.")
     query = ensure_arraylike("Array.__contains__", other)
     if self.ndim != 1:
         raise ValueError(
@@ -97,9 +94,7 @@ def round_operator(self: Any, ndigits: int | None = None) -> Any:
 def view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bits as another dtype; the last dim grows or shrinks to fit."""
     if type is not None:
-        raise NotImplementedError(
-            "`type` argument of array.view() is not supported."
-        )
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
     if dtype is None:
         return self
     dtype = dtypes.check_user_dtype(dtype, "view", 3)

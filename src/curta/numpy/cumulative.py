@@ -16,7 +16,6 @@ from curta.numpy.arguments import (
     ensure_arraylike,
     ensure_arraylikes,
     index_tuple,
-    refuse_out,
     user_dtype,
 )
 from curta.numpy.arithmetic import multiply, remainder
@@ -67,9 +66,7 @@ def _running(
 
 
 @inner_jit(static_argnames=("axis", "dtype"))
-def cumsum(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Any:
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
     """The sums of all elements up to each place; of the flattened array by default.
 
     >>> from curta import numpy as jnp
@@ -125,7 +122,12 @@ def _cumsum_with_promotion(a: Any, axis: int, dtype: Any) -> Any:
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
 ) -> Any:
     """Running sums along an axis, which only arrays of rank 1 may leave out.
 
@@ -136,12 +138,19 @@ def cumulative_sum(
     Array([0, 1, 3], dtype=int32)
     """
     x, axis = _along("cumulative_sum", "a cumulative sum", x, axis)
-    out = _cumsum_with_promotion(x, axis=axis, dtype=user_dtype(dtype, "cumulative_sum"))
+    out = _cumsum_with_promotion(
+        x, axis=axis, dtype=user_dtype(dtype, "cumulative_sum")
+    )
     return _with_initial(out, axis, 0) if include_initial else out
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
 ) -> Any:
     """Running products along an axis, which only arrays of rank 1 may leave out.
 
@@ -166,8 +175,8 @@ def _along(name: str, what: str, x: Any, axis: int | None) -> tuple[Any, int]:
         )
     if axis is None and x.ndim > 1:
         raise ValueError(
-            f"The input array has rank {x.ndim}, however axis was not set to an explicit"
-            " value. The axis argument is only optional for one-dimensional arrays."
+            f"The input array has rank {x.ndim}, however axis was not set to an"
+            " explicit value. The axis argument is only optional for one-dimensional arrays."
         )
     return x, canonical_axis(axis or 0, x.ndim)
 
@@ -302,9 +311,7 @@ def _gradient_along(a: Any, h: Any, axis: int) -> Any:
         h = lax.expand_dims(h, [i for i in range(a.ndim) if i != axis])
         steps = lax.sub(part(h, 1, None), part(h, 0, -1))
         before, after = part(steps, 0, -1), part(steps, 1, None)
-        slopes = lax.div(
-            lax.sub(part(a, 1, None), part(a, 0, -1)), steps
-        )
+        slopes = lax.div(lax.sub(part(a, 1, None), part(a, 0, -1)), steps)
         weighted = lax.add(
             lax.mul(after, part(slopes, 0, -1)), lax.mul(before, part(slopes, 1, None))
         )
@@ -345,9 +352,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 
 @inner_jit(static_argnames=("axis",))
-def unwrap(
-    p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi
-) -> Any:
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
     """Angles with jumps of more than half a `period` taken out.
 
     >>> from curta import numpy as jnp

@@ -100,9 +100,7 @@ def einsum_path(
 class _Contraction:
     """One step of a contraction path, on one or two operands."""
 
-    def __init__(
-        self, expression: str, summed: list[str], dtype: Any, precision: Any
-    ):
+    def __init__(self, expression: str, summed: list[str], dtype: Any, precision: Any):
         names, self.result = expression.split("->")
         self.names = names.split(",")
         self.summed = summed
@@ -112,7 +110,9 @@ class _Contraction:
     def one(self, x: Any) -> Any:
         (names,) = self.names
         counts = collections.Counter(names)
-        x, names = self._sum_single(x, names, [n for n in self.summed if counts[n] == 1])
+        x, names = self._sum_single(
+            x, names, [n for n in self.summed if counts[n] == 1]
+        )
         x, names = self._take_diagonals(x, names, counts, self.result)
         return self._ordered(x, names)
 

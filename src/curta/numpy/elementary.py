@@ -97,9 +97,7 @@ def log10(x: Any, /) -> Any:
     factor = np.asarray(1 / np.log(10), dtypes.finfo(x.dtype).dtype)[()]
     if is_complex(x):
         z = lax.log(x)
-        return lax.complex(
-            lax.mul(lax.real(z), factor), lax.mul(lax.imag(z), factor)
-        )
+        return lax.complex(lax.mul(lax.real(z), factor), lax.mul(lax.imag(z), factor))
     return lax.mul(lax.log(x), factor)
 
 
@@ -353,7 +351,6 @@ def trunc(x: Any) -> Any:
     return select_where(lax.lt(x, const(x, 0)), ceil(x), floor(x))
 
 
-
 def _is_whole(x: Any) -> bool:
     return x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.integer)
 
@@ -457,7 +454,10 @@ def nan_to_num(
     rules = (
         (lambda v: lax.ne(v, v), nan),
         (lambda v: lax.eq(v, const(v, np.inf)), info.max if posinf is None else posinf),
-        (lambda v: lax.eq(v, const(v, -np.inf)), info.min if neginf is None else neginf),
+        (
+            lambda v: lax.eq(v, const(v, -np.inf)),
+            info.min if neginf is None else neginf,
+        ),
     )
     for test, value in rules:
         value = lax.convert_element_type(value, x.dtype)

@@ -104,9 +104,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     exponent = lax.add(exponent, lax.add(shift, const(bits, 1 - bias)))
     mantissa = lax.bitwise_and(bits, const(bits, ~(field << info.nmant)))
     mantissa = lax.bitwise_or(mantissa, const(bits, (bias - 1) << info.nmant))
-    special = lax.bitwise_or(
-        lax.bitwise_not(lax.is_finite(x)), lax.eq(x, const(x, 0))
-    )
+    special = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), lax.eq(x, const(x, 0)))
     exponent = select_where(special, const(bits, 0), exponent)
     mantissa = lax.bitcast_convert_type(mantissa, x.dtype)
     out = select_where(special, x, mantissa)
@@ -123,9 +121,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     """
     x1, x2 = ensure_arraylikes("ldexp", x1, x2)
     if is_complex(x1) or dtypes.issubdtype(x2.dtype, np.inexact):
-        raise ValueError(
-            f"ldexp not supported for input types {(x1.dtype, x2.dtype)}"
-        )
+        raise ValueError(f"ldexp not supported for input types {(x1.dtype, x2.dtype)}")
     (x1,) = promote_dtypes_inexact(x1)
     x2 = lax.convert_element_type(x2, x1.dtype)
     (x1, x2) = promote_args_inexact("ldexp", x1, x2)

@@ -19,9 +19,10 @@ from curta.numpy.arguments import (
     user_dtype,
 )
 from curta.numpy.arithmetic import absolute, clip, multiply, remainder, true_divide
+from curta.numpy.binning import bincount, searchsorted
 from curta.numpy.complex_numbers import conjugate, imag, real
 from curta.numpy.constructors import asarray
-from curta.numpy.creation import full, linspace, zeros
+from curta.numpy.creation import full, zeros
 from curta.numpy.cumulative import diff
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
@@ -35,8 +36,9 @@ from curta.numpy.promotion import (
     promote_dtypes,
     promote_dtypes_inexact,
 )
+from curta.numpy.ranges import linspace
 from curta.numpy.reductions import max, min, ptp, sum
-from curta.numpy.searching import bincount, ravel_multi_index, searchsorted
+from curta.numpy.searching import ravel_multi_index
 from curta.numpy.selection import select_where
 from curta.numpy.shapes import atleast_2d, expand_dims, reshape, squeeze, transpose
 from curta.numpy.statistics import average
@@ -169,9 +171,7 @@ def histogramdd(
     if len(each) != dims:
         raise ValueError("should be a bin for each dimension.")
     columns = lax.unstack(sample, 1)
-    edges = [
-        histogram_bin_edges(x, b, r) for x, b, r in zip(columns, each, ranges)
-    ]
+    edges = [histogram_bin_edges(x, b, r) for x, b, r in zip(columns, each, ranges)]
     places = [_bin_of(x, e) for x, e in zip(columns, edges)]
     sizes = tuple(e.shape[0] + 1 for e in edges)
     flat = ravel_multi_index(tuple(places), sizes, mode="clip")

@@ -9,11 +9,18 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.config import numpy_dtype_promotion
-from curta.numpy.arguments import concrete, concrete_index, ensure_arraylike, ensure_arraylikes
+from curta.numpy.arguments import (
+    concrete,
+    concrete_index,
+    ensure_arraylike,
+    ensure_arraylikes,
+)
 from curta.numpy.constructors import array
-from curta.numpy.creation import arange, linspace, meshgrid, ones, tril, triu
+from curta.numpy.creation import meshgrid, ones
 from curta.numpy.joining import concatenate, stack
+from curta.numpy.matrices import tril, triu
 from curta.numpy.promotion import promote_dtypes
+from curta.numpy.ranges import arange, linspace
 from curta.numpy.searching import nonzero
 from curta.numpy.shapes import expand_dims, transpose
 

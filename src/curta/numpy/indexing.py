@@ -234,7 +234,9 @@ def plan_gather(
     """The gather for entries without masks of rank 1 or more."""
     check_slices(entries)
     entries = [_as_array(entry) for entry in entries]
-    advanced = [i for i, e in enumerate(entries) if e.kind in (Kind.ARRAY, Kind.INTEGER)]
+    advanced = [
+        i for i, e in enumerate(entries) if e.kind in (Kind.ARRAY, Kind.INTEGER)
+    ]
     contiguous = all(b - a == 1 for a, b in zip(advanced, advanced[1:]))
     entries = expand_ellipsis(entries, len(shape))
     mask_dims = tuple(i for i, e in enumerate(entries) if e.kind is Kind.BOOLEAN)
@@ -298,9 +300,7 @@ class _GatherPlanner:
         self.gathered_dim = 0  # of the result, without
         arrays = (Kind.ARRAY, Kind.INTEGER)
         fancy = any(e.kind is Kind.ARRAY and np.ndim(e.value) for e in entries)
-        self.advanced = [
-            i for i, e in enumerate(entries) if fancy and e.kind in arrays
-        ]
+        self.advanced = [i for i, e in enumerate(entries) if fancy and e.kind in arrays]
         # NumPy's rule: the dims of the indices stand where the indices do if these
         # are next to each other, and else in front.
         self.advanced_at = self.advanced[0] if fancy and contiguous else 0
@@ -352,9 +352,7 @@ class _GatherPlanner:
 
     def _scalar(self, value: Any) -> None:
         if self.shape[self.axis] == 0:
-            raise IndexError(
-                f"index is out of bounds for axis {self.axis} with size 0"
-            )
+            raise IndexError(f"index is out of bounds for axis {self.axis} with size 0")
         self.indices.append((cast(value, self.dtype), len(self.indices_shape)))
         self.collapsed.append(self.axis)
         self.index_map.append(self.axis)

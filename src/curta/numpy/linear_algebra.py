@@ -22,17 +22,16 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.arithmetic import multiply
 from curta.numpy.constructors import array
-from curta.numpy.creation import arange, eye
 from curta.numpy.indexing import getitem
+from curta.numpy.matrices import eye
 from curta.numpy.promotion import cast, promote_dtypes
+from curta.numpy.ranges import arange
 from curta.numpy.reductions import sum
 from curta.numpy.selection import select_where
 from curta.numpy.shapes import expand_dims, moveaxis, ravel, reshape, squeeze
 
 
-def _result_dtype(
-    name: str, wanted: Any, *operands: Any
-) -> tuple[Any, bool]:
+def _result_dtype(name: str, wanted: Any, *operands: Any) -> tuple[Any, bool]:
     """The dtype of a product, and whether it is weak."""
     if wanted is not None:
         return user_dtype(wanted, name), False
@@ -145,9 +144,7 @@ def _batch_sizes(x: Any, count: int) -> tuple[int | None, ...]:
 
 def _without_batch_dims(x: Any, sizes: tuple[int | None, ...], kept: list[int]) -> Any:
     absent = sizes.count(None)
-    gone = [
-        i - absent for i, d in enumerate(sizes) if d is not None and i not in kept
-    ]
+    gone = [i - absent for i, d in enumerate(sizes) if d is not None and i not in kept]
     return lax.squeeze(x, tuple(gone)) if gone else x
 
 

@@ -16,6 +16,7 @@ from curta.core.trace import Tracer
 from curta.numpy import (
     arithmetic,
     array_methods,
+    binning,
     bitwise,
     complex_numbers,
     constructors,
@@ -23,6 +24,7 @@ from curta.numpy import (
     elementary,
     linear_algebra,
     logic,
+    rearranging,
     reductions,
     searching,
     shapes,
@@ -152,10 +154,10 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "prod": reductions.prod,
     "ptp": reductions.ptp,
     "ravel": shapes.ravel,
-    "repeat": shapes.repeat,
+    "repeat": rearranging.repeat,
     "reshape": array_methods.reshape,
     "round": elementary.round,
-    "searchsorted": searching.searchsorted,
+    "searchsorted": binning.searchsorted,
     "sort": sorting.sort,
     "squeeze": shapes.squeeze,
     "std": statistics.std,
@@ -205,8 +207,8 @@ def _attach() -> None:
             setattr(Array, name, _as_method(method))
     for name, getter in _PROPERTIES.items():
         setattr(Array, name, property(getter))
-    setattr(Array, "compress", compress)
-    setattr(Tracer, "__iter__", array_methods.iterate)
+    Array.compress = compress
+    Tracer.__iter__ = array_methods.iterate
     shortcuts.attach()
 
 

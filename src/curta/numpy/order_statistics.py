@@ -382,14 +382,14 @@ def _weighted(a: Any, q: Any, axis: int, skip_nan: bool, weights: Any) -> Any:
     running = cumsum(clean, axis=axis)
     total = lax.index_in_dim(running, -1, axis=axis, keepdims=True)
     one = lax.expand_dims(q, range(q.ndim, q.ndim + a.ndim))
-    target = lax.mul(
-        cast(one, weights.dtype), lax.expand_dims(total, range(q.ndim))
-    )
+    target = lax.mul(cast(one, weights.dtype), lax.expand_dims(total, range(q.ndim)))
     less = lax.lt(lax.expand_dims(running, range(q.ndim)), target)
     place = sum(cast(less, dtypes.default_int_dtype()), axis=axis + q.ndim)
     count = sum(lax.bitwise_not(missing), axis=axis, dtype=place.dtype)
     last = lax.sub(count, const(count, 1))
-    place = lax.max(const(place, 0), lax.min(place, lax.expand_dims(last, range(q.ndim))))
+    place = lax.max(
+        const(place, 0), lax.min(place, lax.expand_dims(last, range(q.ndim)))
+    )
     out = _take_own(a, place, axis)
     wrong = any(bad, axis=axis)
     if skip_nan:

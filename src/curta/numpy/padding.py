@@ -13,13 +13,12 @@ from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.constructors import asarray
-from curta.numpy.creation import linspace
 from curta.numpy.elementary import round
 from curta.numpy.order_statistics import median
 from curta.numpy.promotion import broadcast_to_shape, cast, const
-from curta.numpy.reductions import max as largest
-from curta.numpy.reductions import min as smallest
-from curta.numpy.shapes import repeat
+from curta.numpy.ranges import linspace
+from curta.numpy.rearranging import repeat
+from curta.numpy.reductions import max as largest, min as smallest
 from curta.numpy.statistics import mean
 
 Pairs = tuple[tuple[Any, Any], ...]
@@ -39,7 +38,7 @@ _KEYWORDS: dict[str, tuple[str, ...]] = {
     "linear_ramp": ("end_values",),
     "reflect": ("reflect_type",),
     "symmetric": ("reflect_type",),
-    **{name: ("stat_length",) for name in _STATISTICS},
+    **dict.fromkeys(_STATISTICS, ("stat_length",)),
 }
 
 
@@ -282,7 +281,9 @@ def _pad_with_function(
     array = _pad_constant(array, widths, asarray(0))
     for axis, pair in enumerate(widths):
         moved = lax.transpose(array, _last(array.ndim, axis))
-        rows = lax.reshape(moved, (array.size // max(moved.shape[-1], 1), moved.shape[-1]))
+        rows = lax.reshape(
+            moved, (array.size // max(moved.shape[-1], 1), moved.shape[-1])
+        )
         rows = [function(row, pair, axis, keywords) for row in lax.unstack(rows)]
         moved = lax.reshape(lax.stack(rows), moved.shape)
         order = tuple(int(i) for i in np.argsort(_last(array.ndim, axis)))

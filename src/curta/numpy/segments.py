@@ -12,8 +12,8 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
-from curta.numpy.creation import arange
 from curta.numpy.index_update import scatter_update
+from curta.numpy.ranges import arange
 from curta.numpy.reductions import max, min, prod, sum
 
 

@@ -19,15 +19,17 @@ from curta.numpy.arguments import (
     ensure_arraylikes,
     is_complex,
 )
+from curta.numpy.binning import searchsorted
 from curta.numpy.constructors import asarray
-from curta.numpy.creation import arange, zeros
+from curta.numpy.creation import zeros
 from curta.numpy.cumulative import cumsum, diff
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
 from curta.numpy.joining import append, concatenate
 from curta.numpy.promotion import cast, const, promote_dtypes
+from curta.numpy.ranges import arange
 from curta.numpy.reductions import any, sum
-from curta.numpy.searching import nonzero, searchsorted
+from curta.numpy.searching import nonzero
 from curta.numpy.selection import select_where
 from curta.numpy.shapes import moveaxis, ravel, reshape, transpose
 from curta.numpy.sorting import lexsort
@@ -193,9 +195,7 @@ def unique_all(
     >>> jnp.unique_all(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    out = unique(
-        x, True, True, True, equal_nan=False, size=size, fill_value=fill_value
-    )
+    out = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAllResult(*out)
 
 
@@ -281,7 +281,9 @@ def _in1d(x: Any, tests: Any, invert: bool, method: str) -> Any:
     return lax.ne(x, found) if invert else lax.eq(x, found)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None
+) -> Any:
     """The distinct elements of both arrays.
 
     >>> from curta import numpy as jnp
@@ -314,7 +316,9 @@ def intersect1d(
     >>> jnp.intersect1d(jnp.array([1, 3, 3]), jnp.array([2, 3]))
     Array([3], dtype=int32)
     """
-    a, b = (ravel(x) for x in promote_dtypes(*ensure_arraylikes("intersect1d", ar1, ar2)))
+    a, b = (
+        ravel(x) for x in promote_dtypes(*ensure_arraylikes("intersect1d", ar1, ar2))
+    )
     values, first = unique(a, return_index=True, size=None if size is None else a.size)
     common = _in1d(values, b, invert=False, method="auto")
     if size is not None:

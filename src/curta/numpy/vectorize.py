@@ -13,8 +13,9 @@ import numpy as np
 from curta import lax
 from curta.api.vmap import vmap
 from curta.config import config
-from curta.numpy.arguments import check_arraylike, canonical_axis
+from curta.numpy.arguments import canonical_axis, canonical_shape, check_arraylike
 from curta.numpy.constructors import asarray
+from curta.numpy.ranges import arange
 from curta.numpy.shapes import expand_dims, squeeze
 
 CoreDims = tuple[str, ...]
@@ -68,29 +69,25 @@ class _Call:
         )
 
     def run(self, fun: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        fixed = {i for i in self.excluded if isinstance(i, int)}
-        in_dims, out_dims = self._core_dims(len(args) - len(fixed & set(range(len(args)))))
-        none = {i for i, x in enumerate(args) if x is None and i not in fixed}
-        mapped = [i for i in range(len(args)) if i not in fixed]
-        if any(in_dims[mapped.index(i)] for i in none if mapped.index(i) < len(in_dims)):
-            raise ValueError(
-                f"Cannot pass None at locations {none} with signature={self.signature!r}"
-            )
-        fixed_kwargs = {k: v for k, v in kwargs.items() if k in self.excluded}
-        if len(fixed_kwargs) != len(kwargs):
-            fixed_kwargs = kwargs
-        if len(mapped) != len(in_dims):
+        places = [i for i in range(len(args)) if i not in self.excluded]
+        in_dims, out_dims = self._core_dims(len(places))
+        if len(places) != len(in_dims):
             raise TypeError(
                 f"wrong number of positional arguments: expected {len(in_dims)}, got"
-                f" {len(mapped)} {self.context}"
+                f" {len(places)} {self.context}"
             )
-        in_dims = [d for i, d in zip(mapped, in_dims) if i not in none]
-        mapped = [i for i in mapped if i not in none]
+        none = {i for i in places if args[i] is None}
+        if any(d for i, d in zip(places, in_dims) if i in none):
+            raise ValueError(
+                f"Cannot pass None at locations {none} with"
+                f" signature={self.signature!r}"
+            )
+        mapped = [i for i in places if i not in none]
+        in_dims = [d for i, d in zip(places, in_dims) if i not in none]
 
         def function(*arrays: Any) -> Any:
             given = dict(zip(mapped, arrays))
-            full = [given.get(i, x) for i, x in enumerate(args)]
-            return fun(*full, **fixed_kwargs)
+            return fun(*[given.get(i, x) for i, x in enumerate(args)], **kwargs)
 
         check_arraylike("vectorize", *(args[i] for i in mapped))
         arrays = [asarray(args[i]) for i in mapped]
@@ -146,10 +143,10 @@ class _Call:
         if mode == "allow" or len(ranks) < 2:
             return
         text = (
-            f"operands with shapes {[x.shape for x in arrays]} require rank promotion for"
-            f" jnp.vectorize function with signature {self.signature}. Set the"
-            " jax_numpy_rank_promotion config option to 'allow' to disable this message;"
-            " for more information, see"
+            f"operands with shapes {[x.shape for x in arrays]} require rank promotion"
+            f" for jnp.vectorize function with signature {self.signature}. Set the"
+            " jax_numpy_rank_promotion config option to 'allow' to disable this"
+            " message; for more information, see"
             " https://docs.jax.dev/en/latest/rank_promotion_warning.html."
         )
         if mode == "raise":
@@ -253,3 +250,20 @@ def apply_over_axes(
             raise ValueError("function is not returning an array of the correct shape")
         a = out
     return a
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """`function` of the indices of each element, mapped over all of them.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
+    Array([[0, 1],
+           [1, 2]], dtype=int32)
+    """
+    shape = canonical_shape(shape, "shape argument of jnp.fromfunction()")
+    for i in range(len(shape)):
+        axes = tuple(0 if i == j else None for j in range(len(shape)))[::-1]
+        function = vmap(function, in_axes=axes)
+    return function(*(arange(d, dtype=dtype) for d in shape), **kwargs)

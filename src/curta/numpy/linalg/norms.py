@@ -18,9 +18,9 @@ from curta.numpy.arguments import (
     static_axes,
 )
 from curta.numpy.arithmetic import absolute, power
-from curta.numpy.creation import eye
 from curta.numpy.einstein_summation import einsum
 from curta.numpy.linear_algebra import matmul
+from curta.numpy.matrices import eye
 from curta.numpy.promotion import const, promote_dtypes_inexact
 from curta.numpy.reductions import max, min, sum
 from curta.numpy.shapes import broadcast_to

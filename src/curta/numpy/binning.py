@@ -1,0 +1,171 @@
+"""Counting integers, and places in sorted vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    concrete,
+    concrete_index,
+    ensure_arraylike,
+    ensure_arraylikes,
+    index_dtype,
+)
+from curta.numpy.arithmetic import clip
+from curta.numpy.creation import zeros
+from curta.numpy.index_update import IndexedUpdate
+from curta.numpy.indexing import getitem
+from curta.numpy.promotion import cast, const, promote_dtypes
+from curta.numpy.reductions import sum
+from curta.numpy.selection import broadcast_all, select_where
+
+
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """How often each integer from 0 occurs, or the sum of its `weights`.
+
+    Inside jit the `length` of the result has to be given; integers beyond it are
+    dropped, negative ones count as 0.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.bincount(jnp.array([0, 2, 2]))
+    Array([1, 0, 2], dtype=int32)
+    """
+    x = ensure_arraylike("bincount", x)
+    if x.dtype == np.bool_:
+        x = cast(x, np.dtype(np.int32))
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        raise TypeError(
+            f"x argument to bincount must have an integer type; got {x.dtype}"
+        )
+    if x.ndim != 1:
+        raise ValueError("only 1-dimensional input supported.")
+    minlength = concrete_index(
+        minlength,
+        "The error occurred because of argument 'minlength' of jnp.bincount.",
+    )
+    if length is None:
+        known = concrete(
+            x,
+            "The error occurred because of argument 'x' of jnp.bincount. To avoid this"
+            " error, pass a static `length` argument.",
+            np.asarray,
+        )
+        length = max(minlength, int(known.max(initial=-1)) + 1)
+    else:
+        length = concrete_index(
+            length, "The error occurred because of argument 'length' of jnp.bincount."
+        )
+    if weights is None:
+        weights = np.ones((), dtypes.default_int_dtype())[()]
+    elif np.shape(weights) != x.shape:
+        raise ValueError(
+            f"shape of weights must match shape of x. Got {np.shape(weights)} and"
+            f" {x.shape}"
+        )
+    counts = zeros(length, dtypes.dtype(weights))
+    return IndexedUpdate(counts, clip(x, 0)).add(weights, mode="drop")
+
+
+@inner_jit(static_argnames=("side", "method"))
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Any:
+    """Where to insert `v` into the sorted vector `a`, before or after equal elements.
+
+    NaN sorts last. `sorter` holds indices that sort `a`, if it is not sorted; `method`
+    "compare_all" compares with every element instead of halving intervals.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]))
+    Array([1, 2], dtype=int32)
+    """
+    given = (a, v) if sorter is None else (a, v, sorter)
+    a, v = ensure_arraylikes("searchsorted", *given)[:2]
+    if side not in ("left", "right"):
+        raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
+    if method not in ("scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(
+            f"invalid argument method={method!r}, expected one of ['compare_all',"
+            " 'scan', 'scan_unrolled', 'sort']"
+        )
+    if a.ndim != 1:
+        raise ValueError("a should be 1-dimensional")
+    a, v = promote_dtypes(a, v)
+    if sorter is not None:
+        a = getitem(a, sorter)
+    dtype = index_dtype(a.shape[0])
+    if a.shape[0] == 0:
+        return lax.full(np.shape(v), 0, dtype)
+    search = _compare_all if method == "compare_all" else _halve_intervals
+    return search(a, v, side, dtype)
+
+
+def _goes_left(v: Any, x: Any, side: str) -> Any:
+    """Whether `v` belongs before the element `x`, with NaN after everything."""
+    v_nan, x_nan = lax.ne(v, v), lax.ne(x, x)
+    if side == "left":
+        return lax.bitwise_or(lax.le(v, x), x_nan)
+    return lax.bitwise_or(lax.lt(v, x), lax.bitwise_and(x_nan, lax.bitwise_not(v_nan)))
+
+
+def _compare_all(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    first = lax.broadcast_in_dim(a, (a.shape[0], *(1,) * v.ndim), (0,))
+    first, each = broadcast_all(first, lax.expand_dims(v, (0,)))
+    before = lax.bitwise_not(_goes_left(each, first, side))
+    return sum(before, axis=0, dtype=dtype)
+
+
+def _halve_intervals(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    """Binary search; the number of halvings is known, so it is unrolled."""
+    low = lax.full(v.shape, 0, dtype)
+    high = lax.full(v.shape, a.shape[0], dtype)
+    two = dtype.type(2)
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    for _ in range(a.shape[0].bit_length()):
+        middle = lax.add(low, lax.div(lax.sub(high, low), two))
+        place = lax.expand_dims(middle, (v.ndim,))
+        x = lax.gather(a, place, numbers, (1,), mode="clip")
+        left = _goes_left(v, x, side)
+        # An empty interval stays as it is.
+        left = lax.bitwise_or(left, lax.eq(low, high))
+        low = lax.select(left, low, lax.add(middle, dtype.type(1)))
+        high = lax.select(left, middle, high)
+    return low
+
+
+@inner_jit(static_argnames=("right", "method"))
+def digitize(
+    x: Any, bins: Any, right: bool = False, *, method: str | None = None
+) -> Any:
+    """The number of the bin into which each element falls; bins ascend or descend.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.digitize(jnp.array([0.5, 1.5]), jnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2], dtype=int32)
+    """
+    x, bins = ensure_arraylikes("digitize", x, bins)
+    right = concrete(right, "right argument of jnp.digitize()", bool)
+    if bins.ndim != 1:
+        raise ValueError(
+            f"digitize: bins must be a 1-dimensional array; got bins={bins}"
+        )
+    if bins.shape[0] == 0:
+        return lax.full(x.shape, 0, np.int32)
+    side = "left" if right else "right"
+    method = method or "scan"
+    ascending = lax.ge(getitem(bins, -1), getitem(bins, 0))
+    places = searchsorted(bins, x, side=side, method=method)
+    backwards = searchsorted(lax.rev(bins, (0,)), x, side=side, method=method)
+    backwards = lax.sub(const(backwards, bins.shape[0]), backwards)
+    return select_where(ascending, places, backwards)

@@ -1,0 +1,135 @@
+"""Matrices of a given pattern: the identity, triangles, powers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    canonical_shape,
+    concrete_index,
+    ensure_arraylike,
+    user_dtype,
+)
+from curta.numpy.arithmetic import power
+from curta.numpy.creation import place_on
+from curta.numpy.promotion import cast, const
+
+
+def eye(
+    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
+) -> Any:
+    """An N×M matrix with ones on the k-th diagonal.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.eye(2, 3, k=1)
+    Array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    dtype = user_dtype(float if dtype is None else dtype, "eye")
+    if isinstance(k, int):
+        info = np.iinfo(np.int32)
+        k = min(max(k, int(info.min)), int(info.max))
+    k = ensure_arraylike("eye", k)
+    if k.shape != () or not dtypes.issubdtype(k.dtype, np.integer):
+        raise ValueError(f"k must be a scalar integer; got {k}")
+    rows = canonical_shape((N,), "argument of 'N' jnp.eye()")[0]
+    columns = (
+        rows if M is None else canonical_shape((M,), "argument 'M' of jnp.eye()")[0]
+    )
+    if rows < 0 or columns < 0:
+        raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
+    i = lax.broadcasted_iota(k.dtype, (rows, columns), 0)
+    j = lax.broadcasted_iota(k.dtype, (rows, columns), 1)
+    diagonal = lax.eq(lax.add(i, cast(k, k.dtype)), j)
+    return place_on(device, lax.convert_element_type(diagonal, dtype))
+
+
+def identity(n: int, dtype: Any = None) -> Any:
+    """The n×n identity matrix.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return eye(n, dtype=user_dtype(dtype, "identity"))
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """An N×M matrix with ones on and below the k-th diagonal.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.tri(2, 3)
+    Array([[1., 0., 0.],
+           [1., 1., 0.]], dtype=float32)
+    """
+    dtype = np.dtype(np.float32) if dtype is None else user_dtype(dtype, "tri")
+    k = ensure_arraylike("tri", k)
+    if not dtypes.issubdtype(k.dtype, np.integer):
+        raise TypeError(f"offset must be an integer, got {k!r}")
+    shape = (operator.index(N), operator.index(N if M is None else M))
+    i = lax.broadcasted_iota(np.int32, shape, 0)
+    below = lax.add(i, cast(k, np.dtype(np.int32)))
+    below = lax.ge(below, lax.broadcasted_iota(np.int32, shape, 1))
+    return lax.convert_element_type(below, dtype)
+
+
+@inner_jit(static_argnames=("k",))
+def tril(m: Any, k: int = 0) -> Any:
+    """`m` with zeros above the k-th diagonal, of each matrix in the last two dims.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.tril(jnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    m, mask = _triangle("tril", m, k)
+    return lax.select(mask, m, lax.full_like(m, 0))
+
+
+@inner_jit(static_argnames=("k",))
+def triu(m: Any, k: int = 0) -> Any:
+    """`m` with zeros below the k-th diagonal, of each matrix in the last two dims.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.triu(jnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    m, mask = _triangle("triu", m, k - 1)
+    return lax.select(mask, lax.full_like(m, 0), m)
+
+
+def _triangle(name: str, m: Any, k: int) -> tuple[Any, Any]:
+    m = ensure_arraylike(name, m)
+    if m.ndim < 2:
+        raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
+    mask = tri(*m.shape[-2:], k=k, dtype=bool)
+    return m, lax.broadcast(mask, m.shape[:-2])
+
+
+@inner_jit(static_argnames=("N", "increasing"))
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The matrix whose columns are the powers of x, falling unless `increasing`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.vander(jnp.array([1, 2, 3]), 2)
+    Array([[1, 1],
+           [2, 1],
+           [3, 1]], dtype=int32)
+    """
+    x = ensure_arraylike("vander", x)
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array")
+    N = x.shape[0] if N is None else concrete_index(N, "'N' argument of jnp.vander()")
+    if N < 0:
+        raise ValueError("N must be nonnegative")
+    exponents = lax.iota(x.dtype, N)
+    if not increasing:
+        exponents = lax.sub(const(exponents, N - 1), exponents)
+    return power(lax.expand_dims(x, (1,)), lax.expand_dims(exponents, (0,)))

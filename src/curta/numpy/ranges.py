@@ -1,0 +1,251 @@
+"""Evenly spaced numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    canonical_axis,
+    check_arraylike,
+    concrete,
+    concrete_index,
+    ensure_arraylikes,
+    user_dtype,
+)
+from curta.numpy.arithmetic import power
+from curta.numpy.constructors import asarray
+from curta.numpy.creation import place_on
+from curta.numpy.elementary import log10
+from curta.numpy.promotion import broadcast_to_shape, cast
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The numbers from `start` (0 if only one is given) up to `stop`, in steps.
+
+    The arguments are known scalars; ConcretizationTypeError if they are traced.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.arange(2, 8, 3)
+    Array([2, 5], dtype=int32)
+    """
+    dtype = user_dtype(dtype, "arange")
+    check_arraylike("arange", start)
+    if stop is None and step is None:
+        names = ("stop",)
+        values = [_known("stop", start)]
+    else:
+        names = ("start", "stop", "step")
+        values = [_known(n, x) for n, x in zip(names, (start, stop, step))]
+    given = [x for x in values if x is not None]
+    for name, x in zip(names, values):
+        if x is not None and np.ndim(x) != 0:
+            raise ValueError(
+                f"jax.numpy.arange: arguments must be scalars; got {name}={x}"
+            )
+    if dtype is None:
+        dtype = dtypes.result_type(*given)
+    if any(np.iscomplexobj(x) for x in given):
+        raise ValueError(
+            "Passing complex start/stop/step to jnp.arange is no longer supported"
+            " starting in JAX v0.10.0."
+        )
+    start, stop, step = values if len(values) == 3 else (0, values[0], None)
+    if stop is None:
+        start, stop = 0, start
+    return place_on(device, _arange(start, stop, step, dtype))
+
+
+def _known(name: str, x: Any) -> Any:
+    x = concrete(x, f"It arose in the jnp.arange argument '{name}'")
+    return np.asarray(x)[()] if hasattr(x, "aval") else x
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    if step is not None:
+        half = (
+            dtypes.issubdtype(dtype, np.floating) and dtypes.itemsize_bits(dtype) < 32
+        )
+        working = np.dtype(np.float32) if half else dtype
+        count = max(0, math.ceil((stop - start) / step))
+        steps = lax.broadcasted_iota(working, (count,), 0)
+        steps = lax.mul(cast(step, working), steps)
+        return cast(lax.add(cast(start, working), steps), dtype)
+    count = max(0, math.ceil(stop - start))
+    numbers = lax.broadcasted_iota(dtype, (count,), 0)
+    return numbers if start == 0 else lax.add(cast(start, dtype), numbers)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop`, the latter included.
+
+    With arrays for the ends, the numbers lie along a new dim `axis`. `retstep` gives
+    the step as well.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = concrete_index(num, "'num' argument of jnp.linspace")
+    axis = concrete_index(axis, "'axis' argument of jnp.linspace")
+    dtype = user_dtype(dtype, "linspace")
+    out = _linspace(start, stop, num, endpoint, retstep, dtype, axis)
+    return place_on(device, out)
+
+
+@inner_jit(static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
+def _linspace(
+    start: Any,
+    stop: Any,
+    num: int,
+    endpoint: bool,
+    retstep: bool,
+    dtype: Any,
+    axis: int,
+) -> Any:
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    start, stop = ensure_arraylikes("linspace", start, stop)
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    computed = dtypes.to_inexact_dtype(dtype)
+    start, stop = cast(start, computed), cast(stop, computed)
+    shape = lax.broadcast_shapes(np.shape(start), np.shape(stop))
+    axis = canonical_axis(axis, len(shape) + 1)
+    samples = _linspace_samples(start, stop, num, endpoint, computed, shape, axis)
+    out, step = samples
+    if dtypes.issubdtype(dtype, np.integer):
+        out = lax.floor(out)
+    out = cast(out, dtype)
+    return (out, step) if retstep else out
+
+
+def _linspace_samples(
+    start: Any,
+    stop: Any,
+    num: int,
+    endpoint: bool,
+    dtype: Any,
+    shape: tuple[int, ...],
+    axis: int,
+) -> tuple[Any, Any]:
+    first, last = broadcast_to_shape(start, shape), broadcast_to_shape(stop, shape)
+    one = (*shape[:axis], 1, *shape[axis:])
+    count = num - 1 if endpoint else num
+    if num == 0:
+        none = (*shape[:axis], 0, *shape[axis:])
+        return lax.full(none, 0, dtype), lax.full((), np.nan, dtype)
+    if num == 1:
+        step = np.asarray(np.nan, dtype) if endpoint else lax.sub(stop, start)
+        return lax.reshape(first, one), asarray(step)
+    step = lax.div(lax.sub(stop, start), np.asarray(count, dtype)[()])
+    real = dtypes.finfo(dtype).dtype
+    ramp_shape = [1] * len(one)
+    ramp_shape[axis] = count
+    ramp = _reshaped(lax.iota(real, count), tuple(ramp_shape))
+    ramp = cast(lax.div(ramp, np.asarray(count, real)[()]), dtype)
+    rising = lax.mul(lax.reshape(first, one), lax.sub(np.asarray(1, dtype)[()], ramp))
+    out = lax.add(rising, lax.mul(lax.reshape(last, one), ramp))
+    if endpoint:
+        out = lax.concatenate([out, lax.expand_dims(last, (axis,))], axis)
+    return out, step
+
+
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.shape == shape else lax.reshape(x, shape)
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`base` to the power of evenly spaced exponents.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.logspace(0, 2, 3, base=2.0)
+    Array([1., 2., 4.], dtype=float32)
+    """
+    num = concrete_index(num, "'num' argument of jnp.logspace")
+    axis = concrete_index(axis, "'axis' argument of jnp.logspace")
+    dtype = user_dtype(dtype, "logspace")
+    return _logspace(start, stop, num, endpoint, base, dtype, axis)
+
+
+@inner_jit(static_argnames=("num", "endpoint", "dtype", "axis"))
+def _logspace(
+    start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: Any, axis: int
+) -> Any:
+    start, stop = ensure_arraylikes("logspace", start, stop)
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    computed = dtypes.to_inexact_dtype(dtype)
+    start, stop = cast(start, computed), cast(stop, computed)
+    exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
+    return lax.convert_element_type(power(base, exponents), dtype)
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`num` numbers from `start` to `stop` with a constant ratio.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.geomspace(1, 100, 3).round(2)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    num = concrete_index(num, "'num' argument of jnp.geomspace")
+    axis = concrete_index(axis, "'axis' argument of jnp.geomspace")
+    dtype = user_dtype(dtype, "geomspace")
+    return _geomspace(start, stop, num, endpoint, dtype, axis)
+
+
+@inner_jit(static_argnames=("num", "endpoint", "dtype", "axis"))
+def _geomspace(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> Any:
+    start, stop = ensure_arraylikes("geomspace", start, stop)
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    computed = dtypes.to_inexact_dtype(dtype)
+    start, stop = cast(start, computed), cast(stop, computed)
+    sign = lax.sign(start)
+    exponents = log10(lax.div(start, sign)), log10(lax.div(stop, sign))
+    powers = logspace(*exponents, num, endpoint=endpoint, dtype=computed)
+    out = lax.mul(sign, powers)
+    axis = canonical_axis(axis, out.ndim)
+    if axis:
+        order = (*range(1, axis + 1), 0, *range(axis + 1, out.ndim))
+        out = lax.transpose(out, order)
+    return lax.convert_element_type(out, dtype)

@@ -1,0 +1,248 @@
+"""Turning, rolling and repeating the elements of an array."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import (
+    canonical_axis,
+    check_arraylike,
+    concrete,
+    concrete_index,
+    ensure_arraylike,
+    index_tuple,
+    static_axes,
+)
+from curta.numpy.arithmetic import remainder
+from curta.numpy.constructors import asarray
+from curta.numpy.promotion import cast
+from curta.numpy.shapes import broadcast_to, ravel, reshape, swapaxes, with_rank
+
+
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """The elements in reversed order along axes: along all by default.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.flip(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
+    return _flip(ensure_arraylike("flip", m), static_axes(axis))
+
+
+@inner_jit(static_argnames=("axis",))
+def _flip(m: Any, axis: Any) -> Any:
+    if axis is None:
+        return lax.rev(m, tuple(range(m.ndim)))
+    return lax.rev(m, tuple(canonical_axis(i, m.ndim) for i in index_tuple(axis)))
+
+
+def fliplr(m: Any) -> Any:
+    """The elements in reversed order along the second axis.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fliplr(jnp.array([[1, 2]]))
+    Array([[2, 1]], dtype=int32)
+    """
+    return _flip(ensure_arraylike("fliplr", m), 1)
+
+
+def flipud(m: Any) -> Any:
+    """The elements in reversed order along the first axis.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.flipud(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
+    return _flip(ensure_arraylike("flipud", m), 0)
+
+
+@inner_jit(static_argnames=("k", "axes"))
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """`m` turned by k right angles, from the first axis to the second.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
+    m = ensure_arraylike("rot90", m)
+    if m.ndim < 2:
+        raise ValueError(
+            "rot90 requires its first argument to have ndim at least two, but got first"
+            f" argument of shape {m.shape}, which has ndim {m.ndim}"
+        )
+    first, second = (canonical_axis(i, m.ndim) for i in axes)
+    if first == second:
+        raise ValueError("Axes must be different")
+    k %= 4
+    if k == 0:
+        return m
+    if k == 2:
+        return flip(flip(m, first), second)
+    if k == 1:
+        return swapaxes(flip(m, second), first, second)
+    return flip(swapaxes(m, first, second), second)
+
+
+def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """The elements moved along axes, those that fall off coming back in front.
+
+    Without an axis the flattened array is rolled. `shift` may be traced.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.roll(jnp.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int32)
+    """
+    a = ensure_arraylike("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), a.shape)
+    axes = tuple(canonical_axis(i, a.ndim) for i in index_tuple(axis))
+    try:
+        shifts = index_tuple(shift)
+    except TypeError:
+        return _roll_dynamic(a, asarray(shift), axes)
+    return _roll_static(a, shifts, axes)
+
+
+@inner_jit(static_argnames=("shift", "axis"))
+def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    for i, s in zip(*np.broadcast_arrays(axis, shift)):
+        size = a.shape[i]
+        if size == 0:
+            continue
+        start = int(-s % size)
+        parts = (start, size), (0, start)
+        a = lax.concatenate(
+            [lax.slice_in_dim(a, *part, axis=int(i)) for part in parts], int(i)
+        )
+    return a
+
+
+@inner_jit(static_argnames=("axis",))
+def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Any:
+    count = lax.broadcast_shapes(shift.shape, (len(axis),))
+    if len(count) != 1:
+        raise ValueError(
+            "'shift' and 'axis' arguments to roll must be scalars or 1D arrays"
+        )
+    shifts = lax.unstack(broadcast_to(shift, count))
+    for s, i in zip(shifts, np.broadcast_to(axis, count)):
+        size = a.shape[i]
+        s = remainder(lax.convert_element_type(s, np.int32), max(size, 1))
+        start = lax.sub(np.int32(size), cast(s, np.dtype(np.int32)))
+        twice = lax.concatenate([a, a], int(i))
+        a = lax.dynamic_slice_in_dim(twice, start, size, axis=int(i))
+    return a
+
+
+def tile(A: Any, reps: Any) -> Any:
+    """Copies of the whole array side by side, `reps` along each dim.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.tile(jnp.arange(2), 3)
+    Array([0, 1, 0, 1, 0, 1], dtype=int32)
+    """
+    A = ensure_arraylike("tile", A)
+    counts = index_tuple(reps)
+    counts = (1,) * (A.ndim - len(counts)) + counts
+    return lax.tile(with_rank(A, len(counts)), counts)
+
+
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Every element `repeats` times in a row; a number for all, or one for each.
+
+    `total_repeat_length` makes the size of the result static, so that `repeats` may
+    be traced: the result is cut, or the last element repeated, to that size.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))
+    Array([1, 2, 2, 2], dtype=int32)
+    """
+    check_arraylike("repeat", a, repeats)
+    a = asarray(a)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonical_axis(
+        concrete_index(axis, "'axis' argument of jnp.repeat()"), a.ndim
+    )
+    if total_repeat_length is None:
+        repeats = concrete(
+            repeats,
+            "When jit-compiling jnp.repeat, the total number of repeats must be static."
+            " To fix this, either specify a static value for `repeats`, or pass a"
+            " static value to `total_repeat_length`.",
+            np.asarray,
+        )
+        if repeats.ndim == 0:
+            return _repeat_each(a, operator.index(repeats[()]), axis)
+        repeats = np.broadcast_to(np.ravel(repeats), (a.shape[axis],))
+        places = np.repeat(np.arange(a.shape[axis]), repeats)
+        return _take_rows(a, asarray(places.astype(np.int32)), axis)
+    counts = broadcast_to(ravel(asarray(repeats)), (a.shape[axis],))
+    if total_repeat_length == 0 or a.shape[axis] == 0:
+        empty = (*a.shape[:axis], 0, *a.shape[axis + 1 :])
+        return lax.full(empty, 0, a.dtype)
+    ends = lax.cumsum(counts, 0)
+    slots = lax.broadcasted_iota(ends.dtype, (total_repeat_length, ends.shape[0]), 0)
+    passed = lax.le(broadcast_to(ends, slots.shape), slots)
+    places = lax.reduce_sum(lax.convert_element_type(passed, np.int32), (1,))
+    return _take_rows(a, lax.min(places, np.int32(a.shape[axis] - 1)), axis)
+
+
+def _repeat_each(a: Any, count: int, axis: int) -> Any:
+    shape = list(a.shape)
+    shape.insert(axis + 1, count)
+    kept = tuple(i for i in range(len(shape)) if i != axis + 1)
+    wide = lax.broadcast_in_dim(a, tuple(shape), kept)
+    shape[axis : axis + 2] = [a.shape[axis] * count]
+    return lax.reshape(wide, tuple(shape))
+
+
+def _take_rows(a: Any, places: Any, axis: int) -> Any:
+    """Rows of `a` at `places`, which lie within bounds and ascend."""
+    sizes = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+    if 0 in places.shape or 0 in a.shape:
+        shape = (*a.shape[:axis], places.shape[0], *a.shape[axis + 1 :])
+        return lax.full(shape, 0, a.dtype)
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(i for i in range(a.ndim) if i != axis),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+    )
+    return lax.gather(
+        a, lax.expand_dims(places, (1,)), numbers, sizes, indices_are_sorted=True
+    )
+
+
+@inner_jit(static_argnames=("new_shape",))
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements in a new shape, repeated from the start if there are too few.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.resize(jnp.arange(3), (2, 2))
+    Array([[0, 1],
+           [2, 0]], dtype=int32)
+    """
+    a = ravel(ensure_arraylike("resize", a))
+    sizes = index_tuple(new_shape)
+    if any(d < 0 for d in sizes):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    count = math.prod(sizes)
+    if a.size == 0 or count == 0:
+        return lax.full(sizes, 0, a.dtype)
+    a = tile(a, -(-count // a.size))
+    return reshape(lax.slice_in_dim(a, 0, count), sizes)
