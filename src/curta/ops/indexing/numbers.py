@@ -175,7 +175,7 @@ def check_numbers(
     rank, vector = operand.ndim, indices.ndim - 1
     _check_dims(op, window, numbers[0], windows_rank)
     _check_dims(op, dropped, numbers[1], rank)
-    _check_dims(op, index_map, numbers[2], rank, ordered=False)
+    _check_index_map(op, index_map, numbers[2], rank)
     _check_dims(op, batching, numbers[3], rank)
     _check_dims(op, indices_batching, numbers[4], indices.ndim, ordered=False)
     _check_disjoint(op, dropped, batching, numbers[1], numbers[3])
@@ -208,6 +208,16 @@ def check_numbers(
         )
 
 
+def _check_index_map(op: str, name: str, dims: Sequence[int], rank: int) -> None:
+    kind = " mapping" if op == "scatter" else ""
+    for i, d in enumerate(dims):
+        if not 0 <= d < rank:
+            raise TypeError(
+                f"Invalid {name}{kind}; domain is [0, {rank}), got: {i}->{d}."
+            )
+    _check_dims(op, name, dims, rank, ordered=False)
+
+
 def _check_dims(
     op: str, name: str, dims: Sequence[int], rank: int, ordered: bool = True
 ) -> None:
@@ -215,8 +225,13 @@ def _check_dims(
         raise TypeError(f"{name} in {op} op must be sorted; got {dims}")
     if len(set(dims)) != len(dims):
         raise TypeError(f"{name} in {op} op must not repeat; got: {dims}.")
-    for d in dims:
+    for i, d in enumerate(dims):
         if not 0 <= d < rank:
+            if name == "offset_dims":
+                raise TypeError(
+                    f"Offset dimension {i} in gather op is out of bounds; got {d}, but"
+                    f" should have been in [0, {rank})"
+                )
             raise TypeError(
                 f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {d}."
             )
