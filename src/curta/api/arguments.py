@@ -8,6 +8,7 @@ from typing import Any
 
 from curta import dtypes, tree_util
 from curta.core.array import Array
+from curta.core.stage import recording_trace
 from curta.core.trace import typeof
 from curta.runtime.transfer import to_array
 
@@ -90,4 +91,5 @@ def as_result(x: Any) -> Any:
     """An output as users get it: an array or tracer; float0 arrays stay NumPy's."""
     if isinstance(x, Array) or typeof(x).dtype == dtypes.float0:
         return x
-    return to_array(x)
+    recording = recording_trace()
+    return to_array(x) if recording is None else recording.tracer(x)

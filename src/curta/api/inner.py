@@ -8,8 +8,7 @@ from typing import Any
 
 from curta.api.jit import named_jit
 from curta.core.array import Array
-from curta.core.stage import JaxprTrace
-from curta.core.trace import Trace, current_trace
+from curta.core.stage import recording_trace
 from curta.runtime.eager import COMPILE_ABOVE
 
 
@@ -38,19 +37,11 @@ def inner_jit(
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _runs_at_once(current_trace()) and not _any_large(args):
+        if recording_trace() is None and not _any_large(args):
             return function(*args, **kwargs)
         return jitted(*args, **kwargs)
 
     return call
-
-
-def _runs_at_once(trace: Trace | None) -> bool:
-    while trace is not None:
-        if isinstance(trace, JaxprTrace):
-            return False
-        trace = trace.parent
-    return True
 
 
 def _any_large(args: Sequence[Any]) -> bool:

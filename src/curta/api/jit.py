@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-import threading
 import types
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from curta import tree_util
 from curta.api.aot import Lowered, Traced, check_compiler_options
 from curta.api.arguments import check_callable, leaf_names
-from curta.api.jit_log import Signature, explain_miss, log_compiling, timed
+from curta.api.jit_cache import CacheStatistics, Staged, shared_cache
+from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
     Arguments,
     JitOptions,
@@ -37,108 +36,16 @@ from curta.core.trace import (
     typeof,
 )
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import Device, as_device, devices
+from curta.runtime.devices import as_device, devices
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
-from curta.runtime.native_call import MISS, NativeCalls
+from curta.runtime.native_call import MISS
 from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.transforms.partial_eval import hoist_constants
 
 _LEAF = tree_util.tree_structure(0)
 # Types of arguments that are leaves for sure.
 _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
-
-
-class Staged:
-    """A function traced for one signature.
-
-    `captured` are the values of enclosing traces that the function closes over; the
-    jaxpr takes them as its first inputs.
-    """
-
-    def __init__(
-        self,
-        closed: ClosedJaxpr,
-        captured: Sequence[Any],
-        out_tree: Any,
-        donated: tuple[bool, ...],
-        device: Device | None,
-    ):
-        self.closed = closed
-        self.captured = captured
-        self.out_tree = out_tree
-        self.donated = donated
-        self.device = device
-
-    def compiled(self, name: str) -> CompiledCall:
-        """What runs the jaxpr; compiled the first time it is asked for."""
-        found: CompiledCall | None = self.__dict__.get("_compiled")
-        if found is None:
-            log_compiling(name, self.closed.in_avals)
-            with timed(f"compilation of jit({name})"):
-                made = CompiledCall(
-                    self.closed, f"jit({name})", self.donated, self.device
-                )
-            found = self.__dict__.setdefault("_compiled", made)
-        return found
-
-
-class CacheStatistics(NamedTuple):
-    """How the cache of a jitted function did."""
-
-    hits: int
-    misses: int
-    signatures: int
-
-
-class _Cache:
-    """What is known of one function under one set of options, by signature.
-
-    Filled by several threads at once: whoever stores first wins, so that one
-    signature has one jaxpr.
-    """
-
-    def __init__(self) -> None:
-        self.staged: dict[Any, Staged] = {}
-        self.executed: set[Any] = set()
-        self.ready: dict[Any, tuple[CompiledCall, Any]] = {}
-        self.native = NativeCalls()
-        self.hits = 0
-        self.misses = 0
-
-    def clear(self) -> None:
-        self.staged.clear()
-        self.executed.clear()
-        self.ready.clear()
-        self.native.clear()
-        self.hits = self.misses = 0
-
-
-_caches: weakref.WeakKeyDictionary[Any, dict[JitOptions, _Cache]] = (
-    weakref.WeakKeyDictionary()
-)
-_lock = threading.Lock()
-
-
-def _shared_cache(fun: Any, options: JitOptions) -> _Cache:
-    """The cache of all `jit(fun)` with these options, for as long as `fun` lives."""
-    try:
-        with _lock:
-            return _caches.setdefault(fun, {}).setdefault(options, _Cache())
-    except TypeError:  # cannot be hashed or weakly referenced
-        return _Cache()
-
-
-def clear_caches() -> None:
-    """Forget all traced and compiled functions.
-
-    >>> import curta
-    >>> curta.clear_caches()
-    """
-    with _lock:
-        for by_options in list(_caches.values()):
-            for cache in by_options.values():
-                cache.clear()
 
 
 class Jitted:
@@ -150,7 +57,7 @@ class Jitted:
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._options = options
-        self._cache = _shared_cache(fun, options)
+        self._cache = shared_cache(fun, options)
         self._native = self._cache.native.call
         self._name = name or function_name(fun)
 
@@ -225,13 +132,12 @@ class Jitted:
         cache = self._cache
         staged = cache.staged.get(key)
         if staged is not None:
-            cache.hits += 1
             return staged, leaves, key
         # What closes over values of a running trace is good for that trace only.
         memo = trace.memo()
         staged = memo.get((cache, key))
         if staged is None:
-            cache.misses += 1
+            cache.traces += 1
             staged = self._trace(arguments, key)
             if not staged.captured:
                 staged = cache.staged.setdefault(key, staged)
@@ -346,16 +252,15 @@ class Jitted:
         self._cache.clear()
 
     def cache_statistics(self) -> CacheStatistics:
-        """How often a signature was known, how often it had to be traced.
+        """How often the function was traced, and for how many signatures it is kept.
 
         >>> import curta
         >>> f = curta.jit(lambda x: x + 1)
         >>> _ = f(1.0), f(2.0), f(3)
         >>> f.cache_statistics()
-        CacheStatistics(hits=1, misses=2, signatures=2)
+        CacheStatistics(traces=2, signatures=2, executables=2)
         """
-        cache = self._cache
-        return CacheStatistics(cache.hits, cache.misses, len(cache.staged))
+        return self._cache.statistics()
 
     # ---- pickling: the function by reference, and compiled anew
 

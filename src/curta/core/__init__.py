@@ -1,5 +1,10 @@
 """Avals, ops, traces and jaxprs: what everything else is made of."""
 
 from curta.core.avals import ShapedArray as ShapedArray
+from curta.core.compile_time import (
+    ensure_compile_time_eval as ensure_compile_time_eval,
+    ensure_compile_time_eval as eval_context,
+)
+from curta.core.jaxpr import Atom as Atom, eval_jaxpr as eval_jaxpr
 from curta.core.pretty import format_eqn as format_eqn, format_jaxpr as format_jaxpr
 from curta.core.trace import Trace as Trace, Tracer as Tracer

@@ -74,6 +74,9 @@ class ShapedArray:
         name = dtypes.short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
+    def __str__(self) -> str:
+        return ("~" if self.weak_type else "") + self.str_short()
+
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short()}{weak})"
@@ -94,6 +97,9 @@ _interned: Final[dict[tuple[Any, ...], ShapedArray]] = {}
 def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
     if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
         dtype = np.dtype(dtype)
+    if isinstance(dtype, np.dtype) and dtype.fields is None:
+        # The one dtype object of its kind, in the byte order of the machine.
+        dtype = np.dtype(dtype.type)
     fresh = object.__new__(ShapedArray)
     fresh.shape, fresh.dtype, fresh.weak_type = shape, dtype, weak_type
     return _interned.setdefault((shape, dtype, weak_type), fresh)

@@ -174,6 +174,14 @@ def _listing(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def recording_trace() -> JaxprTrace | None:
+    """The innermost trace at work that records a jaxpr, if there is one."""
+    trace: Trace | None = current_trace()
+    while trace is not None and not isinstance(trace, JaxprTrace):
+        trace = trace.parent
+    return trace
+
+
 def refuse_dead_tracer(x: Tracer) -> None:
     """Raise UnexpectedTracerError if the trace that made `x` is over."""
     if isinstance(x, JitTracer) and x._trace.finished:
