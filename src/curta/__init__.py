@@ -5,6 +5,10 @@ after `import jax` is changed to `import curta`.
 """
 
 from curta import (
+    ad_checkpoint as ad_checkpoint,
+    api_util as api_util,
+    checkpoint_policies as checkpoint_policies,
+    core as core,
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
@@ -19,7 +23,6 @@ from curta import (
     typing as typing,
 )
 from curta.api.checkpoint import checkpoint as checkpoint, remat as remat
-from curta.api.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from curta.api.custom_derivatives import (
     custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
@@ -44,7 +47,8 @@ from curta.api.jacobian import (
     jacobian as jacobian,
     jacrev as jacrev,
 )
-from curta.api.jit import clear_caches as clear_caches, jit as jit
+from curta.api.jit import jit as jit
+from curta.api.jit_cache import clear_caches as clear_caches
 from curta.api.kernel_cache import (
     kernel_cache_statistics as kernel_cache_statistics,
 )
@@ -74,6 +78,9 @@ from curta.config import (
     threefry_partitionable as threefry_partitionable,
 )
 from curta.core.array import Array as Array
+from curta.core.compile_time import (
+    ensure_compile_time_eval as ensure_compile_time_eval,
+)
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
 from curta.numpy import segments as ops

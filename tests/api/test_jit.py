@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from curta.api.inner import inner_jit
-from curta.api.jit import clear_caches, jit
+from curta.api.jit import jit
+from curta.api.jit_cache import clear_caches
 from curta.config import (
     backend,
     debug_nans,
@@ -132,7 +133,7 @@ class TestStatic:
     def test_values_of_different_types_differ(self):
         f = jit(lambda n: str(n) == "1" or str(n) == "1.0", static_argnums=0)
         f(1), f(1.0), f(True)
-        assert f.cache_statistics().misses == 3
+        assert f.cache_statistics().traces == 3
 
     def test_defaults(self):
         f = jit(lambda x, n=2: mul(x, n), static_argnums=1)

@@ -34,7 +34,7 @@ class Signature(NamedTuple):
 
 def log_compiling(name: str, avals: Sequence[ShapedArray]) -> None:
     """Say that a function is about to be compiled."""
-    shapes = ", ".join(map(str, avals))
+    shapes = ", ".join(map(repr, avals))
     _log(f"Compiling jit({name}) with global shapes and types [{shapes}].")
 
 

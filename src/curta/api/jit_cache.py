@@ -1,0 +1,113 @@
+"""What `jit` keeps of a function: its jaxprs, its executables, by signature."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from curta.api.jit_log import Signature, log_compiling, timed
+from curta.api.jit_options import JitOptions
+from curta.core.jaxpr import ClosedJaxpr
+from curta.runtime.devices import Device
+from curta.runtime.dispatch import CompiledCall
+from curta.runtime.native_call import NativeCalls
+
+
+class Staged:
+    """A function traced for one signature.
+
+    `captured` are the values of enclosing traces that the function closes over; the
+    jaxpr takes them as its first inputs.
+    """
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        captured: Sequence[Any],
+        out_tree: Any,
+        donated: tuple[bool, ...],
+        device: Device | None,
+    ):
+        self.closed = closed
+        self.captured = captured
+        self.out_tree = out_tree
+        self.donated = donated
+        self.device = device
+
+    def compiled(self, name: str) -> CompiledCall:
+        """What runs the jaxpr; compiled the first time it is asked for."""
+        found: CompiledCall | None = self.__dict__.get("_compiled")
+        if found is None:
+            log_compiling(name, self.closed.in_avals)
+            with timed(f"compilation of jit({name})"):
+                made = CompiledCall(
+                    self.closed, f"jit({name})", self.donated, self.device
+                )
+            found = self.__dict__.setdefault("_compiled", made)
+        return found
+
+
+class CacheStatistics(NamedTuple):
+    """What is kept of a jitted function.
+
+    `traces`: how often it was traced since the cache was cleared; `signatures`: how
+    many of these jaxprs are there; `executables`: how many of them were called.
+    """
+
+    traces: int
+    signatures: int
+    executables: int
+
+
+class Cache:
+    """What is known of one function under one set of options, by signature.
+
+    Filled by several threads at once: whoever stores first wins, so that one
+    signature has one jaxpr.
+    """
+
+    def __init__(self) -> None:
+        self.staged: dict[Signature, Staged] = {}
+        self.executed: set[Signature] = set()
+        self.ready: dict[Any, tuple[CompiledCall, Any]] = {}
+        self.native = NativeCalls()
+        self.traces = 0
+
+    def clear(self) -> None:
+        self.staged.clear()
+        self.executed.clear()
+        self.ready.clear()
+        self.native.clear()
+        self.traces = 0
+
+    def statistics(self) -> CacheStatistics:
+        return CacheStatistics(self.traces, len(self.staged), len(self.executed))
+
+
+_caches: weakref.WeakKeyDictionary[Any, dict[JitOptions, Cache]] = (
+    weakref.WeakKeyDictionary()
+)
+_lock = threading.Lock()
+
+
+def shared_cache(fun: Any, options: JitOptions) -> Cache:
+    """The cache of all `jit(fun)` with these options, for as long as `fun` lives."""
+    try:
+        with _lock:
+            return _caches.setdefault(fun, {}).setdefault(options, Cache())
+    except TypeError:  # cannot be hashed or weakly referenced
+        return Cache()
+
+
+def clear_caches() -> None:
+    """Forget all traced and compiled functions.
+
+    >>> import curta
+    >>> curta.clear_caches()
+    """
+    with _lock:
+        for by_options in list(_caches.values()):
+            for cache in by_options.values():
+                cache.clear()
