@@ -1,9 +1,9 @@
 """`Op`: one primitive operation, with all its rules in one class.
 
 An instance holds the static parameters of the operation, so that an equation is
-`(op, invars, outvars)`. Subclasses with parameters are frozen dataclasses. Which rules a class
-needs depends on where it is used; a missing one raises `MissingRule`, which names
-the class, the rule and the file to edit.
+`(op, invars, outvars)`. Subclasses with parameters are frozen dataclasses. Which rules
+a class needs depends on where it is used; a missing one raises `MissingRule`, which
+names the class, the rule and the file to edit.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """The primitive operations as functions: no promotion, no broadcasting of ranks."""
 
+from curta.control.primitives import *
 from curta.dtypes import dtype
 from curta.lax.arithmetic import (
     abs,
@@ -146,12 +147,19 @@ from curta.lax.sorting import (
     top_k,
 )
 from curta.lax.special import (
+    bessel_i0e,
+    bessel_i1e,
+    betainc,
     digamma,
     erf,
     erf_inv,
     erfc,
+    igamma,
+    igamma_grad_a,
+    igammac,
     lgamma,
     polygamma,
+    random_gamma_grad,
     zeta,
 )
 from curta.lax.trigonometric import (

@@ -1,4 +1,4 @@
-"""Error functions, gamma functions, zeta.
+"""Error, gamma, beta, zeta and Bessel functions.
 
 They take floats; TypeError otherwise.
 """
@@ -63,7 +63,7 @@ def digamma(x: Any) -> Any:
 def polygamma(m: Any, x: Any) -> Any:
     """The m-th derivative of digamma at x; NaN unless m is a whole number >= 0.
 
-    The two have the same dtype.
+    The operands have the same dtype.
 
     >>> from curta import lax
     >>> lax.polygamma(1.0, 1.0)
@@ -75,10 +75,90 @@ def polygamma(m: Any, x: Any) -> Any:
 def zeta(x: Any, q: Any) -> Any:
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0.
 
-    The two have the same dtype.
+    The operands have the same dtype.
 
     >>> from curta import lax
     >>> lax.zeta(2.0, 1.0)
     Array(1.644934, dtype=float32, weak_type=True)
     """
     return ops.zeta(x, q)
+
+
+def igamma(a: Any, x: Any) -> Any:
+    """The regularised lower incomplete gamma function P(a, x).
+
+    The operands have the same dtype.
+
+    >>> from curta import lax
+    >>> lax.igamma(1.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return ops.igamma(a, x)
+
+
+def igammac(a: Any, x: Any) -> Any:
+    """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x).
+
+    The operands have the same dtype.
+
+    >>> from curta import lax
+    >>> lax.igammac(1.0, 0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return ops.igammac(a, x)
+
+
+def igamma_grad_a(a: Any, x: Any) -> Any:
+    """The derivative of `igamma` with respect to a.
+
+    The operands have the same dtype.
+
+    >>> from curta import lax
+    >>> lax.igamma_grad_a(1.0, 1.0)
+    Array(-0.43173, dtype=float32, weak_type=True)
+    """
+    return ops.igamma_grad_a(a, x)
+
+
+def random_gamma_grad(a: Any, x: Any) -> Any:
+    """The derivative of a sample x of Gamma(a, 1) with respect to a.
+
+    The sample keeps its place in the distribution. The operands have the same dtype.
+
+    >>> from curta import lax
+    >>> lax.random_gamma_grad(1.0, 1.0)
+    Array(1.17364, dtype=float32, weak_type=True)
+    """
+    return ops.random_gamma_grad(a, x)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function I_x(a, b).
+
+    The operands have the same dtype.
+
+    >>> from curta import lax
+    >>> lax.betainc(1.0, 1.0, 0.25)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    return ops.betainc(a, b, x)
+
+
+def bessel_i0e(x: Any) -> Any:
+    """The modified Bessel function I0, scaled: exp(-abs(x)) I0(x).
+
+    >>> from curta import lax
+    >>> lax.bessel_i0e(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return ops.bessel_i0e(x)
+
+
+def bessel_i1e(x: Any) -> Any:
+    """The modified Bessel function I1, scaled: exp(-abs(x)) I1(x).
+
+    >>> from curta import lax
+    >>> lax.bessel_i1e(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return ops.bessel_i1e(x)

@@ -1,0 +1,8 @@
+"""Loops and branches as operations: traced once, differentiated and batched."""
+
+from curta.lax.control_flow.branches import cond as cond, switch as switch
+from curta.lax.control_flow.loops import (
+    fori_loop as fori_loop,
+    while_loop as while_loop,
+)
+from curta.lax.control_flow.scanning import map as map, scan as scan

@@ -1,0 +1,174 @@
+"""`cond` and `switch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from curta import dtypes, tree_util
+from curta.api.arguments import check_callable
+from curta.config import config
+from curta.control.cond import Cond
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.trace import Tracer, is_array_like, typeof
+from curta.lax.control_flow.checks import check_same_outputs
+from curta.lax.control_flow.tracing import TracedFunction, args_tree, flat_arrays
+from curta.lax.conversion import convert_element_type
+from curta.lax.selection import clamp
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = None,
+    linear: Any = None,
+) -> Any:
+    """`true_fun(*operands)` if `pred` else `false_fun(*operands)`.
+
+    Args:
+      pred: a boolean scalar (a number counts as true unless it is zero).
+      true_fun, false_fun: functions of the operands, with outputs of one structure
+        and of the same types.
+
+    Raises:
+      TypeError: if `pred` is no scalar, or the outputs differ in type.
+
+    >>> from curta import lax
+    >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5)
+    Array(6, dtype=int32, weak_type=True)
+    """
+    check_callable(true_fun)
+    check_callable(false_fun)
+    if operand is not None:
+        if operands:
+            raise TypeError(
+                "if 'operand' keyword is passed then no positional operands can be"
+                f" passed, got operand={operand} and positional operands {operands}"
+            )
+        operands = (operand,)
+    aval = _predicate(pred)
+    if config.jax_disable_jit and not isinstance(pred, Tracer):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    if aval.dtype != np.bool_:
+        pred = pred != 0
+    index = convert_element_type(pred, np.int32)
+    names = ("true_fun", "false_fun")
+    return _branch("cond", index, (false_fun, true_fun), names[::-1], operands)
+
+
+def _predicate(pred: Any) -> ShapedArray:
+    if not is_array_like(pred):
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}.")
+    aval = typeof(pred)
+    if aval.shape:
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {aval.shape}.")
+    if not (aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred}")
+    return aval
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = None,
+) -> Any:
+    """`branches[index](*operands)`, the index clamped into range.
+
+    Raises:
+      ValueError: for no branches. TypeError: if `index` is no integer scalar, or the
+        branches' outputs differ in type.
+
+    >>> from curta import lax
+    >>> lax.switch(1, [lambda x: x, lambda x: 10 * x], 2)
+    Array(20, dtype=int32, weak_type=True)
+    """
+    if not all(callable(b) for b in branches):
+        raise TypeError(
+            "lax.switch: branches argument should be a sequence of callables."
+        )
+    if operand is not None:
+        operands = (operand,)
+    aval = typeof(index)
+    if aval.shape:
+        raise TypeError(
+            f"Branch index must be scalar, got {index} of shape {aval.shape}."
+        )
+    if not dtypes.issubdtype(aval.dtype, np.integer):
+        raise TypeError(
+            f"Index type must be an integer, got {index} as {aval.dtype.name}"
+        )
+    branches = tuple(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if config.jax_disable_jit and not isinstance(index, Tracer):
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    index = convert_element_type(index, np.int32)
+    index = clamp(np.int32(0), index, np.int32(len(branches) - 1))
+    names = [f"branch {i}" for i in range(len(branches))]
+    return _branch("switch", index, branches, names, operands)
+
+
+def _branch(
+    what: str,
+    index: Any,
+    funs: Sequence[Callable[..., Any]],
+    names: Sequence[str],
+    operands: Sequence[Any],
+) -> Any:
+    leaves, _ = flat_arrays(operands)
+    avals = [typeof(x) for x in leaves]
+    in_tree = args_tree(*operands)
+    traced = [TracedFunction(what, f, in_tree, avals) for f in funs]
+    order = range(len(funs)) if what == "switch" else range(len(funs) - 1, -1, -1)
+    check_same_outputs(
+        what,
+        [names[i] for i in order],
+        [funs[i] for i in order],
+        [traced[i].out_tree for i in order],
+        [traced[i].out_avals for i in order],
+    )
+    consts = list({id(c): c for t in traced for c in t.consts}.values())
+    const_avals = [typeof(c) for c in consts]
+    branches = [t.closed(consts, const_avals) for t in traced]
+    outs = Cond(_same_weak_types(branches))(index, *consts, *leaves)
+    return tree_util.tree_unflatten(traced[0].out_tree, outs)
+
+
+def _same_weak_types(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
+    """The branches with outputs weakly typed only where all of them are."""
+    weak = [
+        all(a.weak_type for a in avals)
+        for avals in zip(*(b.out_avals for b in branches), strict=True)
+    ]
+    return tuple(_strengthened(b, weak) for b in branches)
+
+
+def _strengthened(closed: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
+    if all(a.weak_type == w for a, w in zip(closed.out_avals, weak, strict=True)):
+        return closed
+    outvars = [
+        v if v.aval.weak_type == w else type(v)(v.aval.strip_weak_type())
+        for v, w in zip(closed.jaxpr.outvars, weak, strict=True)
+        if isinstance(v, Var)
+    ]
+    if len(outvars) < len(weak):
+        return closed
+    renamed = dict(zip(closed.jaxpr.outvars, outvars, strict=True))
+    made = {v for e in closed.eqns for v in e.outvars}
+    if not all(v in made for v in renamed):
+        return closed
+    eqns = [
+        e.replace(
+            invars=tuple(renamed.get(v, v) for v in e.invars),
+            outvars=tuple(renamed.get(v, v) for v in e.outvars),
+        )
+        for e in closed.eqns
+    ]
+    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns, outvars=outvars), closed.consts)

@@ -1,0 +1,183 @@
+"""`while_loop` and `fori_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from curta import dtypes, tree_util
+from curta.api.arguments import check_callable
+from curta.config import config
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.trace import concrete_or_none, typeof
+from curta.lax.control_flow.checks import check_carry
+from curta.lax.control_flow.scanning import scan
+from curta.lax.control_flow.tracing import (
+    TracedFunction,
+    args_tree,
+    flat_arrays,
+    settled,
+)
+from curta.lax.conversion import convert_element_type
+
+
+def while_loop(
+    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any
+) -> Any:
+    """`val = init_val; while cond_fun(val): val = body_fun(val); return val`.
+
+    Args:
+      cond_fun: from the carry to a boolean scalar.
+      body_fun: from the carry to a carry of the same structure and types.
+      init_val: the initial carry, a tree of arrays.
+
+    >>> from curta import lax
+    >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
+    Array(192, dtype=int32, weak_type=True)
+    """
+    check_callable(cond_fun)
+    check_callable(body_fun)
+    if config.jax_disable_jit:
+        value = init_val
+        while cond_fun(value):
+            value = body_fun(value)
+        return value
+    leaves, tree = flat_arrays(init_val)
+    in_tree = args_tree(init_val)
+
+    def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
+        return TracedFunction("while_loop", body_fun, in_tree, avals)
+
+    leaves, body = settled(leaves, trace, lambda t: t.out_avals, tree)
+    avals = [typeof(x) for x in leaves]
+    condition = TracedFunction("while_loop", cond_fun, in_tree, avals)
+    _check_condition(condition)
+    check_carry("while_loop body", body_fun, tree, body.out_tree, avals, body.out_avals)
+    op = While(
+        condition.closed(condition.consts, [typeof(c) for c in condition.consts]),
+        body.closed(body.consts, [typeof(c) for c in body.consts]),
+        len(condition.consts),
+        len(body.consts),
+    )
+    outs = op(*condition.consts, *body.consts, *leaves)
+    return tree_util.tree_unflatten(tree, outs)
+
+
+def _check_condition(condition: TracedFunction) -> None:
+    if condition.out_tree != tree_util.tree_structure(0):
+        raise TypeError(
+            "cond_fun must return a boolean scalar, but got pytree"
+            f" {condition.out_tree}."
+        )
+    (aval,) = condition.out_avals
+    if aval.shape or aval.dtype != np.bool_:
+        raise TypeError(
+            f"cond_fun must return a boolean scalar, but got output type(s) [{aval}]."
+        )
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    unroll: Any = None,
+) -> Any:
+    """`val = init_val; for i in range(lower, upper): val = body_fun(i, val)`.
+
+    With static bounds it is a scan, which reverse mode can differentiate; with traced
+    ones a while loop.
+
+    Args:
+      lower, upper: integer bounds.
+      body_fun: from the index and the carry to a carry of the same types.
+      init_val: the initial carry.
+      unroll: iterations per step of the loop, for static bounds.
+
+    >>> from curta import lax
+    >>> lax.fori_loop(0, 4, lambda i, x: x + i, 0)
+    Array(6, dtype=int32, weak_type=True)
+    """
+    check_callable(body_fun)
+    lower, upper, dtype = _bounds(lower, upper)
+    first, last = concrete_or_none(lower), concrete_or_none(upper)
+    static = first is not None and last is not None
+    if config.jax_disable_jit and static:
+        value = init_val
+        for i in range(int(first), int(last)):
+            value = body_fun(convert_element_type(i, dtype), value)
+        return value
+    if static:
+        length = max(int(last) - int(first), 0)
+        start = convert_element_type(lower, dtype) if length else lower
+        return _counted(body_fun, start, init_val, length, unroll or 1)
+    if unroll not in (None, False, 1):
+        raise ValueError(
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically"
+            " known."
+        )
+    lower, upper = (
+        b if typeof(b).dtype == dtype else convert_element_type(b, dtype)
+        for b in (lower, upper)
+    )
+    return _uncounted(body_fun, lower, upper, init_val)
+
+
+def _counted(
+    body_fun: Callable[..., Any], start: Any, init: Any, length: int, unroll: Any
+) -> Any:
+    """The loop as a scan."""
+
+    def step(carry: Any, _: Any) -> Any:
+        i, value = carry
+        return (i + 1, body_fun(i, value)), None
+
+    step = _named(step, body_fun)
+    (_, value), _ = scan(step, (start, init), None, length, unroll=unroll)
+    return value
+
+
+def _uncounted(body_fun: Callable[..., Any], lower: Any, upper: Any, init: Any) -> Any:
+    """The loop as a while loop."""
+
+    def condition(carry: Any) -> Any:
+        i, end, _ = carry
+        return i < end
+
+    def body(carry: Any) -> Any:
+        i, end, value = carry
+        return i + 1, end, body_fun(i, value)
+
+    body = _named(body, body_fun)
+    _, _, value = while_loop(condition, body, (lower, upper, init))
+    return value
+
+
+def _named(fun: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:
+    fun.__name__ = getattr(like, "__name__", "body_fun")
+    return fun
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, Any]:
+    """The bounds and the dtype of the index."""
+    found = [typeof(lower).dtype, typeof(upper).dtype]
+    for bound in (lower, upper):
+        if typeof(bound).shape:
+            raise TypeError(
+                "lower and upper arguments to fori_loop must be scalars, got shapes"
+                f" {typeof(lower).shape} and {typeof(upper).shape}"
+            )
+    integers = [dtypes.issubdtype(d, np.integer) for d in found]
+    if isinstance(lower, int) and integers[1]:
+        return lower, upper, found[1]
+    if isinstance(upper, int) and integers[0]:
+        return lower, upper, found[0]
+    if found[0] != found[1]:
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got"
+            f" {found[0].name} and {found[1].name}"
+        )
+    return lower, upper, found[0]

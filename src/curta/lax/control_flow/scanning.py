@@ -1,0 +1,165 @@
+"""`scan` and `map`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import tree_util
+from curta.api.arguments import check_callable
+from curta.config import config
+from curta.control.scan import Scan
+from curta.core.avals import ShapedArray
+from curta.core.trace import typeof
+from curta.lax.control_flow.checks import check_carry
+from curta.lax.control_flow.tracing import (
+    TracedFunction,
+    args_tree,
+    flat_arrays,
+    settled,
+)
+from curta.lax.shape import index_in_dim, stack
+
+
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Apply `carry, y = f(carry, x)` along the leading axis of `xs`.
+
+    Args:
+      f: from carry and element to carry and output.
+      init: the initial carry.
+      xs: a tree of arrays with one leading axis size, or None with `length`.
+      length: the number of iterations.
+      reverse: go from the last element to the first.
+      unroll: iterations per step of the compiled loop; True for all.
+
+    Returns:
+      The final carry, and the outputs stacked along a new leading axis.
+
+    >>> from curta import lax, numpy as jnp
+    >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(3))
+    (Array(3, dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    check_callable(f)
+    xs_leaves, xs_tree = flat_arrays(xs)
+    length = _scan_length(xs_leaves, length)
+    if config.jax_disable_jit:
+        return _scan_in_python(f, init, xs_leaves, xs_tree, length, reverse)
+    leaves, tree = flat_arrays(init)
+    in_tree = args_tree(init, xs)
+    rows = [_row_aval(x) for x in xs_leaves]
+
+    def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
+        return TracedFunction("scan", f, in_tree, [*avals, *rows])
+
+    def carry_out(traced: TracedFunction) -> Sequence[ShapedArray]:
+        return traced.out_avals[: _pair(traced.out_tree)[0].num_leaves]
+
+    leaves, body = settled(leaves, trace, carry_out, tree)
+    carry_tree, y_tree = _pair(body.out_tree)
+    avals = [typeof(x) for x in leaves]
+    check_carry("scan body", f, tree, carry_tree, avals, carry_out(body))
+    consts = body.consts
+    if unroll is True:
+        unroll = max(length, 1)
+    op = Scan(
+        body.closed(consts, [typeof(c) for c in consts]),
+        length,
+        bool(reverse),
+        len(consts),
+        len(leaves),
+        int(unroll),
+        _split_transpose,
+    )
+    outs = op(*consts, *leaves, *xs_leaves)
+    return (
+        tree_util.tree_unflatten(tree, outs[: len(leaves)]),
+        tree_util.tree_unflatten(y_tree, outs[len(leaves) :]),
+    )
+
+
+def _pair(out_tree: Any) -> tuple[Any, Any]:
+    children = tree_util.treedef_children(out_tree)
+    shown = tree_util.tree_unflatten(out_tree, range(out_tree.num_leaves))
+    if not isinstance(shown, (tuple, list)) or len(children) != 2:
+        raise TypeError(f"scan body output must be a pair, got {out_tree}.")
+    return children[0], children[1]
+
+
+def _row_aval(x: Any) -> ShapedArray:
+    aval = typeof(x)
+    return aval.update(shape=aval.shape[1:])
+
+
+def _scan_length(leaves: Sequence[Any], length: Any) -> int:
+    for x in leaves:
+        if not typeof(x).shape:
+            raise ValueError(
+                "scan got value with no leading axis to scan over:"
+                f" {typeof(x).str_short()}."
+            )
+    sizes = [typeof(x).shape[0] for x in leaves]
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError as error:
+            raise TypeError(
+                "The `length` argument to `scan` expects a concrete `int` value. This"
+                f" scan got: {length}."
+            ) from error
+        if not all(length == n for n in sizes):
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading"
+                f" axis sizes {sizes}."
+            )
+        return int(length)
+    if not sizes:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    if len(set(sizes)) > 1:
+        listing = ", ".join(str(n) for n in sizes)
+        raise ValueError(
+            f"scan got values with different leading axis sizes: {listing}."
+        )
+    return sizes[0]
+
+
+def _scan_in_python(
+    f: Callable[..., Any],
+    carry: Any,
+    leaves: Sequence[Any],
+    tree: Any,
+    length: int,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    ys = []
+    for i in reversed(range(length)) if reverse else range(length):
+        row = [index_in_dim(x, i, keepdims=False) for x in leaves]
+        carry, y = f(carry, tree_util.tree_unflatten(tree, row))
+        ys.append(y)
+    if not ys:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode")
+    ys = ys[::-1] if reverse else ys
+    return carry, tree_util.tree_map(lambda *rows: stack(rows), *ys)
+
+
+def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """`f` applied to each element along the leading axis, one after the other.
+
+    With `batch_size`, that many elements at a time are computed together.
+
+    >>> from curta import lax, numpy as jnp
+    >>> lax.map(lambda x: x * x, jnp.arange(3))
+    Array([0, 1, 4], dtype=int32)
+    """
+    if batch_size is not None:
+        raise NotImplementedError("lax.map takes no batch_size yet: use vmap and scan")
+    _, ys = scan(lambda _, x: ((), f(x)), (), xs)
+    return ys
