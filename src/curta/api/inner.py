@@ -37,12 +37,11 @@ def inner_jit(
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if recording_trace() is None and not _any_large(args):
-            return function(*args, **kwargs)
-        return jitted(*args, **kwargs)
+        if recording_trace() is not None:
+            return jitted(*args, **kwargs)
+        for x in args:
+            if isinstance(x, Array) and x.aval.size > COMPILE_ABOVE:
+                return jitted(*args, **kwargs)
+        return function(*args, **kwargs)
 
     return call
-
-
-def _any_large(args: Sequence[Any]) -> bool:
-    return any(isinstance(x, Array) and x.aval.size > COMPILE_ABOVE for x in args)

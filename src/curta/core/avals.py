@@ -24,11 +24,12 @@ class ShapedArray:
     ShapedArray(float32[3,4])
     """
 
-    __slots__ = ("_hash", "dtype", "shape", "weak_type")
+    __slots__ = ("dtype", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
+    size: int  # the number of elements
 
     def __new__(
         cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False
@@ -43,11 +44,6 @@ class ShapedArray:
     def ndim(self) -> int:
         """The number of dimensions."""
         return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -102,6 +98,7 @@ def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
         dtype = np.dtype(dtype.type)
     fresh = object.__new__(ShapedArray)
     fresh.shape, fresh.dtype, fresh.weak_type = shape, dtype, weak_type
+    fresh.size = math.prod(shape)
     return _interned.setdefault((shape, dtype, weak_type), fresh)
 
 
