@@ -53,7 +53,7 @@ class Eqn:
     @property
     def primitive(self) -> Primitive:
         """The op apart from its parameters: what `lax.add_p` and the like are."""
-        return primitive_of(type(self.op))
+        return primitive_of(type(self.op))  # type: ignore[arg-type]
 
     @property
     def params(self) -> dict[str, Any]:

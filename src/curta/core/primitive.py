@@ -42,11 +42,9 @@ class Primitive:
             field = renamed.get(key, key)
             if field is not None:
                 fields[field] = value
-        known = (
-            {f.name for f in dataclasses.fields(self.op_class)}
-            if dataclasses.is_dataclass(self.op_class)
-            else set()
-        )
+        op = self.op_class
+        declared = dataclasses.fields(op) if dataclasses.is_dataclass(op) else ()
+        known = {f.name for f in declared}
         if unknown := sorted(fields.keys() - known):
             raise TypeError(
                 f"{self.name} has no parameters {unknown}; it takes {sorted(known)}."
