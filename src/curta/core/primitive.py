@@ -42,7 +42,7 @@ class Primitive:
             field = renamed.get(key, key)
             if field is not None:
                 fields[field] = value
-        op = self.op_class
+        op: Any = self.op_class
         declared = dataclasses.fields(op) if dataclasses.is_dataclass(op) else ()
         known = {f.name for f in declared}
         if unknown := sorted(fields.keys() - known):
