@@ -91,6 +91,18 @@ def test_links_are_not_followed(folder):
     assert cache.statistics.compiles == 2
 
 
+def test_ir_of_fixed_modules_is_written_once(folder):
+    written = []
+
+    def write():
+        written.append(1)
+        return IR
+
+    for parts in (("a",), ("a",), ("b",)):
+        assert cache.fixed_object_file(write, 0, [cache.__name__], *parts)
+    assert len(written) == cache.statistics.compiles == 2
+
+
 def test_an_unusable_folder_is_no_error(folder):
     folder.write_text("not a folder")
     assert cache.object_file(IR)

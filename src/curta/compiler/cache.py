@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,11 @@ _DEFAULT_SIZE = 1 << 30
 # The folder is measured at the first write of a process and then every so often.
 _WRITES_BETWEEN_SWEEPS = 256
 _SECONDS_BETWEEN_TOUCHES = 86400.0
+# The modules whose code decides what any IR looks like.
+_IR_MODULES = tuple(
+    f"curta.compiler.llvm.{name}"
+    for name in ("builder", "instructions", "types", "vectors")
+)
 
 
 @dataclass
@@ -55,12 +61,35 @@ def object_file(ir: str, level: int = target.GOOD) -> bytes:
         ImportError: it is not in the cache and llvmlite is not installed.
         CompileError: LLVM does not accept the IR.
     """
+    return _object_file(key(ir, str(level)), lambda: ir, level)
+
+
+def fixed_object_file(
+    write: Callable[[], str], level: int, modules: Sequence[str], *parts: str
+) -> bytes:
+    """The object file of IR that modules write, given the processor and some parts.
+
+    Found again without writing the IR, as long as the files of the modules are the
+    same: by size and time of change, which is what Python goes by for its own caches.
+
+    Raises:
+        ImportError: it is not in the cache and llvmlite is not installed.
+    """
+    files = [sys.modules[name].__file__ or "" for name in (*_IR_MODULES, *modules)]
+    try:
+        stamps = [f"{os.stat(f).st_mtime_ns} {os.stat(f).st_size}" for f in files]
+    except OSError:  # a package that is no folder
+        return object_file(write(), level)
+    return _object_file(key(str(level), *modules, *stamps, *parts), write, level)
+
+
+def _object_file(name: str, write: Callable[[], str], level: int) -> bytes:
     folder = _folder()
-    name = key(ir, str(level))
     found = None if folder is None else _read(folder / name)
     if found is not None:
         _count(hits=1)
         return found
+    ir = write()
     start = time.perf_counter()
     code = target.compile_text(ir, level)
     spent = time.perf_counter() - start

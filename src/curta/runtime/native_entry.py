@@ -24,7 +24,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-
 from curta.compiler import cache as kernel_cache
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
@@ -122,8 +121,12 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
     if header is None:
         return None
     try:
-        text = entry_code.entry_module(target.host().module(), header)
-        compiled = kernel_cache.object_file(text, target.QUICK)
+        compiled = kernel_cache.fixed_object_file(
+            lambda: entry_code.entry_module(target.host().module(), header),
+            target.QUICK,
+            [entry_code.__name__],
+            str(header),
+        )
         imports = {n: _python_function(n) for n in entry_code.FUNCTIONS}
         imports[entry_code.ARRAY_TYPE] = id(np.ndarray)
         code = load(compiled, ["call_entry"], imports)

@@ -60,9 +60,12 @@ class Pool:
         system = thread_code.SYSTEMS.get(target.host().machine)
         if sys.platform != "linux" or system is None:
             return _serial()
-        ir = thread_code.pool_module(target.host().module(), system)
         try:
-            compiled = kernel_cache.object_file(ir, target.QUICK)
+            compiled = kernel_cache.fixed_object_file(
+                lambda: thread_code.pool_module(target.host().module(), system),
+                target.QUICK,
+                [thread_code.__name__],
+            )
         except ImportError:
             return _serial()
         libc = ctypes.CDLL(None)
