@@ -71,6 +71,7 @@ from curta.lax.exponential import (
     logistic,
     tanh,
 )
+from curta.lax.fold import reduce
 from curta.lax.indexing import (
     dynamic_index_in_dim,
     dynamic_slice,

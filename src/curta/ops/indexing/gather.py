@@ -83,6 +83,12 @@ class Gather(Op):
                     "Gather op can only collapse slice dims with bound 1, but bound is"
                     f" {sizes[d]} for index {d} at position {i}."
                 )
+        for i, d in enumerate(numbers.operand_batching_dims):
+            if sizes[d] > 1:
+                raise TypeError(
+                    "Gather op can only have operand batching dims with bound 0/1, but"
+                    f" bound is {sizes[d]} for index {d} at position {i}."
+                )
         return operand.update(shape=windows_shape(numbers, indices.shape, sizes))
 
     def eval(self, *args: Any) -> Any:
