@@ -184,8 +184,12 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
     if layout is None:
         return None
     try:
-        text = call_code.call_module(target.host().module(), layout)
-        compiled = kernel_cache.object_file(text, target.QUICK)
+        compiled = kernel_cache.fixed_object_file(
+            lambda: call_code.call_module(target.host().module(), layout),
+            target.QUICK,
+            [call_code.__name__],
+            repr(layout),
+        )
         imports = {name: _python_function(name) for name in call_code.FUNCTIONS}
         imports |= {name: id(x) for name, x in _OBJECTS.items()}
         code = load(compiled, ["fast_call"], imports)

@@ -24,6 +24,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
 from curta.compiler import cache as kernel_cache
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
