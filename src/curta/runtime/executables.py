@@ -6,7 +6,6 @@ which backend runs.
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.executable import Executable as CompiledJaxpr, NativeProgram
+from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.evaluate import evaluate
@@ -103,7 +103,7 @@ def _has_float0(closed: ClosedJaxpr) -> bool:
 
 @cache
 def _has_llvm() -> bool:
-    if importlib.util.find_spec("llvmlite") is not None:
+    if binding.available():
         return True
     warnings.warn(
         "llvmlite is not installed: functions run through NumPy, slower and otherwise"

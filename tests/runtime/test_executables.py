@@ -1,0 +1,88 @@
+"""The seam between the runtime and what executes: with LLVM, and without."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import curta
+from curta import numpy as jnp
+from curta.config import backend
+from curta.runtime.executables import NativeExecutable, NumpyExecutable
+
+WITHOUT_LLVM = """
+import sys, warnings
+from importlib.machinery import PathFinder
+
+class Hiding(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = name.startswith("llvmlite")
+        return None if hidden else super().find_spec(name, path, target)
+
+sys.meta_path[:] = [Hiding if f is PathFinder else f for f in sys.meta_path]
+
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    import curta, curta.numpy as jnp
+    f = curta.jit(lambda d: {"y": jnp.exp(d["x"]).sum() / 2})
+    for n in (3, 4, 100_000):
+        out = f({"x": jnp.zeros(n)})["y"]
+        assert out.item() == n / 2, out
+    assert (jnp.ones(100_000) + 1)[-1].item() == 2
+    assert curta.grad(lambda x: (x * x).sum())(jnp.ones(3)).tolist() == [2, 2, 2]
+print([str(w.message) for w in seen if "llvmlite" in str(w.message)])
+"""
+
+
+def run_without_llvm(**settings):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LLVM],
+        env={"PATH": "/usr/bin", "CURTA_CACHE": "0", **settings},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_without_llvmlite_there_is_one_warning():
+    out = run_without_llvm()
+    assert out.count("llvmlite is not installed") == 1
+
+
+def test_the_numpy_backend_needs_no_llvmlite():
+    assert "llvmlite is not installed" not in run_without_llvm(CURTA_BACKEND="numpy")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("llvm", NativeExecutable), ("numpy", NumpyExecutable)]
+)
+def test_backends(name, kind):
+    with backend(name):
+        compiled = curta.jit(lambda x: x * 2 + 1).lower(jnp.arange(3.0)).compile()
+        assert isinstance(compiled.runtime_executable(), kind)
+        assert compiled(jnp.arange(3.0)).tolist() == [1, 3, 5]
+
+
+@pytest.mark.parametrize("name", ["llvm", "numpy"])
+def test_arguments_of_other_layouts(name):
+    f = curta.jit(lambda x: x + 1)
+    square = np.arange(9, dtype=np.float32).reshape(3, 3)
+    unaligned = np.frombuffer(b"\0" + square.tobytes(), np.float32, 9, 1)
+    with backend(name):
+        for x in (square.T, square[:, ::2], square.astype(">f4"), square[::-1]):
+            np.testing.assert_array_equal(f(x), x + 1)
+        np.testing.assert_array_equal(f(unaligned), unaligned + 1)
+
+
+@pytest.mark.parametrize("name", ["llvm", "numpy"])
+def test_results_are_contiguous_and_their_own(name):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    with backend(name):
+        for f in (lambda x: x.T, lambda x: x, lambda x: x[::-1], lambda x: x.ravel()):
+            out = curta.jit(f)(x)
+            assert out._data.flags.c_contiguous
+            assert not np.shares_memory(np.asarray(out), x)
