@@ -26,6 +26,22 @@ NDArray = np.ndarray[Any, Any]
 Memory = dict[Buffer, NDArray]
 
 
+class KeptArena:
+    """Where native code leaves the memory of its temporaries between calls."""
+
+    def __init__(self) -> None:
+        self._place = ctypes.c_void_p()
+        self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(c_function("free"))
+
+    @property
+    def address(self) -> int:
+        """The address of the pointer to the memory, which is null at first."""
+        return ctypes.addressof(self._place)
+
+    def __del__(self) -> None:
+        self._free(self._place)
+
+
 @dataclass(frozen=True)
 class NativeStep:
     """Machine code `void f(ptr table)`.
@@ -38,6 +54,7 @@ class NativeStep:
     code: LoadedCode
     address: int
     products: tuple[DotCode, ...]
+    arena: KeptArena
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
     long: bool
@@ -104,13 +121,14 @@ class Executable:
             return None
         arrays = [*self.out_avals, *self.in_avals]
         return NativeProgram(
-            (step.code, step.products),
+            (step.code, step.products, step.arena, self._consts),
             step.address,
             tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
             len(self.out_avals),
             (
                 *(x.ctypes.data for x in self._consts.values()),
                 *self._services,
+                step.arena.address,
                 *(p.address for p in step.products),
             ),
             step.long,
@@ -135,7 +153,8 @@ class Executable:
             if buffer not in memory:  # an earlier step may have begun to fill it
                 memory[buffer] = _new(self._avals[buffer])
         words = [memory[b].ctypes.data for b in step.pointers]
-        words += [*self._services, *(p.address for p in step.products)]
+        words += [*self._services, step.arena.address]
+        words += [p.address for p in step.products]
         table = (ctypes.c_uint64 * len(words))(*words)
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.address)
         function(ctypes.addressof(table))

@@ -24,7 +24,13 @@ from typing import Any
 
 from curta.compiler.cache import object_file
 from curta.compiler.dot_code import dot_code
-from curta.compiler.executable import Executable, NativeStep, PythonStep, Step
+from curta.compiler.executable import (
+    Executable,
+    KeptArena,
+    NativeStep,
+    PythonStep,
+    Step,
+)
 from curta.compiler.graph.fuse import Group, Plan, fuse
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.itemise import Program, itemise
@@ -55,14 +61,11 @@ LONG = 1 << 20  # a program of this cost lets other Python threads run
 WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher level
 
 
-def compile_jaxpr(
-    closed: ClosedJaxpr, *, donated: Sequence[bool] = (), parallel_for: int = 0
-) -> Executable:
+def compile_jaxpr(closed: ClosedJaxpr, *, parallel_for: int = 0) -> Executable:
     """Compile a jaxpr for this machine.
 
     Args:
         closed: the program; the consts become part of the executable.
-        donated: which arguments the program may overwrite.
         parallel_for: the address of the function that runs chunks on threads.
     """
     dump("jaxpr", lambda: str(closed))
@@ -149,6 +152,7 @@ def _native_step(
         code,
         code.address(ENTRY),
         tuple(map(dot_code, products)),
+        KeptArena(),
         tuple(pointers),
         tuple(b for b in pointers if b in created),
         sum(map(_cost, works)) > LONG,

@@ -16,7 +16,7 @@ from curta.compiler.llvm.tiles import turnable, turned_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.bufferize import Placement
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store, walk
+from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store
 from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 
@@ -81,7 +81,7 @@ class _KernelEmitter:
         inside: list[object] = [*self.kernel.dims, *self.kernel.stored()]
         inside += [v for s in self.kernel.stages for v in s.dims]
         for stage in self.kernel.stages:
-            self.values.hoist(walk(stage.roots()), [*inside, *self._piece_vars()], 1)
+            self.values.hoist(stage.body, [*inside, *self._piece_vars()], 1)
 
     def _piece_vars(self) -> list[LoopVar]:
         return [piece_index(self.plan.pieces)] if self.plan.split else []
@@ -169,7 +169,7 @@ class _KernelEmitter:
         self, stage: Stage, dims: Sequence[LoopVar], vectors: Vectors, carried: Values
     ) -> Values:
         """Loops over `dims`, the last one by vectors; the folds' accumulators."""
-        body = walk(stage.roots())
+        body = stage.body
         inside = [*dims, *(s.buffer for s in stage.stores)]
         self.values.hoist(body, inside, vectors.lanes if len(dims) <= 1 else 1)
         if not dims:
@@ -315,7 +315,7 @@ class _KernelEmitter:
 
     def _column_nest(self, stage: Stage, dims: Sequence[LoopVar], lanes: int) -> None:
         inside = [self.plan.column, *dims, *(s.buffer for s in stage.stores)]
-        self.values.hoist(walk(stage.roots()), inside, 1)
+        self.values.hoist(stage.body, inside, 1)
         first, last = self._bounds(dims[0])
         if len(dims) > 1:
             with self.b.loop(*_known(first, last)) as loop, self.values.scope():

@@ -1,9 +1,9 @@
 """The one native function of a segment of a program.
 
 `void entry(ptr table)`: the table holds the addresses of the segment's results,
-arguments and constants, then those of `parallel_for` (or null: no threads), `malloc`
-and `free`, then those of the products of matrices. It runs the kernels in order, with
-no Python in between.
+arguments and constants; of `parallel_for` (or null: no threads), `malloc`, `free` and
+the place where an arena is kept between calls; and of the products of matrices. It runs
+the kernels in order, with no Python in between.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.schedule import Schedule
 
 ENTRY = "entry"
-SERVICES = 3  # parallel_for, malloc, free
+SERVICES = 4  # parallel_for, malloc, free, the place of a kept arena
 STACK_ARENA = 1 << 14  # a smaller arena lies on the stack
 
 
@@ -60,15 +60,16 @@ def emit_entry(
         buffer: b.load(PTR, b.offset(table, i, PTR))
         for i, buffer in enumerate(pointers)
     }
-    launcher, malloc, free = (
+    launcher, *memory = (
         b.load(PTR, b.offset(table, len(pointers) + i, PTR)) for i in range(SERVICES)
     )
     if module.defines(_SERIAL):
         none = b.instruction(f"icmp eq ptr {launcher}, null", I1)
         launcher = b.select(none, b.function_address(_SERIAL), launcher)
-    block = _arena(b, arena, malloc)
+    block = _take_arena(b, arena, memory)
+    base = _aligned(b, block)
     for buffer, offset in arena.offsets.items():
-        address[buffer] = b.offset(block, _ALIGNMENT + offset, I8)
+        address[buffer] = b.offset(base, offset, I8)
     for i, work in enumerate(works):
         if isinstance(work, DotItem):
             place = len(pointers) + SERVICES + products.index(work.dot)
@@ -77,7 +78,7 @@ def emit_entry(
         else:
             _launch(b, f"kernel{i}", work, address, launcher)
     if arena.size > STACK_ARENA:
-        b.call(free, None, block)
+        _leave_arena(b, block, memory)
     b.ret()
 
 
@@ -96,11 +97,36 @@ def _emit_serial_for(module: Module) -> None:
 _ALIGNMENT = 64
 
 
-def _arena(b: Builder, arena: Arena, malloc: Value) -> Value:
-    """Memory for the temporaries, with some room in front to align what follows."""
+def _take_arena(b: Builder, arena: Arena, memory: list[Value]) -> Value:
+    """Memory for the temporaries: the stack, what the last call left, or new memory.
+
+    Fresh pages cost more than most kernels, so a call leaves its arena for the next
+    one. Calls that run at the same time find nothing and take new memory.
+    """
+    malloc, _, kept = memory
     if arena.size <= STACK_ARENA:
         return b.scratch(arena.size + _ALIGNMENT)
-    return b.call(malloc, PTR, b.const(I64, arena.size + 2 * _ALIGNMENT))
+    found = _exchange(b, kept, Value("null", PTR, b))
+    size = b.const(I64, arena.size + _ALIGNMENT)
+    missing = b.instruction(f"icmp eq ptr {found}, null", I1)
+    (block,) = b.if_(missing, lambda: [b.call(malloc, PTR, size)], lambda: [found])
+    return block
+
+
+def _leave_arena(b: Builder, block: Value, memory: list[Value]) -> None:
+    """Leave the arena for the next call; free one that another call left meanwhile."""
+    _, free, kept = memory
+    b.call(free, None, _exchange(b, kept, block))
+
+
+def _exchange(b: Builder, place: Value, new: Value) -> Value:
+    return b.instruction(f"atomicrmw xchg ptr {place}, ptr {new} seq_cst", PTR)
+
+
+def _aligned(b: Builder, block: Value) -> Value:
+    number = b.instruction(f"ptrtoint ptr {block} to i64", I64)
+    number = b.and_(b.add(number, _ALIGNMENT - 1), -_ALIGNMENT)
+    return b.instruction(f"inttoptr i64 {number} to ptr", PTR)
 
 
 def _launch(

@@ -124,8 +124,8 @@ class Evaluator:
         """The loop variables (and stored buffers) that an expression varies with."""
         found = self._dependence.get(expr)
         if found is None:
-            for operand in walk([expr])[:-1]:  # operands first: it may be deep
-                if operand not in self._dependence:
+            if any(e not in self._dependence for e in operands(expr)):
+                for operand in walk([expr]):  # operands first: it may be deep
                     self._find_dependence(operand)
             found = self._find_dependence(expr)
         return found

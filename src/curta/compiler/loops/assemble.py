@@ -22,7 +22,6 @@ from curta.compiler.loops.nodes import (
     Placeholder,
     Stage,
     Store,
-    walk,
 )
 
 
@@ -176,7 +175,7 @@ def _indices(kernel: Kernel) -> Iterator[Affine]:
     for stage in kernel.stages:
         for store in stage.written():
             yield from _nested(store.offset)
-        for expr in walk(stage.roots()):
+        for expr in stage.body:
             if isinstance(expr, Load):
                 yield from _nested(expr.offset)
             elif isinstance(expr, IndexValue):
@@ -203,7 +202,7 @@ class Rewriter:
 
     def body(self, stage: Stage) -> tuple[tuple[Store, ...], tuple[Fold, ...]]:
         """The stores and folds of a stage, rewritten."""
-        for expr in walk(stage.roots()):
+        for expr in stage.body:
             self._done[expr] = self._rebuilt(expr)
         stores = tuple(self.store(s) for s in stage.stores)
         return stores, tuple(self._fold(f) for f in stage.folds)

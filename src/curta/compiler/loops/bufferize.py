@@ -62,7 +62,7 @@ def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
     stores = {s.offset: (i, stage, s) for i, stage in enumerate(kernel.stages)
               for s in stage.written() if s.buffer is buffer}  # fmt: skip
     for at, stage in enumerate(kernel.stages):
-        for load in Kernel((), (stage,)).loads():
+        for load in stage.loads:
             if load.buffer is not buffer:
                 continue
             found = stores.get(load.offset)

@@ -16,7 +16,6 @@ from curta.compiler.loops.nodes import (
     Placeholder,
     Stage,
     Store,
-    walk,
 )
 
 _PREDICATES = frozenset({"compare"})
@@ -47,7 +46,7 @@ def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:
 
 
 def _problems(stage: Stage, bound: set[LoopVar]) -> Iterator[str]:
-    for expr in walk(stage.roots()):
+    for expr in stage.body:
         yield from _expression(expr, bound)
     for store in stage.stores:
         yield from _store(store, bound)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ class Fold:
     stores: tuple[Store, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Stage:
     """A nest of inner dims around stores and folds that read the same indices.
 
@@ -177,6 +178,16 @@ class Stage:
         for fold in self.folds:
             yield from fold.stores
 
+    @cached_property
+    def body(self) -> tuple[Expr, ...]:
+        """All expressions, operands first."""
+        return tuple(walk(self.roots()))
+
+    @cached_property
+    def loads(self) -> tuple[Load, ...]:
+        """All loads, each once."""
+        return tuple(e for e in self.body if isinstance(e, Load))
+
     def roots(self) -> Iterator[Expr]:
         """The expressions that the body computes."""
         for store in self.stores:
@@ -185,7 +196,7 @@ class Stage:
             yield from fold.inputs
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """Stages that run one after the other for each index of `dims`.
 
@@ -207,8 +218,7 @@ class Kernel:
 
     def loads(self) -> list[Load]:
         """All loads of all its expressions, each once."""
-        found = walk(r for s in self.stages for r in s.roots())
-        return [e for e in found if isinstance(e, Load)]
+        return list(dict.fromkeys(e for s in self.stages for e in s.loads))
 
 
 def walk(roots: Any) -> list[Expr]:
@@ -225,11 +235,12 @@ def _visit(root: Expr, done: dict[Expr, None]) -> None:
         expr, ready = stack.pop()
         if expr in done:
             continue
-        if ready:
+        below = () if ready else [e for e in operands(expr) if e not in done]
+        if not below:
             done[expr] = None
             continue
         stack.append((expr, True))
-        stack.extend((e, False) for e in reversed(operands(expr)) if e not in done)
+        stack.extend((e, False) for e in reversed(below))
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:

@@ -145,7 +145,7 @@ def prefers_columns(kernel: Kernel) -> bool:
     for stage in kernel.stages:
         if not stage.dims:
             continue
-        for expr in walk(stage.roots()):
+        for expr in stage.body:
             if isinstance(expr, Load):
                 along_outer += expr.offset.coefficient(last) == 1
                 along_inner += expr.offset.coefficient(stage.dims[-1]) == 1
@@ -160,7 +160,7 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     """
     if stage.ordered and not _in_order(stage):
         return Vectors(1, False)
-    body = walk(stage.roots())
+    body = stage.body
     widest = max(
         (compute_size(e) for e in body if isinstance(e, (Instr, Load))), default=4
     )
@@ -215,7 +215,7 @@ def _weight(expr: Expr) -> int:
 
 def cost(stage: Stage) -> int:
     """What one index of a stage costs, in simple scalar operations."""
-    return 1 + sum(_weight(e) for e in walk(stage.roots()))
+    return 1 + sum(_weight(e) for e in stage.body)
 
 
 def kernel_cost(kernel: Kernel) -> int:
