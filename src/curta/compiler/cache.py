@@ -15,7 +15,6 @@ import hashlib
 import os
 import stat
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -189,7 +188,9 @@ def _write(folder: Path, name: str, payload: bytes) -> None:
     global _writes
     data = _MAGIC + hashlib.sha256(payload).digest() + payload
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=folder)
+        temporary = folder / f".new-{os.getpid()}-{threading.get_ident()}-{name[:16]}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(temporary, flags, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
