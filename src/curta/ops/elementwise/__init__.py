@@ -95,6 +95,22 @@ from curta.ops.elementwise.exponential import (
     logistic,
     tanh,
 )
+from curta.ops.elementwise.incomplete import (
+    BesselI0e,
+    BesselI1e,
+    Betainc,
+    Igamma,
+    Igammac,
+    IgammaGradA,
+    RandomGammaGrad,
+    bessel_i0e,
+    bessel_i1e,
+    betainc,
+    igamma,
+    igamma_grad_a,
+    igammac,
+    random_gamma_grad,
+)
 from curta.ops.elementwise.magnitude import (
     Abs,
     Max,
