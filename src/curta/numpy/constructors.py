@@ -139,7 +139,8 @@ def _leaves(x: Any) -> Iterator[Any]:
     elif hasattr(x, "__jax_array__"):
         yield x.__jax_array__()
     else:
-        yield x
+        # A string as such would be taken for the name of a dtype.
+        yield np.asarray(x) if isinstance(x, (str, bytes)) else x
 
 
 def _stacked(x: Any, dtype: Any) -> Any:

@@ -176,7 +176,8 @@ def _along(name: str, what: str, x: Any, axis: int | None) -> tuple[Any, int]:
     if axis is None and x.ndim > 1:
         raise ValueError(
             f"The input array has rank {x.ndim}, however axis was not set to an"
-            " explicit value. The axis argument is only optional for one-dimensional arrays."
+            " explicit value. The axis argument is only optional for one-dimensional"
+            " arrays."
         )
     return x, canonical_axis(axis or 0, x.ndim)
 

@@ -17,7 +17,12 @@ from curta.numpy.arguments import (
     is_complex,
     refuse_out,
 )
-from curta.numpy.promotion import const, promote_args_inexact, promote_dtypes_inexact
+from curta.numpy.promotion import (
+    cast,
+    const,
+    promote_args_inexact,
+    promote_dtypes_inexact,
+)
 from curta.numpy.selection import select_where
 
 # ---- exponentials and logarithms
@@ -460,6 +465,6 @@ def nan_to_num(
         ),
     )
     for test, value in rules:
-        value = lax.convert_element_type(value, x.dtype)
+        value = cast(value, x.dtype)
         x = select_where(test(x), value, x)
     return x

@@ -164,8 +164,8 @@ def histogramdd(
     ranges = [None] * dims if range is None else list(range)
     if len(ranges) != dims or any(r is not None and len(r) != 2 for r in ranges):
         raise ValueError(
-            f"For sample.shape={(count, dims)}, range must be a sequence of {dims} pairs"
-            f" or Nones; got range={range!r}"
+            f"For sample.shape={(count, dims)}, range must be a sequence of {dims}"
+            f" pairs or Nones; got range={range!r}"
         )
     each = [bins] * dims if np.ndim(bins) == 0 else list(bins)
     if len(each) != dims:

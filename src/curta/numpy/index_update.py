@@ -14,7 +14,7 @@ from curta.numpy.arithmetic import divide, power
 from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import expand_masks, parse
 from curta.numpy.indexing import getitem, plan_gather
-from curta.numpy.promotion import broadcast_to_shape, cast, const, promote_dtypes
+from curta.numpy.promotion import broadcast_to_shape, cast, promote_dtypes
 from curta.runtime.shortcuts import updated_copy
 
 
@@ -107,7 +107,7 @@ class IndexedUpdate:
     """What `x.at[index]` is: each method gives an updated copy of `x`.
 
     Keywords of all methods: `mode` ("drop" is the default for updates, "clip", "fill",
-    "promise_in_bounds", "wrap"), `indices_are_sorted`, `unique_indices` (promises that
+    "promise_in_bounds"), `indices_are_sorted`, `unique_indices` (promises that
     may make the update faster), `wrap_negative_indices`.
     """
 
@@ -181,14 +181,9 @@ class IndexedUpdate:
         return self._scatter(values, lax.scatter_max, **keywords)
 
     def apply(self, func: Callable[[Any], Any], **keywords: Any) -> Any:
-        """`func` applied to the elements, once for each time an index occurs."""
-
-        def scatter(x: Any, indices: Any, y: Any, numbers: Any, **settings: Any) -> Any:
-            return lax.scatter_apply(
-                x, indices, func, numbers, update_shape=np.shape(y), **settings
-            )
-
-        return self._scatter(const(self.array, 0), scatter, **keywords)
+        """`func` applied to the elements, once however often an index occurs."""
+        asked = {k: x for k, x in keywords.items() if k != "mode"}
+        return self.set(func(self.get(**asked)), **keywords)
 
     def _factors(self, values: Any, keywords: dict[str, Any]) -> Any:
         ones = IndexedUpdate(lax.full_like(self.array, 1), self.index)

@@ -307,8 +307,7 @@ def isclose(
         return lax.eq(a, b)
     a, b = promote_args_inexact("isclose", a, b)
     dtype = dtypes.finfo(a.dtype).dtype
-    rtol = lax.convert_element_type(rtol, dtype)
-    atol = lax.convert_element_type(atol, dtype)
+    rtol, atol = cast(rtol, np.dtype(dtype)), cast(atol, np.dtype(dtype))
     both_nan = lax.bitwise_and(lax.ne(a, a), lax.ne(b, b))
     finite = isfinite(b)
     bound = lax.abs(lax.sub(a, b)), lax.add(atol, lax.mul(rtol, lax.abs(b)))

@@ -270,7 +270,8 @@ def _filled(places: list[Any], mask: Any, size: int, fill: Any) -> tuple[Any, ..
     fills = fill if isinstance(fill, tuple) else (fill,) * len(places)
     if any(np.shape(x) != () for x in fills) or len(fills) != len(places):
         raise ValueError(
-            f"fill_value must be a scalar or a tuple of length {len(places)}; got {fill}"
+            f"fill_value must be a scalar or a tuple of length {len(places)}; got"
+            f" {fill}"
         )
     beyond = lax.ge(arange(size), sum(mask))
     return tuple(select_where(beyond, x, place) for x, place in zip(fills, places))

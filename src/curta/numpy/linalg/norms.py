@@ -179,7 +179,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     if not ends_fit or any(x.ndim != 2 for x in parts[1:-1]):
         raise ValueError(
             "multi_dot: input arrays must all be two-dimensional, except for the first"
-            f" and last array which may be 1 or 2 dimensional. Got array shapes {shapes}"
+            " and last array which may be 1 or 2 dimensional. Got array shapes"
+            f" {shapes}"
         )
     if any(a[-1] != b[0] for a, b in zip(shapes, shapes[1:])):
         raise ValueError(

@@ -1,0 +1,191 @@
+"""`x[...]`, `x.at[...]` and taking by arrays, against NumPy and by their errors."""
+
+import numpy as np
+import pytest
+from tests.numpy.test_against_numpy import assert_same
+
+import curta
+from curta import numpy as jnp
+
+X = np.arange(60.0, dtype="float32").reshape(3, 4, 5)
+
+BASIC = [
+    *(0, -1, (1, 2), (1, -1, 3), slice(1, 3), slice(None, None, -1), slice(3, 0, -2)),
+    *(..., (..., 0), (0, ..., 1), None, (slice(None), None, 2), slice(5, 9), ()),
+    (slice(0, 3, 2), slice(None), slice(4, None, -3)),
+    (slice(2, 1), 0),
+]
+
+ADVANCED = [
+    np.array([0, 2, 1]),
+    np.array([[0, 1], [2, 2]]),
+    (np.array([0, 1]), np.array([3, 0])),
+    (slice(None), np.array([1, -1])),
+    (np.array([0, 1]), slice(None), np.array([4, 0])),
+    (np.array([[0], [1]]), np.array([3, 0, 1])),
+    (slice(1, None), np.array([0, 2]), slice(None, None, -2)),
+    (0, np.array([1, 2])),
+    (np.array([1, 2]), 0, None),
+    (..., np.array([1, 2])),
+    ([0, 2], slice(None)),
+    np.zeros((0,), int),
+    np.array([True, False, True]),
+    (slice(None), np.array([True, False, True, True])),
+    X > 20,
+    (np.array([True, True, False]), np.array([0, 3])),
+    True,
+    (np.array(False), 0),
+]
+
+
+@pytest.mark.parametrize("index", [*BASIC, *ADVANCED], ids=str)
+def test_get(index):
+    theirs = X[index]
+    assert_same(jnp.asarray(X)[index], theirs)
+    assert_same(curta.jit(lambda x: x[index])(X), theirs)
+
+
+UPDATES = {
+    "set": lambda x, i, y: x.__setitem__(i, y),
+    "add": lambda x, i, y: np.add.at(x, i, y),
+    "subtract": lambda x, i, y: np.subtract.at(x, i, y),
+    "multiply": lambda x, i, y: np.multiply.at(x, i, y),
+    "min": lambda x, i, y: np.minimum.at(x, i, y),
+    "max": lambda x, i, y: np.maximum.at(x, i, y),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+@pytest.mark.parametrize("index", [*BASIC[:14], *ADVANCED[:10]], ids=str)
+def test_update(name, index):
+    expected = X.copy()
+    UPDATES[name](expected, index, 7.0)
+    assert_same(getattr(jnp.asarray(X).at[index], name)(7.0), expected)
+    jitted = curta.jit(lambda x: getattr(x.at[index], name)(7.0))
+    assert_same(jitted(X), expected)
+
+
+def test_update_with_arrays_and_kin():
+    x = jnp.asarray(X)
+    rows = np.arange(40.0, dtype="float32").reshape(2, 4, 5)
+    expected = X.copy()
+    expected[[2, 0]] = rows
+    assert_same(x.at[jnp.array([2, 0])].set(rows), expected)
+    expected = X.copy()
+    expected[:, ::-2] = rows[0, 0]
+    assert_same(x.at[:, ::-2].set(rows[0, 0]), expected)
+    assert_same(x.at[0].divide(2.0)[0], X[0] / 2)
+    assert_same(x.at[1].power(2.0)[1], X[1] ** 2)
+    assert_same(x.at[1].apply(jnp.sin)[1], np.sin(X[1]))
+    assert_same(x.at[1].mul(3.0)[1], X[1] * 3)
+    twice = jnp.zeros(3).at[jnp.array([1, 1])].add(1.0)
+    assert twice.tolist() == [0, 2, 0]
+
+
+def test_out_of_bounds():
+    x = jnp.arange(3)
+    assert x[5] == 2
+    assert x[-7] == 0
+    assert x[jnp.array([1, 9])].tolist() == [1, 2]
+    assert x.at[jnp.array([1, 9])].get(mode="fill", fill_value=-1).tolist() == [1, -1]
+    assert x.at[jnp.array([1, 9])].get(mode="clip").tolist() == [1, 2]
+    assert x.at[9].set(7).tolist() == [0, 1, 2]
+    assert x.at[9].set(7, mode="clip").tolist() == [0, 1, 7]
+    assert x.at[jnp.array([-1, 9])].add(5, mode="drop").tolist() == [0, 1, 7]
+    negative = x.at[-1].get(mode="clip", wrap_negative_indices=False)
+    assert negative == 0
+
+
+def test_traced_scalars():
+    x = jnp.asarray(X)
+    take = curta.jit(lambda x, i, j: x[i, 1:3, j])
+    assert_same(take(x, 1, -1), X[1, 1:3, -1])
+    assert_same(take(x, 9, 0), X[2, 1:3, 0])
+    rows = curta.vmap(lambda x, i: x[i])(x, jnp.array([0, 3, 1]))
+    assert_same(rows, X[[0, 1, 2], [0, 3, 1]])
+
+
+def test_gradients_through_indexing():
+    x = jnp.arange(3.0)
+    index = jnp.array([0, 0, 2])
+    grad = curta.grad(lambda x: (x[index] * jnp.array([1.0, 2.0, 3.0])).sum())
+    assert grad(x).tolist() == [3, 0, 3]
+    grad = curta.grad(lambda y: (x.at[1:].set(y) ** 2).sum())
+    assert grad(jnp.array([5.0, 7.0])).tolist() == [10, 14]
+
+
+def test_dtypes_of_updates():
+    x = jnp.zeros(2, "uint8")
+    assert x.at[0].set(200).dtype == "uint8"
+    with pytest.warns(FutureWarning, match="scatter inputs have incompatible types"):
+        assert x.at[0].set(1.5).dtype == "uint8"
+
+
+ERRORS = [
+    (lambda x: x[1.0], TypeError, "Indexer must have integer or boolean type"),
+    (lambda x: x["a"], TypeError, "JAX does not support string indexing"),
+    (lambda x: x[[0, 1]], TypeError, "Using a non-tuple sequence"),
+    (lambda x: x[0, 0, 0, 0], IndexError, "Too many indices: array is 3-dimensional"),
+    (lambda x: x[..., ...], IndexError, "can only have a single ellipsis"),
+    (lambda x: x[{}], IndexError, "only integers, slices"),
+    (lambda x: x[np.ones(2, bool)], IndexError, "boolean index did not match shape"),
+    (lambda x: x[:0][0], IndexError, "index is out of bounds for axis 0 with size 0"),
+    (lambda x: x.at[0].get(mode="none"), ValueError, "Unknown gather mode"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), ERRORS)
+def test_errors(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(jnp.asarray(X))
+
+
+def test_errors_of_traced_indices():
+    x = jnp.asarray(X)
+    with pytest.raises(
+        curta.errors.NonConcreteBooleanIndexError,
+        match=r"Array boolean indices must be concrete; got bool\[3,4,5\]",
+    ):
+        curta.jit(lambda x: x[x > 0])(x)
+    with pytest.raises(IndexError, match="Slice entries must be static integers"):
+        curta.jit(lambda x, i: x[i : i + 2])(x, 0)
+    with pytest.raises(TypeError, match=r"x = x\.at\[idx\]\.set\(y\)"):
+        x[0] = 1
+
+
+def test_taking():
+    x = X[0]
+    places = np.array([[1, 0], [4, -1], [2, 2], [0, 3]])
+    assert_same(jnp.take_along_axis(x, places, 1), np.take_along_axis(x, places, 1))
+    assert_same(jnp.take(x, np.array([1, -1]), axis=0), np.take(x, [1, -1], axis=0))
+    assert np.isnan(jnp.take(x, 99))
+    assert_same(jnp.take(x, np.array([1, 9]), 0, mode="clip"), x[[1, 3]])
+    expected = x.copy()
+    np.put_along_axis(expected, places[:, :1], 7.0, 1)
+    assert_same(jnp.put_along_axis(x, places[:, :1], 7.0, 1, inplace=False), expected)
+    flat = np.array([0, 19, 3])
+    np.put(expected, flat, [1.0, 2.0])
+    after = jnp.put_along_axis(x, places[:, :1], 7.0, 1, inplace=False)
+    assert_same(jnp.put(after, flat, np.array([1.0, 2.0]), inplace=False), expected)
+    with pytest.raises(ValueError, match="cannot modify arrays in-place"):
+        jnp.put(x, flat, 1.0)
+
+
+def test_choosing_and_compressing():
+    choices = [np.arange(3), np.arange(3) * 10]
+    picked = jnp.choose(np.array([1, 0, 1]), choices)
+    assert_same(picked, np.choose([1, 0, 1], choices))
+    with pytest.raises(ValueError, match="invalid entry in choice array"):
+        jnp.choose(np.array([2]), choices)
+    keep = np.array([True, False, True])
+    assert_same(jnp.compress(keep, X, axis=0), np.compress(keep, X, axis=0))
+    sized = curta.jit(lambda c, x: jnp.compress(c, x, size=3, fill_value=-1))
+    assert sized(keep, jnp.arange(3)).tolist() == [0, 2, -1]
+
+
+def test_nonzero_of_static_size():
+    mask = jnp.array([1, 0, 1, 1, 0, 1])
+    sized = curta.jit(lambda m: jnp.nonzero(m, size=5, fill_value=9))
+    assert sized(mask)[0].tolist() == [0, 2, 3, 5, 9]
+    with pytest.raises(curta.errors.ConcretizationTypeError, match="jnp.nonzero"):
+        curta.jit(jnp.nonzero)(mask)
