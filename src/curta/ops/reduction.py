@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -39,8 +40,8 @@ class ReduceProd(Reduction):
     def eval(self, *args: Any) -> Any:
         (x,) = args
         if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize == 2:
-            return np.prod(x, axis=self.axes, dtype=np.float32).astype(x.dtype)
-        return np.prod(x, axis=self.axes, dtype=x.dtype)
+            return np.multiply.reduce(x, self.axes, dtype=np.float32).astype(x.dtype)
+        return np.multiply.reduce(x, self.axes, dtype=x.dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         # By halves, as a tree of products: no division, so zeros do no harm.
@@ -116,7 +117,7 @@ class ReduceMax(_Extremum):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        return np.max(x, axis=self.axes, initial=least_value(x.dtype))
+        return np.maximum.reduce(x, self.axes, initial=least_value(x.dtype))
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -138,7 +139,7 @@ class ReduceMin(_Extremum):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        return np.min(x, axis=self.axes, initial=greatest_value(x.dtype))
+        return np.minimum.reduce(x, self.axes, initial=greatest_value(x.dtype))
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -329,11 +330,13 @@ def require_number(name: str, dtype: Any) -> Any:
     return dtype
 
 
+@functools.cache
 def least_value(dtype: Any) -> Any:
     """What every value of `dtype` is at least: -inf, the least integer, False."""
     return _bound(dtype, -np.inf, "min")
 
 
+@functools.cache
 def greatest_value(dtype: Any) -> Any:
     """What every value of `dtype` is at most: inf, the greatest integer, True."""
     return _bound(dtype, np.inf, "max")

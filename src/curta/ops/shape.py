@@ -198,9 +198,10 @@ class Iota(Op):
         size = self.shape[self.dimension]
         kept = [1] * len(self.shape)
         kept[self.dimension] = size
-        # NumPy counts only in its own dtypes, and wraps where a count overflows.
-        count = np.arange(size).astype(self.dtype)
-        return np.broadcast_to(count.reshape(kept), self.shape)
+        # NumPy counts only in its own dtypes; assignment wraps what overflows.
+        out = np.empty(self.shape, self.dtype)
+        out[...] = np.arange(size).reshape(kept)
+        return out
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         return b.index_value(index[self.dimension], self.dtype)

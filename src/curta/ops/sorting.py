@@ -51,6 +51,8 @@ class Sort(Op):
             order = np.argsort(keys[0], self.dimension, kind="stable")
         else:
             order = np.lexsort(keys[::-1], self.dimension)
+        if order.ndim == 1:
+            return [x[order] for x in args]
         return [np.take_along_axis(x, order, self.dimension) for x in args]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

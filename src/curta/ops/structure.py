@@ -73,7 +73,9 @@ class BroadcastInDim(Linear):
         kept = [1] * len(self.shape)
         for size, d in zip(x.shape, self.broadcast_dimensions, strict=True):
             kept[d] = size
-        return np.broadcast_to(x.reshape(kept), self.shape)
+        out = np.empty(self.shape, x.dtype)
+        out[...] = x.reshape(kept)
+        return out
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         (x,) = operands
@@ -248,8 +250,8 @@ class ReduceSum(Reduction):
     def eval(self, *args: Any) -> Any:
         (x,) = args
         if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":  # float16, bfloat16
-            return np.sum(x, axis=self.axes, dtype=np.float32).astype(x.dtype)
-        return np.sum(x, axis=self.axes, dtype=x.dtype)
+            return np.add.reduce(x, self.axes, dtype=np.float32).astype(x.dtype)
+        return np.add.reduce(x, self.axes, dtype=x.dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)

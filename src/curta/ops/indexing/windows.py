@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ class Windows(NamedTuple):
 
     view: Any
     picks: tuple[Any, ...]
-    layout: tuple[int, ...]
+    layout: Dims
     inside: Any
 
 
@@ -33,55 +34,71 @@ def find_windows(
     operand: Any, indices: Any, numbers: GatherDimensionNumbers, sizes: Dims
 ) -> Windows:
     """The windows of `sizes` that start at `indices`, moved inside the operand."""
-    shape, batch = operand.shape, indices.shape[:-1]
+    plan = _plan(operand.shape, indices.shape[:-1], numbers, sizes)
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.intp).max))
+    starts, inside = indices.astype(np.intp, copy=False), None
+    fits = (starts >= 0) & (starts <= plan.last)
+    if not fits.all():
+        inside = fits.all(-1)
+        starts = np.minimum(np.maximum(starts, 0), plan.last)
+    picks = [
+        steps if k is None else starts[..., k].reshape(plan.shape) + steps
+        for k, steps in plan.picks
+    ]
+    picks[0] = np.broadcast_to(picks[0], plan.full)
+    view = operand.transpose(plan.order)
+    if not plan.is_picked:  # a dim of size 1 carries the batch dims
+        view = view[None]
+    return Windows(view, tuple(picks), plan.layout, inside)
+
+
+class _Plan(NamedTuple):
+    """What of `Windows` the shapes alone decide.
+
+    `last` is the greatest start inside the operand, by place in an index vector. A
+    pick is the place of its start there, or None, and what is added to it.
+    """
+
+    order: Dims
+    is_picked: bool  # some dim of the operand is
+    last: Any
+    picks: tuple[tuple[int | None, Any], ...]
+    shape: Dims  # of starts, so that they broadcast against the window dims
+    full: Dims
+    layout: Dims
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(
+    shape: Dims, batch: Dims, numbers: GatherDimensionNumbers, sizes: Dims
+) -> _Plan:
     dims = window_dims(numbers, len(shape))
     whole = [d for d in dims if sizes[d] == shape[d]]
     picked = [d for d in range(len(shape)) if d not in whole]
     spread = [d for d in picked if d in dims]
-    starts, inside = _starts(shape, indices, numbers, sizes)
     rank = len(batch) + len(spread)
-    picks = []
-    for d in picked:
-        place = starts.get(d, _ORIGIN)
-        place = place.reshape(place.shape + (1,) * (rank - place.ndim))
-        if d in spread:
-            place = place + _along(sizes[d], len(batch) + spread.index(d), rank)
-        picks.append(place)
-    view = operand.transpose((*picked, *whole))
-    if not picked:  # something must carry the batch dims
-        view, picks = view[None], [_ORIGIN]
-    picks[0] = np.broadcast_to(picks[0], (*batch, *(sizes[d] for d in spread)))
-    found = [*spread, *whole]
-    layout = _layout(numbers, [len(batch) + found.index(d) for d in dims], len(batch))
-    return Windows(view, tuple(picks), layout, inside)
-
-
-_ORIGIN = np.zeros((), np.intp)
-
-
-def _starts(
-    shape: Dims, indices: Any, numbers: GatherDimensionNumbers, sizes: Dims
-) -> tuple[dict[int, Any], Any]:
-    """For each operand dim the start of every window, by batch place; the mask."""
-    if indices.dtype == np.uint64:
-        indices = np.minimum(indices, np.uint64(np.iinfo(np.intp).max))
-    indices = indices.astype(np.intp, copy=False)
-    rank = indices.ndim - 1
-    starts: dict[int, Any] = {}
-    inside: Any = None
-    for k, d in enumerate(numbers.start_index_map):
-        start, last = indices[..., k], max(shape[d] - sizes[d], 0)
-        fits = (start >= 0) & (start <= last)
-        if not fits.all():
-            inside = fits if inside is None else inside & fits
-            start = np.clip(start, 0, last)
-        starts[d] = start
+    places = {d: k for k, d in enumerate(numbers.start_index_map)}
     pairs = zip(
         numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
     )
-    for d, place in pairs:
-        starts[d] = _along(shape[d], place, rank)
-    return starts, inside
+    together = {d: _along(shape[d], i, rank) for d, i in pairs}
+    picks: list[tuple[int | None, Any]] = []
+    for d in picked:
+        steps = together.get(d, np.intp(0))
+        if d in spread:
+            steps = _along(sizes[d], len(batch) + spread.index(d), rank)
+        picks.append((places.get(d), steps))
+    found = [*spread, *whole]
+    return _Plan(
+        (*picked, *whole),
+        bool(picked),
+        np.array([max(shape[d] - sizes[d], 0) for d in numbers.start_index_map], int),
+        tuple(picks) if picks else ((None, np.intp(0)),),
+        (*batch, *[1] * len(spread)),
+        (*batch, *(sizes[d] for d in spread)),
+        _layout(numbers, [len(batch) + found.index(d) for d in dims], len(batch)),
+    )
 
 
 def _along(size: int, dim: int, rank: int) -> Any:
@@ -91,9 +108,7 @@ def _along(size: int, dim: int, rank: int) -> Any:
     return np.arange(size).reshape(shape)
 
 
-def _layout(
-    numbers: GatherDimensionNumbers, window: list[int], batch_rank: int
-) -> tuple[int, ...]:
+def _layout(X) -> Dims:
     """The dims of the output among batch dims 0, 1 ... and the window dims given."""
     rank = batch_rank + len(window)
     inner, batch = iter(window), iter(range(batch_rank))
