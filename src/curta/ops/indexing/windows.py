@@ -108,7 +108,9 @@ def _along(size: int, dim: int, rank: int) -> Any:
     return np.arange(size).reshape(shape)
 
 
-def _layout(X) -> Dims:
+def _layout(
+    numbers: GatherDimensionNumbers, window: list[int], batch_rank: int
+) -> Dims:
     """The dims of the output among batch dims 0, 1 ... and the window dims given."""
     rank = batch_rank + len(window)
     inner, batch = iter(window), iter(range(batch_rank))
