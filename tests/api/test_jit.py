@@ -14,6 +14,7 @@ from curta.api.jit import jit
 from curta.api.jit_cache import clear_caches
 from curta.config import (
     backend,
+    debug_infs,
     debug_nans,
     disable_jit,
     enable_x64,
@@ -479,11 +480,20 @@ def test_numpy_backend_agrees():
 
 
 def test_debug_nans():
-    f = jit(lambda x: add(x, x))
-    bad = to_array(np.array([np.nan], np.float32))
+    f = jit(lambda x: mul(add(x, x), 0.0))
+    bad, endless = to_array(np.float32(np.nan)), to_array(np.float32(np.inf))
     assert np.isnan(f(bad).item())
     with debug_nans(True):
-        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
-            f(bad)
-        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
-            add(bad, bad)
+        for use, x in ((f, bad), (lambda x: add(x, x), bad)):
+            with pytest.raises(FloatingPointError, match=r"\(nan\) encountered in add"):
+                use(x)
+        with pytest.raises(FloatingPointError, match=r"\(nan\) encountered in mul"):
+            f(endless)
+        with pytest.raises(FloatingPointError, match="input or a constant"):
+            jit(lambda x: np.nan)(1.0)
+        assert f(1.0).item() == 0
+
+
+def test_debug_infs():
+    with debug_infs(True), pytest.raises(FloatingPointError, match=r"\(inf\) .* mul"):
+        jit(lambda x: mul(x, x))(1e30)

@@ -6,14 +6,14 @@ numpy backend.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
 
 
@@ -23,8 +23,16 @@ def evaluate_op(op: Op, args: Sequence[Any]) -> list[Any]:
     return [np.asarray(x) for x in (out if op.multiple_results else (out,))]
 
 
-def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes."""
+def evaluate(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    watch: Callable[[Eqn, list[Any]], None] | None = None,
+) -> list[Any]:
+    """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes.
+
+    `watch` is shown every eqn with its outputs.
+    """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -35,6 +43,8 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
 
     for eqn in jaxpr.eqns:
         outs = evaluate_op(eqn.op, [read(v) for v in eqn.invars])
+        if watch is not None:
+            watch(eqn, outs)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(v) for v in jaxpr.outvars]
 

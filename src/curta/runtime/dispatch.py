@@ -38,7 +38,7 @@ class CompiledCall:
         self.device = device
         self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
         checks = config.jax_debug_nans or config.jax_debug_infs
-        self.run = checked(name, run) if checks else run
+        self.run = checked(name, closed, run) if checks else run
         borrows = isinstance(run, NativeExecutable)
         self.storage = borrowed if borrows else copied
 

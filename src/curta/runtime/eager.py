@@ -85,7 +85,7 @@ class EvalTrace(Trace):
         run, out, several = _plans[tuple(key)]
         result = quietly(run, *data)
         if config.jax_debug_nans or config.jax_debug_infs:
-            check_special(op.name, result if several else [result])
+            check_special(op.name, *((result, out) if several else ([result], [out])))
         if several:
             return [wrap(x, aval) for x, aval in zip(result, out, strict=True)]
         return wrap(result, out)

@@ -16,11 +16,13 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.executable import Executable as CompiledJaxpr, NativeProgram
+from curta.compiler.graph.inline import inline_calls
 from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
+from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.runtime.buffers import allocator
 from curta.runtime.native_entry import native_entry
 from curta.runtime.threads import parallel_for_address
@@ -118,21 +120,40 @@ def _has_llvm() -> bool:
 # ---- looking for special values
 
 
-def checked(name: str, run: Executable) -> Executable:
-    """`run` with a look at its results."""
+def checked(name: str, closed: ClosedJaxpr, run: Executable) -> Executable:
+    """`run` with a look at its results; a bad one is traced to the op it comes from."""
 
     def run_checked(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
         outs = run(*args)
-        check_special(name, outs)
+        try:
+            check_special(name, outs, closed.out_avals)
+        except FloatingPointError as error:
+            _check_ops(closed, args)
+            raise FloatingPointError(
+                f"{error}. The ops of the function, run one by one, gave no such value:"
+                " it is an input or a constant, or comes from the way the function was"
+                " compiled."
+            ) from None
         return outs
 
     return run_checked
 
 
-def check_special(name: str, outs: Sequence[Any]) -> None:
+def _check_ops(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    flat = inline_calls(closed)
+    consts = [to_array(c)._storage() for c in flat.consts]
+
+    def look(eqn: Eqn, outs: Sequence[Any]) -> None:
+        check_special(eqn.op.name, outs, [v.aval for v in eqn.outvars])
+
+    with np.errstate(all="ignore"):
+        evaluate(flat.jaxpr, consts, args, look)
+
+
+def check_special(name: str, outs: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
     """Raise FloatingPointError for NaN or infinity, as the settings ask."""
-    for x in outs:
-        if x.dtype.kind not in "fcV" or x.dtype.fields is not None:
+    for x, aval in zip(outs, avals, strict=True):
+        if not dtypes.issubdtype(aval.dtype, np.inexact):
             continue
         if config.jax_debug_nans and np.isnan(x).any():
             raise FloatingPointError(f"invalid value (nan) encountered in {name}")
