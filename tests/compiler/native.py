@@ -13,7 +13,7 @@ from curta.compiler.llvm.types import I64, PTR, Type
 
 DTYPES = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "f32": np.float32, "f64": np.float64,
+    "f16": np.float16, "f32": np.float32, "f64": np.float64,
 }  # fmt: skip
 
 

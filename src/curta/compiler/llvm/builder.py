@@ -31,12 +31,15 @@ Values = list[Value]
 class Module:
     """Functions, constant tables and declarations; `text()` is the whole IR.
 
-    `has_fma` says that the machine has fused multiply-add, `vector_bytes` how wide its
-    registers are; both come from the target.
+    `has_fma` says that the machine has fused multiply-add, `has_f16` that it converts
+    half precision, `vector_bytes` how wide its registers are: all from the target.
     """
 
-    def __init__(self, has_fma: bool = True, vector_bytes: int = 64) -> None:
+    def __init__(
+        self, has_fma: bool = True, vector_bytes: int = 64, has_f16: bool = True
+    ) -> None:
         self.has_fma = has_fma
+        self.has_f16 = has_f16
         self.vector_bytes = vector_bytes
         self._functions: list[Builder] = []
         self._declared: dict[str, str] = {}
@@ -150,6 +153,10 @@ class Builder(VectorInstructions):
     @property
     def has_fma(self) -> bool:
         return self.module.has_fma
+
+    @property
+    def has_f16(self) -> bool:
+        return self.module.has_f16
 
     def call(
         self, function: str | Value, result: Type | None, *arguments: Value

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import reduce
 
+from curta.compiler.llvm import half
 from curta.compiler.llvm.types import I1, Operand, Type, Value, literal
 
 _FLOAT_PREDICATE = {
@@ -43,6 +44,11 @@ class Instructions(ABC):
     @abstractmethod
     def has_fma(self) -> bool:
         """Whether the machine has fused multiply-add instructions."""
+
+    @property
+    @abstractmethod
+    def has_f16(self) -> bool:
+        """Whether the machine converts between f16 and f32."""
 
     # ---------------------------------------------------------------- constants
 
@@ -274,16 +280,30 @@ class Instructions(ABC):
         if kind == "i1":
             return self.ne(x, 0)
         if x.type.is_float and to.is_float:
-            return self._cast("fpext" if to.bits > x.type.bits else "fptrunc", x, to)
+            return self._between_floats(x, to)
+        if "f16" in (x.type.kind, kind):  # exact on the way, or infinite in the end
+            return self.convert(self.convert(x, "f32", unsigned), kind, unsigned)
         if to.is_float:
             signed = not unsigned and x.type.kind != "i1"
-            return self._cast("sitofp" if signed else "uitofp", x, to)
+            return self.cast("sitofp" if signed else "uitofp", x, to)
         if x.type.is_float:
             return self._saturate(x, to, unsigned)
         if to.bits < x.type.bits:
-            return self._cast("trunc", x, to)
+            return self.cast("trunc", x, to)
         extend = "zext" if unsigned or x.type.kind == "i1" else "sext"
-        return self._cast(extend, x, to)
+        return self.cast(extend, x, to)
+
+    def _between_floats(self, x: Value, to: Type) -> Value:
+        if to.kind == "f16":
+            single = half.f32_to_odd(self, x) if x.type.kind == "f64" else x
+            return (
+                self.cast("fptrunc", single, to)
+                if self.has_f16
+                else half.narrow(self, single)
+            )
+        if x.type.kind == "f16" and not self.has_f16:
+            return self.convert(half.widen(self, x), to.kind)
+        return self.cast("fpext" if to.bits > x.type.bits else "fptrunc", x, to)
 
     def _saturate(self, x: Value, to: Type, unsigned: bool) -> Value:
         # LLVM's own fptosi.sat converts lane by lane on x86.
@@ -291,19 +311,20 @@ class Instructions(ABC):
         high = 2**to.bits if unsigned else -low
         below, above = x < low, x >= high
         inside = self.select(self.or_(below, above) | self.is_nan(x), 0, x)
-        result = self._cast("fptoui" if unsigned else "fptosi", inside, to)
+        result = self.cast("fptoui" if unsigned else "fptosi", inside, to)
         result = self.select(above, self.const(to, high - 1), result)
         return self.select(below, self.const(to, low), result)
 
     def to_int(self, x: Value, kind: str | None = None) -> Value:
         """Float to signed integer, truncating; poison when it does not fit."""
         to = x.type.with_kind(kind) if kind else x.type.as_int
-        return self._cast("fptosi", x, to)
+        return self.cast("fptosi", x, to)
 
     def to_float(self, x: Value, kind: str | None = None) -> Value:
         """Signed integer to the float of the same width (or of the given kind)."""
         to = x.type.with_kind(kind or f"f{x.type.bits}")
-        return self._cast("sitofp", x, to)
+        return self.cast("sitofp", x, to)
 
-    def _cast(self, opcode: str, x: Value, to: Type) -> Value:
+    def cast(self, opcode: str, x: Value, to: Type) -> Value:
+        """A conversion instruction by its name in LLVM."""
         return self.instruction(f"{opcode} {x.type} {x.text} to {to}", to)

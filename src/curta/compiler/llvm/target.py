@@ -42,7 +42,7 @@ class Target:
 
     def module(self) -> Module:
         """An empty module for this processor."""
-        return Module(self.has_fma, self.vector_bytes)
+        return Module(self.has_fma, self.vector_bytes, self.has_f16)
 
 
 @cache

@@ -92,12 +92,10 @@ def literal(type_: Type, number: float) -> str:
     if type_.is_float:
         if type_.kind == "f32":
             number = round_to_f32(number)
-        elif type_.kind == "f16":
-            number = struct.unpack("<e", struct.pack("<e", number))[0]
         bits = struct.unpack("<Q", struct.pack("<d", number))[0]
         text = f"0x{bits:016X}"
         if type_.kind == "f16":
-            text = f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
+            text = f"0xH{_f16_bits(number):04X}"
     elif type_.kind == "i1":
         text = "true" if number else "false"
     else:
@@ -105,6 +103,14 @@ def literal(type_: Type, number: float) -> str:
     if type_.lanes == 1:
         return text
     return f"splat ({_LLVM_NAME.get(type_.kind, type_.kind)} {text})"
+
+
+def _f16_bits(number: float) -> int:
+    try:
+        packed = struct.pack("<e", number)
+    except OverflowError:
+        packed = struct.pack("<e", float("inf") if number > 0 else float("-inf"))
+    return int.from_bytes(packed, "little")
 
 
 def wrap(number: int, bits: int) -> int:
