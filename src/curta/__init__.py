@@ -12,6 +12,7 @@ from curta import (
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
+    extend as extend,
     flatten_util as flatten_util,
     lax as lax,
     nn as nn,

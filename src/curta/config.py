@@ -525,3 +525,20 @@ compilation_cache_max_size = _define(
     "Bytes the folder may hold before the oldest kernels go; -1 is the built-in bound.",
     environment=("CURTA_CACHE_MAX_SIZE",),
 )
+
+# ---- settings of JAX that choose between implementations of which Curta has one;
+# programs that set them run as they are, and read back what they set.
+
+for _name, _default in {
+    "jax_compiler_enable_remat_pass": True,
+    "jax_custom_vjp3": False,
+    "jax_mutable_array_checks": True,
+    "jax_persistent_cache_min_compile_time_secs": 1.0,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+    "jax_pprint_use_color": False,
+    "jax_remat3": False,
+    "jax_use_direct_linearize": True,
+    "jax_use_shardy_partitioner": True,
+}.items():
+    _parse = _boolean if isinstance(_default, bool) else type(_default)
+    _define(_name, _default, _parse, "Accepted; there is no choice to make.")

@@ -22,7 +22,7 @@ Policy = Callable[..., bool]
 class Remat(JaxprOp):
     """A jaxpr whose intermediate values are recomputed when it is transposed.
 
-    `policy(primitive, *avals, **params)` says which results to keep; None keeps nothing.
+    `policy(primitive, *avals, **params)` says which results to keep; None keeps none.
     """
 
     name: ClassVar[str] = "remat2"

@@ -20,10 +20,10 @@ from curta.ops.random_bits.implementations import (
 )
 from curta.ops.random_bits.ops import (
     RandomBits,
+    RandomFoldIn,
     RandomSeed,
     RandomSplit,
     RandomWrap,
-    random_fold_in,
     random_unwrap,
 )
 
@@ -140,15 +140,21 @@ def _as_given(key: Any, was_raw: bool) -> Any:
     return random_unwrap(key) if raw else key
 
 
+def _implementation(key: Any) -> KeyImplementation:
+    return implementation_of(typeof(key).dtype)
+
+
 def split_key(key: Any, num: int | Sequence[int] = 2) -> Any:
     """New keys from a typed key; for the samplers."""
     shape = (num,) if isinstance(num, int) else tuple(num)
-    return RandomSplit(shape, config.jax_threefry_partitionable)(key)
+    partitionable = config.jax_threefry_partitionable
+    return RandomSplit(shape, partitionable, _implementation(key))(key)
 
 
 def random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     """Random unsigned integers from a typed key; for the samplers."""
-    return RandomBits(bit_width, shape, config.jax_threefry_partitionable)(key)
+    partitionable = config.jax_threefry_partitionable
+    return RandomBits(bit_width, shape, partitionable, _implementation(key))(key)
 
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:
@@ -183,7 +189,8 @@ def fold_in(key: Any, data: Any) -> Any:
             "fold_in accepts a scalar, but was given an array of shape"
             f" {np.shape(data)} != (). Use jax.vmap for batching."
         )
-    return _as_given(random_fold_in(typed, asarray(data, dtype="uint32")), was_raw)
+    mix = RandomFoldIn(_implementation(typed))
+    return _as_given(mix(typed, asarray(data, dtype="uint32")), was_raw)
 
 
 def key_data(keys: Any) -> Any:
@@ -221,4 +228,4 @@ def key_impl(keys: Any) -> str:
     'threefry2x32'
     """
     typed, _ = check_key("key_impl", keys, allow_batched=True)
-    return implementation_of(typeof(typed).dtype).name
+    return _implementation(typed).name

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta.dtypes import KeyDType
-from curta.ops.random_bits import threefry
+from curta.ops.random_bits import philox, threefry
 
 _UINT32 = np.dtype("uint32")
 _UINT64 = np.dtype("uint64")
@@ -18,13 +18,14 @@ class KeyImplementation(abc.ABC):
     """A generator. Keys are passed in their physical dtype, one scalar per key.
 
     `eval` rules use `seed split fold_in bits` on NumPy arrays of keys; the results
-    of `split` and `bits` have one more dim. The `lower_*` methods give the scalar
-    code of one element.
+    of `split` and `bits` have one more dim. A generator with `lowers` has methods
+    `lower_*` of these names too, which give the scalar code of one element.
     """
 
     name: str
     tag: str
     words: int
+    lowers: bool = False
 
     @property
     def dtype(self) -> KeyDType:
@@ -52,24 +53,6 @@ class KeyImplementation(abc.ABC):
     def bits(self, keys: Any, width: int, count: int, partitionable: bool) -> Any:
         """`count` unsigned integers of `width` bits for each key."""
 
-    @abc.abstractmethod
-    def lower_seed(self, b: Any, seed: Any) -> Any:
-        """The key of one seed."""
-
-    @abc.abstractmethod
-    def lower_split(self, b: Any, key: Any, i: Any, count: int, part: bool) -> Any:
-        """New key number `i`."""
-
-    @abc.abstractmethod
-    def lower_fold_in(self, b: Any, key: Any, data: Any) -> Any:
-        """A key mixed with a number."""
-
-    @abc.abstractmethod
-    def lower_bits(
-        self, b: Any, key: Any, i: Any, width: int, count: int, part: bool
-    ) -> Any:
-        """Integer number `i`."""
-
 
 class Threefry(KeyImplementation):
     """Counters hashed with threefry-2x32: JAX's default generator."""
@@ -77,6 +60,7 @@ class Threefry(KeyImplementation):
     name = "threefry2x32"
     tag = "fry"
     words = 2
+    lowers = True
 
     def seed(self, seeds: Any) -> Any:
         return threefry.join_words(*threefry.seed_words(seeds))
@@ -155,9 +139,7 @@ def _stream_bits(k0: Any, k1: Any, width: int, count: int) -> Any:
     return parts.reshape(*words.shape[:-1], -1)[..., :count]
 
 
-def _lower_stream_bits(
-    b: Any, k0: Any, k1: Any, i: Any, width: int, count: int
-) -> Any:
+def _lower_stream_bits(b: Any, k0: Any, k1: Any, i: Any, width: int, count: int) -> Any:
     if width == 32:
         return threefry.lower_stream_word(b, k0, k1, i, count)
     if width == 64:
@@ -191,8 +173,75 @@ def _lower_counted(b: Any, k0: Any, k1: Any, i: Any) -> tuple[Any, Any]:
     return threefry.lower_hash(b, k0, k1, high, b.convert(i, _UINT32))
 
 
-_IMPLEMENTATIONS: dict[str, KeyImplementation] = {"threefry2x32": Threefry()}
-_BY_STORAGE = {i.dtype.physical: i for i in _IMPLEMENTATIONS.values()}
+THREEFRY = Threefry()
+
+
+class Rbg(KeyImplementation):
+    """Two threefry keys side by side, turned into bits by Philox, which is cheaper.
+
+    A key is stored as a complex number that holds the two threefry keys. As in JAX,
+    bits for several keys at once all come from the first one's stream.
+    """
+
+    name = "rbg"
+    tag = "rbg"
+    words = 4
+
+    def seed(self, seeds: Any) -> Any:
+        half = THREEFRY.seed(seeds)
+        return _join_halves(np.stack([half, half], axis=-1))
+
+    def split(self, keys: Any, count: int, partitionable: bool) -> Any:
+        found = THREEFRY.split(_halves(keys), count, partitionable)
+        return _join_halves(np.moveaxis(found, -1, -2))
+
+    def fold_in(self, keys: Any, data: Any) -> Any:
+        return _join_halves(THREEFRY.fold_in(_halves(keys), data[..., None]))
+
+    def bits(self, keys: Any, width: int, count: int, partitionable: bool) -> Any:
+        shape = (*keys.shape, count)
+        if not keys.size:
+            return np.empty(shape, np.uint64)
+        first, second = _halves(keys).reshape(-1, 2)[0]
+        per_element = 2 if width == 64 else 1
+        words = philox.stream(first, second, per_element * keys.size * count)
+        if width == 64:
+            words = threefry.join_words(words[::2], words[1::2])
+        return words.reshape(shape)
+
+
+class UnsafeRbg(Rbg):
+    """As `Rbg`, with keys split by Philox too: faster, and not known to be sound."""
+
+    name = "unsafe_rbg"
+    tag = "urbg"
+
+    def split(self, keys: Any, count: int, partitionable: bool) -> Any:
+        words = self.bits(keys, 32, 40 * count, partitionable)
+        return _words_as_keys(words.reshape(*keys.shape, count, 10, 4)[..., 0, :])
+
+    def fold_in(self, keys: Any, data: Any) -> Any:
+        words = self.bits(self.seed(data), 32, 40, True)
+        mixed = _words_as_keys(words.reshape(*data.shape, 10, 4)[..., -1, :])
+        return _join_halves(_halves(keys) ^ _halves(mixed))
+
+
+def _halves(keys: Any) -> Any:
+    """The two threefry keys of each key, along a new last dim."""
+    return np.ascontiguousarray(np.asarray(keys)[..., None]).view(np.uint64)
+
+
+def _join_halves(halves: Any) -> Any:
+    return np.ascontiguousarray(halves).view(np.complex128)[..., 0]
+
+
+def _words_as_keys(words: Any) -> Any:
+    return _join_halves(np.ascontiguousarray(words, np.uint32).view(np.uint64))
+
+
+_IMPLEMENTATIONS: dict[str, KeyImplementation] = {
+    impl.name: impl for impl in (THREEFRY, Rbg(), UnsafeRbg())
+}
 
 
 def implementation_names() -> tuple[str, ...]:
@@ -200,10 +249,8 @@ def implementation_names() -> tuple[str, ...]:
     return tuple(_IMPLEMENTATIONS)
 
 
-def implementation_of(x: Any) -> KeyImplementation:
-    """The generator with a name, a key dtype, or a physical dtype of keys."""
+def implementation_of(x: str | KeyDType) -> KeyImplementation:
+    """The generator with a name or a key dtype."""
     if isinstance(x, str):
         return _IMPLEMENTATIONS[x]
-    if isinstance(x, KeyDType):
-        return next(i for i in _IMPLEMENTATIONS.values() if i.dtype == x)
-    return _BY_STORAGE[x]
+    return next(i for i in _IMPLEMENTATIONS.values() if i.dtype == x)

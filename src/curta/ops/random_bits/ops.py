@@ -15,7 +15,7 @@ from curta.core.op import Op
 from curta.ops.base import Elementwise, broadcast_shapes
 from curta.ops.families import NonDifferentiable
 from curta.ops.random_bits import threefry
-from curta.ops.random_bits.implementations import KeyImplementation, implementation_of
+from curta.ops.random_bits.implementations import THREEFRY, KeyImplementation
 from curta.ops.structure import move_batch_dim, move_dim
 
 _UINT32 = np.dtype("uint32")
@@ -30,6 +30,25 @@ def _check_keys(name: str, aval: ShapedArray) -> None:
         )
 
 
+class _OfKeys(NonDifferentiable):
+    """An op that a generator defines; it compiles if the generator has scalar code."""
+
+    impl: KeyImplementation
+
+    def has_rule(self, rule: str) -> bool:
+        return super().has_rule(rule) and (rule != "lower" or self.impl.lowers)
+
+
+class _OnKeys(_OfKeys):
+    """Such an op with keys as operands, which say themselves what made them."""
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        return {k: v for k, v in self.params().items() if k not in _IMPLIED}
+
+
+_IMPLIED = ("impl", "partitionable")
+
+
 class _FrontBatched(NonDifferentiable):
     """An op on one array whose own dims trail: batching moves the batch to dim 0."""
 
@@ -40,7 +59,7 @@ class _FrontBatched(NonDifferentiable):
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomSeed(NonDifferentiable, Elementwise):
+class RandomSeed(_OfKeys, Elementwise):
     """Integers as keys."""
 
     name: ClassVar[str] = "random_seed"
@@ -61,13 +80,10 @@ class RandomSeed(NonDifferentiable, Elementwise):
     def scalar(self, b: Any, *xs: Any) -> Any:
         return self.impl.lower_seed(b, xs[0])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        return NonDifferentiable.jvp(self, primals, tangents)
-
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield cls(implementation_of("threefry2x32")), [((3,), "int")]
-        yield cls(implementation_of("threefry2x32")), [((), "int")]
+        yield cls(THREEFRY), [((3,), "int")]
+        yield cls(THREEFRY), [((), "int")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,8 +120,8 @@ class RandomWrap(_FrontBatched):
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield cls(implementation_of("threefry2x32")), [((3, 2), _UINT32)]
-        yield cls(implementation_of("threefry2x32")), [((2,), _UINT32)]
+        yield cls(THREEFRY), [((3, 2), _UINT32)]
+        yield cls(THREEFRY), [((2,), _UINT32)]
 
 
 class RandomUnwrap(_FrontBatched):
@@ -130,12 +146,13 @@ class RandomUnwrap(_FrontBatched):
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomSplit(_FrontBatched):
+class RandomSplit(_OnKeys, _FrontBatched):
     """Each key as an array of new keys of `shape`."""
 
     name: ClassVar[str] = "random_split"
     shape: tuple[int, ...]
     partitionable: bool = True
+    impl: KeyImplementation = THREEFRY
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (keys,) = avals
@@ -144,8 +161,7 @@ class RandomSplit(_FrontBatched):
 
     def eval(self, *args: Any) -> Any:
         (keys,) = args
-        impl = implementation_of(keys.dtype)
-        found = impl.split(keys, math.prod(self.shape), self.partitionable)
+        found = self.impl.split(keys, math.prod(self.shape), self.partitionable)
         return found.reshape((*keys.shape, *self.shape))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
@@ -154,11 +170,7 @@ class RandomSplit(_FrontBatched):
         size = math.prod(self.shape)
         i = _linear(b, index[rank:], self.shape)
         key = keys.at(index[:rank])
-        impl = implementation_of(keys.aval.dtype.physical)
-        return impl.lower_split(b, key, i, size, self.partitionable)
-
-    def params(self) -> dict[str, Any]:
-        return {"shape": self.shape}
+        return self.impl.lower_split(b, key, i, size, self.partitionable)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -167,10 +179,12 @@ class RandomSplit(_FrontBatched):
         yield cls((3,), False), [((2,), "key")]
 
 
-class RandomFoldIn(NonDifferentiable, Elementwise):
+@dataclasses.dataclass(frozen=True)
+class RandomFoldIn(_OnKeys, Elementwise):
     """Keys mixed with uint32 numbers."""
 
     name: ClassVar[str] = "random_fold_in"
+    impl: KeyImplementation = THREEFRY
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         keys, data = avals
@@ -183,14 +197,11 @@ class RandomFoldIn(NonDifferentiable, Elementwise):
 
     def eval(self, *args: Any) -> Any:
         keys, data = args
-        return implementation_of(keys.dtype).fold_in(keys, data)
+        return self.impl.fold_in(keys, data)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         key, data = xs
-        return implementation_of(key.dtype).lower_fold_in(b, key, data)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        return NonDifferentiable.jvp(self, primals, tangents)
+        return self.impl.lower_fold_in(b, key, data)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -199,13 +210,14 @@ class RandomFoldIn(NonDifferentiable, Elementwise):
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomBits(_FrontBatched):
+class RandomBits(_OnKeys, _FrontBatched):
     """For each key an array of `shape` of random unsigned integers."""
 
     name: ClassVar[str] = "random_bits"
     bit_width: int
     shape: tuple[int, ...]
     partitionable: bool = True
+    impl: KeyImplementation = THREEFRY
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (keys,) = avals
@@ -219,9 +231,8 @@ class RandomBits(_FrontBatched):
 
     def eval(self, *args: Any) -> Any:
         (keys,) = args
-        impl = implementation_of(keys.dtype)
         size = math.prod(self.shape)
-        bits = impl.bits(keys, self.bit_width, size, self.partitionable)
+        bits = self.impl.bits(keys, self.bit_width, size, self.partitionable)
         return bits.astype(self._dtype()).reshape((*keys.shape, *self.shape))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
@@ -230,11 +241,7 @@ class RandomBits(_FrontBatched):
         size = math.prod(self.shape)
         i = _linear(b, index[rank:], self.shape)
         key = keys.at(index[:rank])
-        impl = implementation_of(keys.aval.dtype.physical)
-        return impl.lower_bits(b, key, i, self.bit_width, size, self.partitionable)
-
-    def params(self) -> dict[str, Any]:
-        return {"bit_width": self.bit_width, "shape": self.shape}
+        return self.impl.lower_bits(b, key, i, self.bit_width, size, self.partitionable)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -288,5 +295,4 @@ class Threefry2x32(NonDifferentiable, Op):
 
 
 random_unwrap = RandomUnwrap()
-random_fold_in = RandomFoldIn()
 threefry2x32 = Threefry2x32()

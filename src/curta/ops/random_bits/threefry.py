@@ -94,8 +94,6 @@ def lower_stream_word(b: Any, k0: Any, k1: Any, i: Any, count: int) -> Any:
     in_first = b.compare("lt", i, b.const(half, uint32))
     x0 = b.select(in_first, i, b.sub(i, b.const(half, uint32)))
     x1 = b.add(x0, b.const(half, uint32))
-    x1 = b.select(
-        b.compare("lt", x1, b.const(count, uint32)), x1, b.const(0, uint32)
-    )
+    x1 = b.select(b.compare("lt", x1, b.const(count, uint32)), x1, b.const(0, uint32))
     first, second = lower_hash(b, k0, k1, x0, x1)
     return b.select(in_first, first, second)

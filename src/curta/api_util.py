@@ -1,0 +1,178 @@
+"""Helpers for those who write transformations: functions of flat leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from curta import tree_util
+from curta.api.arguments import argnums_in_range, leaf_names
+from curta.core.avals import ShapedArray
+from curta.core.flat import debug_info as describe
+from curta.core.jaxpr import DebugInfo
+from curta.core.trace import typeof
+from curta.extend.linear_util import (
+    Store,
+    WrappedFun,
+    transformation2,
+    transformation_with_aux2,
+)
+
+
+def debug_info(
+    traced_for: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> DebugInfo:
+    """What errors are to say of `fun` and these arguments.
+
+    >>> from curta.api_util import debug_info
+    >>> debug_info("jit", lambda x: x, (1.0,), {}).arg_names
+    ('x',)
+    """
+    return describe(traced_for, fun, leaf_names(fun, args, kwargs))
+
+
+@transformation_with_aux2
+def flatten_fun(
+    f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any
+) -> list[Any]:
+    """`f` of the leaves of `(args, kwargs)`; the side value is the output tree.
+
+    >>> from curta import tree
+    >>> from curta.api_util import flatten_fun
+    >>> from curta.extend.linear_util import wrap_init
+    >>> leaves, in_tree = tree.flatten(((1, 2), {"key": 3}))
+    >>> fun, out_tree = flatten_fun(wrap_init(lambda x, y, key: [x, (y, key)]), in_tree)
+    >>> fun.call_wrapped(*leaves), out_tree()
+    ([1, 2, 3], PyTreeDef([*, (*, *)]))
+    """
+    args, kwargs = tree_util.tree_unflatten(in_tree, leaves)
+    outs, out_tree = tree_util.tree_flatten(f(*args, **kwargs))
+    store.store(out_tree)
+    return outs
+
+
+@transformation_with_aux2
+def flatten_fun_nokwargs(
+    f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any
+) -> list[Any]:
+    """`f` of the leaves of its arguments; the side value is the output tree.
+
+    >>> from curta import tree
+    >>> from curta.api_util import flatten_fun_nokwargs
+    >>> from curta.extend.linear_util import wrap_init
+    >>> leaves, in_tree = tree.flatten(((1, 2), 3))
+    >>> fun, out_tree = flatten_fun_nokwargs(wrap_init(lambda x, y: (y, x)), in_tree)
+    >>> fun.call_wrapped(*leaves), out_tree()
+    ([3, 1, 2], PyTreeDef((*, (*, *))))
+    """
+    args = tree_util.tree_unflatten(in_tree, leaves)
+    outs, out_tree = tree_util.tree_flatten(f(*args))
+    store.store(out_tree)
+    return outs
+
+
+@transformation2
+def _with_fixed(
+    f: Callable[..., Any], places: tuple[int, ...], args: Sequence[Any], *chosen: Any
+) -> Any:
+    full = list(args)
+    for place, x in zip(places, chosen, strict=True):
+        full[place] = x
+    return f(*full)
+
+
+def argnums_partial(
+    f: WrappedFun,
+    dyn_argnums: int | Sequence[int],
+    args: Sequence[Any],
+    require_static_args_hashable: bool = True,
+) -> tuple[WrappedFun, tuple[Any, ...]]:
+    """`f` as a function of the arguments at `dyn_argnums`, and those arguments.
+
+    Raises ValueError for other arguments that are not hashable, if they must be.
+
+    >>> from curta.api_util import argnums_partial
+    >>> from curta.extend.linear_util import wrap_init
+    >>> fun, (y,) = argnums_partial(wrap_init(lambda x, y: (x, y)), 1, (1, 2))
+    >>> fun.call_wrapped(10 * y)
+    (1, 20)
+    """
+    places = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    places = argnums_in_range(places, len(args))
+    for i, x in enumerate(args):
+        if require_static_args_hashable and i not in places:
+            try:
+                hash(x)
+            except TypeError:
+                raise ValueError(
+                    "Non-hashable static arguments are not supported, as this can lead"
+                    f" to unexpected cache-misses. Static argument (index {i}) of type"
+                    f" {type(x)} for function {f.__name__} is non-hashable."
+                ) from None
+    return _with_fixed(f, places, tuple(args)), tuple(args[i] for i in places)
+
+
+def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
+    """The entries of a prefix tree of axes, one for each leaf of `treedef`.
+
+    Raises ValueError if it is no prefix.
+
+    >>> from curta import tree
+    >>> from curta.api_util import flatten_axes
+    >>> flatten_axes("in_axes", tree.structure(((1, 2), 3)), (0, None))
+    [0, 0, None]
+    """
+    whole = tree_util.tree_unflatten(treedef, range(treedef.num_leaves))
+    try:
+        return tree_util.broadcast_prefix(axis_tree, whole, lambda x: x is None)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} specification must be a tree prefix of the corresponding value;"
+            f" {error}"
+        ) from None
+
+
+def donation_vector(
+    donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: Any
+) -> tuple[bool, ...]:
+    """For each leaf of `(args, kwargs)`, whether it is donated.
+
+    >>> from curta import tree
+    >>> from curta.api_util import donation_vector
+    >>> donation_vector((1,), ("w",), tree.structure(((1, [2, 3]), {"w": 4})))
+    (False, True, True, True)
+    """
+    whole = tree_util.tree_unflatten(in_tree, range(in_tree.num_leaves))
+    args, kwargs = whole
+    places, names = set(donate_argnums), set(donate_argnames)
+    marked = [(i in places, x) for i, x in enumerate(args)]
+    marked += [(key in names, kwargs[key]) for key in sorted(kwargs)]
+    return tuple(flag for flag, x in marked for _ in tree_util.tree_leaves(x))
+
+
+def rebase_donate_argnums(
+    donate_argnums: Iterable[int], static_argnums: Iterable[int]
+) -> tuple[int, ...]:
+    """The donated places among the arguments that are not static.
+
+    >>> from curta.api_util import rebase_donate_argnums
+    >>> rebase_donate_argnums((3, 4), (0, 1))
+    (1, 2)
+    """
+    static, donated = set(static_argnums), set(donate_argnums)
+    if both := sorted(static & donated):
+        raise ValueError(f"arguments {both} cannot be both static and donated.")
+    return tuple(i - sum(s < i for s in static) for i in sorted(donated))
+
+
+def shaped_abstractify(x: Any) -> ShapedArray:
+    """The aval of an array or scalar.
+
+    >>> from curta.api_util import shaped_abstractify
+    >>> shaped_abstractify(1.0)
+    ShapedArray(float32[], weak_type=True)
+    """
+    return typeof(x)

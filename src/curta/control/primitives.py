@@ -1,0 +1,352 @@
+"""The primitives under the names that JAX programs know: `add_p`, `scan_p`, ..."""
+
+from curta.control.call import (
+    Call,
+)
+from curta.control.cond import (
+    Cond,
+)
+from curta.control.custom_jvp import (
+    CustomJVPCall,
+)
+from curta.control.custom_vjp import (
+    CustomLinear,
+    CustomVJPCall,
+)
+from curta.control.remat import (
+    Remat,
+)
+from curta.control.scan import (
+    Scan,
+)
+from curta.control.while_loop import (
+    While,
+)
+from curta.core.primitive import primitive_of
+from curta.ops.cumulative import (
+    CumLogSumExp,
+    CumMax,
+    CumMin,
+    CumProd,
+    CumSum,
+)
+from curta.ops.dot import (
+    DotGeneral,
+)
+from curta.ops.elementwise.arithmetic import (
+    Add,
+    Div,
+    IntegerPow,
+    Mul,
+    Mulhi,
+    Neg,
+    Square,
+    Sub,
+)
+from curta.ops.elementwise.bitwise import (
+    And,
+    Clz,
+    Not,
+    Or,
+    PopulationCount,
+    ShiftLeft,
+    ShiftRightArithmetic,
+    ShiftRightLogical,
+    Xor,
+)
+from curta.ops.elementwise.comparison import (
+    Eq,
+    EqTo,
+    Ge,
+    Gt,
+    Le,
+    LeTo,
+    Lt,
+    LtTo,
+    Ne,
+)
+from curta.ops.elementwise.complex import (
+    Complex,
+    Conj,
+    Imag,
+    Real,
+)
+from curta.ops.elementwise.convert import (
+    BitcastConvertType,
+    ConvertElementType,
+    Copy,
+    Name,
+    StopGradient,
+)
+from curta.ops.elementwise.exponential import (
+    Exp,
+    Exp2,
+    Expm1,
+    Log,
+    Log1p,
+    Logistic,
+    Tanh,
+)
+from curta.ops.elementwise.incomplete import (
+    BesselI0e,
+    BesselI1e,
+    Betainc,
+    Igamma,
+    Igammac,
+    IgammaGradA,
+    RandomGammaGrad,
+)
+from curta.ops.elementwise.magnitude import (
+    Abs,
+    Max,
+    Min,
+    Sign,
+)
+from curta.ops.elementwise.powers import (
+    Cbrt,
+    Pow,
+    Rsqrt,
+    Sqrt,
+)
+from curta.ops.elementwise.rounding import (
+    Ceil,
+    Floor,
+    IsFinite,
+    Nextafter,
+    ReducePrecision,
+    Rem,
+    Round,
+)
+from curta.ops.elementwise.select import (
+    Clamp,
+    SelectN,
+)
+from curta.ops.elementwise.special import (
+    Digamma,
+    Erf,
+    Erfc,
+    ErfInv,
+    Lgamma,
+    Polygamma,
+    Zeta,
+)
+from curta.ops.elementwise.trigonometric import (
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atan2,
+    Atanh,
+    Cos,
+    Cosh,
+    Sin,
+    Sinh,
+    Tan,
+)
+from curta.ops.indexing.dynamic import (
+    DynamicSlice,
+    DynamicUpdateSlice,
+)
+from curta.ops.indexing.gather import (
+    Gather,
+    ScatterAdd,
+)
+from curta.ops.indexing.scatter import (
+    Scatter,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    ScatterSub,
+)
+from curta.ops.joining import (
+    Concatenate,
+    Split,
+    Stack,
+    Unstack,
+)
+from curta.ops.random_bits.ops import (
+    RandomBits,
+    RandomFoldIn,
+    RandomSeed,
+    RandomSplit,
+    RandomUnwrap,
+    RandomWrap,
+    Threefry2x32,
+)
+from curta.ops.reduction import (
+    ArgMax,
+    ArgMin,
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceProd,
+    ReduceXor,
+)
+from curta.ops.shape import (
+    Iota,
+    Rev,
+    Squeeze,
+    Tile,
+)
+from curta.ops.slicing import (
+    Pad,
+    Slice,
+)
+from curta.ops.sorting import (
+    Sort,
+    TopK,
+)
+from curta.ops.structure import (
+    AddAny,
+    BroadcastInDim,
+    ReduceSum,
+    Reshape,
+    Transpose,
+)
+
+abs_p = primitive_of(Abs)
+acos_p = primitive_of(Acos)
+acosh_p = primitive_of(Acosh)
+add_any_p = primitive_of(AddAny)
+add_p = primitive_of(Add)
+and_p = primitive_of(And)
+argmax_p = primitive_of(ArgMax)
+argmin_p = primitive_of(ArgMin)
+asin_p = primitive_of(Asin)
+asinh_p = primitive_of(Asinh)
+atan2_p = primitive_of(Atan2)
+atan_p = primitive_of(Atan)
+atanh_p = primitive_of(Atanh)
+bessel_i0e_p = primitive_of(BesselI0e)
+bessel_i1e_p = primitive_of(BesselI1e)
+bitcast_convert_type_p = primitive_of(BitcastConvertType)
+broadcast_in_dim_p = primitive_of(BroadcastInDim)
+cbrt_p = primitive_of(Cbrt)
+ceil_p = primitive_of(Ceil)
+clamp_p = primitive_of(Clamp)
+clz_p = primitive_of(Clz)
+complex_p = primitive_of(Complex)
+concatenate_p = primitive_of(Concatenate)
+cond_p = primitive_of(Cond)
+conj_p = primitive_of(Conj)
+convert_element_type_p = primitive_of(ConvertElementType)
+copy_p = primitive_of(Copy)
+cos_p = primitive_of(Cos)
+cosh_p = primitive_of(Cosh)
+cumlogsumexp_p = primitive_of(CumLogSumExp)
+cummax_p = primitive_of(CumMax)
+cummin_p = primitive_of(CumMin)
+cumprod_p = primitive_of(CumProd)
+cumsum_p = primitive_of(CumSum)
+custom_jvp_call_p = primitive_of(CustomJVPCall)
+custom_lin_p = primitive_of(CustomLinear)
+custom_vjp_call_p = primitive_of(CustomVJPCall)
+digamma_p = primitive_of(Digamma)
+div_p = primitive_of(Div)
+dot_general_p = primitive_of(DotGeneral)
+dynamic_slice_p = primitive_of(DynamicSlice)
+dynamic_update_slice_p = primitive_of(DynamicUpdateSlice)
+eq_p = primitive_of(Eq)
+eq_to_p = primitive_of(EqTo)
+erf_inv_p = primitive_of(ErfInv)
+erf_p = primitive_of(Erf)
+erfc_p = primitive_of(Erfc)
+exp2_p = primitive_of(Exp2)
+exp_p = primitive_of(Exp)
+expm1_p = primitive_of(Expm1)
+floor_p = primitive_of(Floor)
+gather_p = primitive_of(Gather)
+ge_p = primitive_of(Ge)
+gt_p = primitive_of(Gt)
+igamma_grad_a_p = primitive_of(IgammaGradA)
+igamma_p = primitive_of(Igamma)
+igammac_p = primitive_of(Igammac)
+imag_p = primitive_of(Imag)
+integer_pow_p = primitive_of(IntegerPow)
+iota_p = primitive_of(Iota)
+is_finite_p = primitive_of(IsFinite)
+jit_p = primitive_of(Call)
+le_p = primitive_of(Le)
+le_to_p = primitive_of(LeTo)
+lgamma_p = primitive_of(Lgamma)
+log1p_p = primitive_of(Log1p)
+log_p = primitive_of(Log)
+logistic_p = primitive_of(Logistic)
+lt_p = primitive_of(Lt)
+lt_to_p = primitive_of(LtTo)
+max_p = primitive_of(Max)
+min_p = primitive_of(Min)
+mul_p = primitive_of(Mul)
+mulhi_p = primitive_of(Mulhi)
+name_p = primitive_of(Name)
+ne_p = primitive_of(Ne)
+neg_p = primitive_of(Neg)
+nextafter_p = primitive_of(Nextafter)
+not_p = primitive_of(Not)
+or_p = primitive_of(Or)
+pad_p = primitive_of(Pad)
+polygamma_p = primitive_of(Polygamma)
+population_count_p = primitive_of(PopulationCount)
+pow_p = primitive_of(Pow)
+random_bits_p = primitive_of(RandomBits)
+random_fold_in_p = primitive_of(RandomFoldIn)
+random_gamma_grad_p = primitive_of(RandomGammaGrad)
+random_seed_p = primitive_of(RandomSeed)
+random_split_p = primitive_of(RandomSplit)
+random_unwrap_p = primitive_of(RandomUnwrap)
+random_wrap_p = primitive_of(RandomWrap)
+real_p = primitive_of(Real)
+reduce_and_p = primitive_of(ReduceAnd)
+reduce_max_p = primitive_of(ReduceMax)
+reduce_min_p = primitive_of(ReduceMin)
+reduce_or_p = primitive_of(ReduceOr)
+reduce_precision_p = primitive_of(ReducePrecision)
+reduce_prod_p = primitive_of(ReduceProd)
+reduce_sum_p = primitive_of(ReduceSum)
+reduce_xor_p = primitive_of(ReduceXor)
+regularized_incomplete_beta_p = primitive_of(Betainc)
+rem_p = primitive_of(Rem)
+remat_p = primitive_of(Remat)
+reshape_p = primitive_of(Reshape)
+rev_p = primitive_of(Rev)
+round_p = primitive_of(Round)
+rsqrt_p = primitive_of(Rsqrt)
+scan_p = primitive_of(Scan)
+scatter_add_p = primitive_of(ScatterAdd)
+scatter_max_p = primitive_of(ScatterMax)
+scatter_min_p = primitive_of(ScatterMin)
+scatter_mul_p = primitive_of(ScatterMul)
+scatter_p = primitive_of(Scatter)
+scatter_sub_p = primitive_of(ScatterSub)
+select_n_p = primitive_of(SelectN)
+shift_left_p = primitive_of(ShiftLeft)
+shift_right_arithmetic_p = primitive_of(ShiftRightArithmetic)
+shift_right_logical_p = primitive_of(ShiftRightLogical)
+sign_p = primitive_of(Sign)
+sin_p = primitive_of(Sin)
+sinh_p = primitive_of(Sinh)
+slice_p = primitive_of(Slice)
+sort_p = primitive_of(Sort)
+split_p = primitive_of(Split)
+sqrt_p = primitive_of(Sqrt)
+square_p = primitive_of(Square)
+squeeze_p = primitive_of(Squeeze)
+stack_p = primitive_of(Stack)
+stop_gradient_p = primitive_of(StopGradient)
+sub_p = primitive_of(Sub)
+tan_p = primitive_of(Tan)
+tanh_p = primitive_of(Tanh)
+threefry2x32_p = primitive_of(Threefry2x32)
+tile_p = primitive_of(Tile)
+top_k_p = primitive_of(TopK)
+transpose_p = primitive_of(Transpose)
+unstack_p = primitive_of(Unstack)
+while_p = primitive_of(While)
+xor_p = primitive_of(Xor)
+zeta_p = primitive_of(Zeta)
+
+add_jaxvals_p = add_any_p
+
+__all__ = [name for name in globals() if name.endswith("_p")]

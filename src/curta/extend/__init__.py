@@ -1,0 +1,8 @@
+"""The machinery, for those who build on it: jaxprs, primitives, generators of keys."""
+
+from curta.extend import (
+    core as core,
+    linear_util as linear_util,
+    random as random,
+    source_info_util as source_info_util,
+)

@@ -1,0 +1,28 @@
+"""Jaxprs and what they are made of, to read, make and check them."""
+
+from curta.core.avals import tangent_dtype as primal_dtype_to_tangent_dtype
+from curta.core.jaxpr import (
+    ClosedJaxpr as ClosedJaxpr,
+    DebugInfo as DebugInfo,
+    Eqn as JaxprEqn,
+    Jaxpr as Jaxpr,
+    Literal as Literal,
+    Var as Var,
+    jaxpr_as_fun as jaxpr_as_fun,
+    jaxprs_in_params as jaxprs_in_params,
+    subjaxprs as subjaxprs,
+)
+from curta.core.primitive import Primitive as Primitive
+from curta.core.trace import use_trace as set_current_trace
+from curta.errors import JaxprTypeError as JaxprTypeError
+from curta.extend.core import primitives as primitives
+from curta.extend.core.jaxprs import (
+    check_jaxpr as check_jaxpr,
+    concrete_or_error as concrete_or_error,
+    gensym as gensym,
+    mapped_aval as mapped_aval,
+    new_jaxpr_eqn as new_jaxpr_eqn,
+    no_effects as no_effects,
+    unmapped_aval as unmapped_aval,
+    valid_jaxtype as valid_jaxtype,
+)

@@ -1,0 +1,4 @@
+"""The primitives under the names that JAX programs know."""
+
+from curta.control.primitives import *
+from curta.extend.core.calls import call_p as call_p, closed_call_p as closed_call_p

@@ -1,0 +1,70 @@
+"""The generators behind random keys, and the hash of the default one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta.control.primitives import threefry2x32_p as threefry2x32_p
+from curta.core.trace import typeof
+from curta.numpy import concatenate, ravel, reshape
+from curta.ops.random_bits.implementations import (
+    KeyImplementation,
+    implementation_of,
+)
+from curta.ops.random_bits.ops import RandomSeed, threefry2x32
+from curta.random import wrap_key_data as wrap_key_data
+from curta.random.keys import resolve_implementation
+
+threefry_prng_impl = implementation_of("threefry2x32")
+rbg_prng_impl = implementation_of("rbg")
+unsafe_rbg_prng_impl = implementation_of("unsafe_rbg")
+
+
+def random_seed(seeds: Any, impl: Any = None) -> Any:
+    """Keys from an array of integers, one for each.
+
+    >>> import curta.numpy as jnp
+    >>> from curta.extend.random import random_seed
+    >>> random_seed(jnp.arange(3)).shape
+    (3,)
+    """
+    return RandomSeed(resolve_implementation(impl))(seeds)
+
+
+def seed_with_impl(impl: KeyImplementation, seed: Any) -> Any:
+    """The key that the generator `impl` makes of a seed.
+
+    >>> from curta.extend.random import rbg_prng_impl, seed_with_impl
+    >>> seed_with_impl(rbg_prng_impl, 7).dtype
+    key<rbg>
+    """
+    return random_seed(seed, impl)
+
+
+def threefry_2x32(keypair: Any, count: Any) -> Any:
+    """The threefry-2x32 hash of counters, under a key of two uint32 words.
+
+    The first half of `count`, a uint32 array, is hashed with the second half.
+
+    >>> import curta.numpy as jnp
+    >>> from curta.extend.random import threefry_2x32
+    >>> zero = jnp.zeros(2, "uint32")
+    >>> [hex(x) for x in threefry_2x32(zero, zero).tolist()]
+    ['0x6b200159', '0x99ba4efe']
+    """
+    key1, key2 = keypair
+    for x in (key1, key2, count):
+        if typeof(x).dtype != np.uint32:
+            raise TypeError(
+                "threefry_2x32 requires uint32 arguments, got"
+                f" {typeof(key1).dtype}, {typeof(key2).dtype} and {typeof(count).dtype}"
+            )
+    words = ravel(count)
+    odd = words.size % 2
+    if odd:
+        words = concatenate([words, np.zeros(1, np.uint32)])
+    half = words.size // 2
+    hashed = concatenate(threefry2x32(key1, key2, words[:half], words[half:]))
+    return reshape(hashed[: hashed.size - odd], typeof(count).shape)
