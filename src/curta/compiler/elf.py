@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -165,8 +166,13 @@ def _lay_out(sections: list[_Section], start: int) -> tuple[dict[int, int], int,
 
 
 def _protect(address: int, size: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    if libc.mprotect(address, size, _READ_EXECUTE):
+    if _mprotect()(address, size, _READ_EXECUTE):
         number = ctypes.get_errno()
         raise OSError(number, "the system does not let memory be made executable")
+
+
+@cache
+def _mprotect() -> Callable[[int, int, int], int]:
+    function = ctypes.CDLL(None, use_errno=True).mprotect
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return function
