@@ -24,6 +24,7 @@ from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.ops.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.dispatch import common_device
 from curta.runtime.executables import check_special, executable
 from curta.runtime.transfer import to_array
 
@@ -76,19 +77,27 @@ class EvalTrace(Trace):
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         data = []
-        key: list[Any] = [op]
+        avals = []
+        device = None
         for x in args:
             if type(x) is not ArrayImpl:
                 x = to_array(x)
-            data.append(x._data if x._data is not None else x._storage())
-            key.append(x.aval)
-        run, out, several = _plans[tuple(key)]
-        result = quietly(run, *data)
+            avals.append(x.aval)
+            data.append(x._data)
+            if x._device is not None or x._data is None:
+                x._storage()
+                device = common_device(args)
+        # An op without parameters is its class, whose hash costs nothing.
+        kind = op if op.__dict__ else type(op)
+        plan = _plans.get((kind, *avals))
+        if plan is None:
+            plan = _find_plan(kind, op, avals)
+        result = quietly(plan.run, *data)
         if config.jax_debug_nans or config.jax_debug_infs:
-            check_special(op.name, *((result, out) if several else ([result], [out])))
-        if several:
-            return [wrap(x, aval) for x, aval in zip(result, out, strict=True)]
-        return wrap(result, out)
+            _check_results(op, plan, result)
+        if plan.several:
+            return [wrap(x, a, device) for x, a in zip(result, plan.out, strict=True)]
+        return wrap(result, plan.out, device)
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         return call.fun(*args)
@@ -96,20 +105,22 @@ class EvalTrace(Trace):
     custom_vjp = custom_jvp
 
 
-class _Plans(dict[tuple[Any, ...], Plan]):
-    """Plans by `(op, *avals)`."""
-
-    def __missing__(self, key: tuple[Any, ...]) -> Plan:
-        op = key[0]
-        if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
-            return _plan_of_jaxpr(*key)
-        if len(self) >= _MOST_PLANS:
-            self.clear()
-        plan = self[key] = _make_plan(*key)
-        return plan
+def _check_results(op: Op, plan: Plan, result: Any) -> None:
+    outs = result if plan.several else [result]
+    check_special(op.name, outs, plan.out if plan.several else [plan.out])
 
 
-_plans = _Plans()
+# Plans by (op or the class of an op without parameters, *avals).
+_plans: dict[tuple[Any, ...], Plan] = {}
+
+
+def _find_plan(kind: Any, op: Op, avals: Sequence[ShapedArray]) -> Plan:
+    if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
+        return _plan_of_jaxpr(op, *avals)
+    if len(_plans) >= _MOST_PLANS:
+        _plans.clear()
+    plan = _plans[(kind, *avals)] = _make_plan(op, avals)
+    return plan
 
 
 @functools.lru_cache(1024)
@@ -120,7 +131,7 @@ def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
     return Plan(run, tuple(out) if op.multiple_results else out, op.multiple_results)
 
 
-def _make_plan(op: Op, *avals: ShapedArray) -> Plan:
+def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     out = op.aval(*avals)
     outs = tuple(out) if op.multiple_results else (out,)
     large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
