@@ -11,6 +11,7 @@ from tests.compiler.programs import assert_compiles, staged
 
 from curta.compiler.pipeline import compile_jaxpr
 from curta.ops import elementwise as ops
+from curta.ops.cumulative import CumMax, CumMin, CumProd, CumSum
 from curta.ops.dot import DotGeneral
 from curta.ops.elementwise.convert import ConvertElementType
 from curta.ops.indexing.gather import Gather, ScatterAdd
@@ -265,3 +266,28 @@ def test_transposes(dtype: str, shape: tuple[int, ...], order: tuple[int, ...]) 
         return [Transpose(order)(x), ops.eq(Transpose(order)(x), y)]
 
     assert_compiles(staged(fun, x, other), x, other)
+
+
+@pytest.mark.parametrize("op", [CumSum, CumProd, CumMax, CumMin])
+@pytest.mark.parametrize(
+    "shape", [(1,), (1000,), (40, 37), (7, 3, 50), (0, 3)], ids=str
+)
+def test_cumulative(op: Any, shape: tuple[int, ...]) -> None:
+    x = np.tanh(normal(*shape)) + np.float32(0.5)
+
+    def fun(x: Any) -> list[Any]:
+        axes = range(len(shape))
+        return [op(k, back)(ops.neg(x)) for k in axes for back in (False, True)]
+
+    assert_compiles(staged(fun, x), x, rtol=1e-4)
+
+
+def test_a_running_sum_shares_its_rows_with_neighbours() -> None:
+    x = normal(50, 70)
+
+    def fun(x: Any) -> list[Any]:
+        sums = CumSum(1)(ops.exp(x))
+        total = BroadcastInDim((50, 70), (0,))(ReduceSum((1,))(sums))
+        return [ops.div(sums, total)]
+
+    assert_compiles(staged(fun, x), x, rtol=1e-4)

@@ -27,7 +27,7 @@ from curta.ops.elementwise import (
     sub,
 )
 from curta.ops.joining import Concatenate
-from curta.ops.reduction import require_number
+from curta.ops.reduction import greatest_value, least_value, require_number
 from curta.ops.shape import Rev
 from curta.ops.slicing import Pad, Slice
 from curta.ops.structure import add_any, full
@@ -55,6 +55,14 @@ class Cumulative(Op):
     def pair(self, left: Dual, right: Dual) -> Dual:
         """The combination of two elements, and its tangent."""
         self._missing("jvp")
+
+    def identity(self, dtype: Any) -> Any:
+        """The NumPy scalar that `combine` leaves alone."""
+        self._missing("lower")
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        """One step of the fold, on scalar expressions made by builder `b`."""
+        self._missing("lower")
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
@@ -145,6 +153,12 @@ class CumSum(Cumulative):
     name: ClassVar[str] = "cumsum"
     ufunc: ClassVar[np.ufunc] = np.add
 
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(0)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.add(acc, x)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
 
@@ -163,6 +177,12 @@ class CumProd(Cumulative):
     name: ClassVar[str] = "cumprod"
     ufunc: ClassVar[np.ufunc] = np.multiply
 
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(1)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.mul(acc, x)
+
     def pair(self, left: Dual, right: Dual) -> Dual:
         (x, dx), (y, dy) = left, right
         return mul(x, y), add_any(mul(dx, y), mul(x, dy))
@@ -179,6 +199,12 @@ class CumMax(Cumulative):
     name: ClassVar[str] = "cummax"
     ufunc: ClassVar[np.ufunc] = np.maximum
 
+    def identity(self, dtype: Any) -> Any:
+        return least_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.max(acc, x)
+
     def pair(self, left: Dual, right: Dual) -> Dual:
         (x, dx), (y, dy) = left, right
         return max_.jvp([x, y], [dx, dy])
@@ -194,6 +220,12 @@ class CumMin(Cumulative):
 
     name: ClassVar[str] = "cummin"
     ufunc: ClassVar[np.ufunc] = np.minimum
+
+    def identity(self, dtype: Any) -> Any:
+        return greatest_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.min(acc, x)
 
     def pair(self, left: Dual, right: Dual) -> Dual:
         (x, dx), (y, dy) = left, right

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.items import EqnItem, Item, loop_item
@@ -25,6 +26,7 @@ from curta.compiler.loops.nodes import Buffer, Fold, Store
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
+from curta.ops.cumulative import Cumulative
 from curta.ops.dot import DotGeneral
 from curta.ops.indexing.windows import WindowUpdate
 from curta.ops.structure import Reshape
@@ -114,6 +116,9 @@ class ItemMaker:
         elif eqn not in self.host and isinstance(eqn.op, WindowUpdate):
             with refusals(eqn):
                 update_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+        elif eqn not in self.host and isinstance(eqn.op, Cumulative):
+            with refusals(eqn):
+                cumulative_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn in self.host or not is_virtual(eqn.op):
             operands = tuple(self._operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
@@ -208,21 +213,28 @@ class ItemMaker:
         inputs: tuple[Any, ...],
         code: FoldCode,
         label: str,
+        running: Affine | None = None,
     ) -> None:
-        """Add the item that folds `inputs` over the `reduced` loops."""
+        """Add the item that folds `inputs` over the `reduced` loops.
+
+        `running` is where to store what there is so far, if every index is stored.
+        """
         inner = variables(reduced)
         if not inner or not all(v.extent for v in inner):
-            return self.emit_map(buffer, kept, code.result(inputs), label)
+            index = kept if running is None else (*kept, *reduced)
+            return self.emit_map(buffer, index, code.result(inputs), label)
         if not buffer.size:
             return None
         holes = [_placeholders(self.builder, side, code) for side in ("left", "right")]
         combined = code.combine(*holes)
-        offset = row_major(kept, self.avals[buffer].shape)
+        offset = running
+        if offset is None:
+            offset = row_major(kept, self.avals[buffer].shape)
         stores = self.stores(buffer, offset, code.result(holes[0]))
         x, start, left, right, new = map(
             parts, (inputs, code.initial, *holes, combined)
         )
-        fold = Fold(x, start, left, right, new, stores)
+        fold = Fold(x, start, left, right, new, stores, running is not None)
         return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
 
     def _return(self) -> None:

@@ -20,7 +20,8 @@ from curta.core.jaxpr import Atom, Eqn
 class LoopItem:
     """A map over `dims`, or a fold over `inner` for each index of `dims`.
 
-    An `ordered` item updates a buffer in the order of its indices (a scatter).
+    An `ordered` item updates a buffer in the order of its indices (a scatter, a
+    cumulative sum), for each index of the first `independent` dims on its own.
     """
 
     label: str
@@ -30,6 +31,7 @@ class LoopItem:
     folds: tuple[Fold, ...]
     loads: tuple[Load, ...]
     ordered: bool = False
+    independent: int = 0
 
     @property
     def work(self) -> int:
@@ -88,9 +90,10 @@ def loop_item(
     stores: tuple[Store, ...],
     folds: tuple[Fold, ...],
     ordered: bool = False,
+    independent: int = 0,
 ) -> LoopItem:
     """A loop item, with the loads of its expressions found."""
     roots: list[Expr] = [e for s in stores for e in s.operands()]
     roots += [x for f in folds for x in f.inputs]
     loads = tuple(e for e in walk(roots) if isinstance(e, Load))
-    return LoopItem(label, dims, inner, stores, folds, loads, ordered)
+    return LoopItem(label, dims, inner, stores, folds, loads, ordered, independent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curta.compiler.graph.items import loop_item
-from curta.compiler.loops.index import row_major
+from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.core.jaxpr import Eqn
@@ -28,7 +28,7 @@ def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
         return
     index = loop_dims(shape)
     operands = [Operand(v.aval, v, elements) for v in eqn.invars]
-    place, inside, new = eqn.op.lower_update(b, index, *operands)
+    place, inside, new = eqn.op.lower_update(b, tuple(map(as_index, index)), *operands)
     offset = row_major(place, aval.shape)
     old = b.load(result, offset, maker.dtype(result))
     stores = maker.stores(result, offset, new(old), inside)

@@ -17,6 +17,8 @@ from curta.compiler.graph.folds import is_fold
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.ops.base import Elementwise
+from curta.ops.cumulative import Cumulative
+from curta.ops.indexing.windows import WindowUpdate
 from curta.ops.structure import AddAny, BroadcastInDim, Reshape, Transpose
 
 SHARED_COST = 4  # more than this is not computed twice
@@ -112,7 +114,7 @@ def _spreads(consumer: Eqn, var: Var) -> bool:
 
 
 def _reads_elements(op: Op) -> bool:
-    return is_virtual(op) or is_fold(op)
+    return is_virtual(op) or is_fold(op) or isinstance(op, (Cumulative, WindowUpdate))
 
 
 def op_cost(op: Op) -> int:

@@ -66,10 +66,12 @@ class Module:
         """Whether a function of this name was begun."""
         return name in self._names
 
-    def declare(self, name: str, result: Type | None, parameters: list[Type]) -> None:
-        """Make an external function or an intrinsic known."""
+    def declare(
+        self, name: str, result: Type | None, arguments: Sequence[Value]
+    ) -> None:
+        """Make an external function or an intrinsic known, by a call of it."""
         if name not in self._declared and name not in self._names:
-            types = ", ".join(str(p) for p in parameters)
+            types = ", ".join([a.type.text for a in arguments])
             self._declared[name] = f"declare {result or 'void'} @{name}({types})"
 
     def declare_variadic(self, name: str, result: Type, first: list[Type]) -> None:
@@ -124,6 +126,7 @@ class Builder(VectorInstructions):
         exported: bool,
         inline: bool,
     ) -> None:
+        super().__init__()
         self.module = module
         self.name = name
         self.arguments = [Value(f"%a{i}", t, self) for i, t in enumerate(parameters)]
@@ -165,15 +168,15 @@ class Builder(VectorInstructions):
 
         The value of a call without a result is of no use.
         """
-        values = ", ".join(f"{a.type} {a.text}" for a in arguments)
+        values = ", ".join([f"{a.type.text} {a.text}" for a in arguments])
         if isinstance(function, Value):
-            text = f"call {result or 'void'} {function.text}({values})"
+            callee = function.text
         else:
-            self.module.declare(function, result, [a.type for a in arguments])
-            text = f"call {result or 'void'} @{function}({values})"
+            callee = f"@{function}"
+            self.module.declare(function, result, arguments)
         if result is not None:
-            return self.instruction(text, result)
-        self._lines.append(f"  {text}")
+            return self.instruction(f"call {result.text} {callee}({values})", result)
+        self._lines.append(f"  call void {callee}({values})")
         return Value("poison", I1, self)
 
     def function_address(self, name: str) -> Value:

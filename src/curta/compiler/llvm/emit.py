@@ -155,7 +155,8 @@ class _KernelEmitter:
             final = self._nest(stage, stage.dims[stage.kept :], vectors, initial)
             for fold in stage.folds:
                 count = len(fold.initial)
-                self._finish_row(fold, final[:count])
+                if not fold.running:
+                    self._finish_row(fold, final[:count])
                 final = final[count:]
 
     def _enter_kept(self, stage: Stage, loops: ExitStack) -> None:
@@ -224,12 +225,33 @@ class _KernelEmitter:
             count = len(fold.initial)
             old, carried = carried[:count], carried[count:]
             inputs = [self.values.compute_lanes(x) for x in fold.inputs]
+            if fold.running:
+                result += self._run(fold, old, inputs)
+                continue
             new = self._combine(fold, old, inputs)
             if self.values.mask is not None:
                 mask = self.values.mask
                 new = [self.b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
             result += new
         return result
+
+    def _run(self, fold: Fold, before: Values, inputs: Values) -> Values:
+        """Store the running results of a vector; the last one, in all lanes.
+
+        Each lane takes in the one before it, then two before, four, eight.
+        """
+        b, lanes, distance = self.b, inputs[0].lanes, 1
+        running = inputs
+        while distance < lanes:
+            order = [*range(distance), *range(lanes - distance)]
+            shifted = [b.shuffle(x, None, order) for x in running]
+            both = self._combine(fold, shifted, running)
+            mask = b.vector(Type("i1", lanes), [i >= distance for i in range(lanes)])
+            running = [b.select(mask, n, o) for n, o in zip(both, running, strict=True)]
+            distance *= 2
+        running = self._combine(fold, before, running)
+        self._store_results(fold, running)
+        return [b.splat(b.extract(x, lanes - 1), lanes) for x in running]
 
     def _combine(self, fold: Fold, left: Values, right: Values) -> Values:
         with self.values.scope():

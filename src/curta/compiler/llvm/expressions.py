@@ -250,7 +250,7 @@ class Evaluator:
         type_ = Type(memory_kind(expr.dtype))
         where = None if expr.where is None else self.value(expr.where)
         offset = self._within(expr.buffer, expr.offset)
-        varies = self.lane in self._index_depends(offset)
+        varies = self.lanes > 1 and self.lane in self._index_depends(offset)
         if not varies and (where is None or where.lanes == 1):
             value = self._load_scalar(expr.buffer, offset, type_, where)
         else:
@@ -262,7 +262,8 @@ class Evaluator:
     ) -> Value:
         if where is None:
             return self.b.load(type_, self._address(buffer, offset, type_))
-        safe = self.b.select(where, self.index(offset), self.b.const(I64, 0))
+        place = self._scalar_index(offset)
+        safe = self.b.select(where, place, self.b.const(I64, 0))
         return self.b.load(type_, self.b.offset(self._pointers[buffer], safe, type_))
 
     def _load_lanes(
@@ -281,6 +282,9 @@ class Evaluator:
             if mask is None:
                 return self.b.load(wide, pointer)
             return self.b.masked_load(wide, pointer, mask)
+        if stride == -1 and mask is None:
+            first = self.b.offset(pointer, 1 - self.lanes, type_)
+            return self.b.shuffle(self.b.load(wide, first), None, self._backwards())
         if stride == 0:
             return self.b.gather(wide, self.b.splat(pointer, self.lanes), mask)
         return self.b.gather(wide, self.b.strided(pointer, stride, wide), mask)
@@ -300,6 +304,10 @@ class Evaluator:
             if self.mask is None:
                 return self.b.store(value, pointer)
             return self.b.masked_store(value, pointer, self.mask)
+        if stride == -1 and pointer is not None and self.mask is None:
+            first = self.b.offset(pointer, 1 - self.lanes, type_)
+            turned = self.b.shuffle(value, None, self._backwards())
+            return self.b.store(turned, first)
         if pointer is not None:
             pointers = self.b.strided(pointer, stride or 0, value.type)
         else:
@@ -317,6 +325,9 @@ class Evaluator:
         self.store(buffer, offset, value, dtype)
         self.mask = before
         return None
+
+    def _backwards(self) -> range:
+        return range(self.lanes - 1, -1, -1)
 
     def _both(self, a: Value | None, b: Value | None) -> Value | None:
         if a is None or b is None:

@@ -26,6 +26,9 @@ class Instructions(ABC):
 
     flags = "contract"
 
+    def __init__(self) -> None:
+        self._constants: dict[tuple[Type, float], Value] = {}
+
     @abstractmethod
     def emit(self, text: str) -> None:
         """Add a line to the current block."""
@@ -54,7 +57,14 @@ class Instructions(ABC):
 
     def const(self, type_: Type, number: float) -> Value:
         """A constant; with many lanes, the same number in each."""
-        return Value(literal(type_, number), type_, self)
+        if number == 0:  # 0 and -0.0 are equal
+            return Value(literal(type_, number), type_, self)
+        key = type_, number
+        found = self._constants.get(key)
+        if found is None:
+            found = Value(literal(type_, number), type_, self)
+            self._constants[key] = found
+        return found
 
     def vector(self, type_: Type, numbers: Sequence[float]) -> Value:
         """A constant with a number for each lane."""
@@ -86,12 +96,12 @@ class Instructions(ABC):
 
     def _binary(self, opcode: str, x: Operand, y: Operand) -> Value:
         a, b = self._pair(x, y)
-        return self.instruction(f"{opcode} {a.type} {a.text}, {b.text}", a.type)
+        return self.instruction(f"{opcode} {a.type.text} {a.text}, {b.text}", a.type)
 
     def _arithmetic(self, name: str, x: Operand, y: Operand) -> Value:
         a, b = self._pair(x, y)
         opcode = f"f{name} {self.flags}" if a.type.is_float else name
-        return self.instruction(f"{opcode} {a.type} {a.text}, {b.text}", a.type)
+        return self.instruction(f"{opcode} {a.type.text} {a.text}, {b.text}", a.type)
 
     def add(self, x: Operand, y: Operand) -> Value:
         return self._arithmetic("add", x, y)

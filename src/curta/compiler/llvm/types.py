@@ -8,8 +8,6 @@ arithmetic on them reads as arithmetic.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,30 +20,30 @@ _BITS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
 class Type:
-    """An element kind (`i1 i8 i16 i32 i64 f16 f32 f64 ptr`) and a number of lanes."""
+    """An element kind (`i1 i8 i16 i32 i64 f16 f32 f64 ptr`) and a number of lanes.
+
+    Equal types are one object. `text` is how LLVM writes the type, `suffix` how the
+    names of intrinsics do (`f32`, `v16f32`, `p0`); `bits` is the width of one element,
+    `size` its bytes in memory.
+    """
+
+    __slots__ = ("bits", "is_float", "kind", "lanes", "size", "suffix", "text")
 
     kind: str
-    lanes: int = 1
+    lanes: int
+    text: str
+    suffix: str
+    bits: int
+    size: int
+    is_float: bool
 
-    @property
-    def is_float(self) -> bool:
-        return self.kind[0] == "f"
+    def __new__(cls, kind: str, lanes: int = 1) -> Type:
+        return _types.get((kind, lanes)) or _new_type(kind, lanes)
 
     @property
     def is_int(self) -> bool:
         return self.kind[0] == "i"
-
-    @property
-    def bits(self) -> int:
-        """The width of one element in bits."""
-        return _BITS[self.kind]
-
-    @property
-    def size(self) -> int:
-        """The bytes of one element in memory."""
-        return max(1, self.bits // 8)
 
     def with_kind(self, kind: str) -> Type:
         return Type(kind, self.lanes)
@@ -63,20 +61,24 @@ class Type:
         """The type of a comparison of two values of this type."""
         return Type("i1", self.lanes)
 
-    def __str__(self) -> str:
-        return _type_text(self.kind, self.lanes)
-
-    @property
-    def suffix(self) -> str:
-        """How intrinsics name the type: `f32`, `v16f32`, `p0`."""
-        element = "p0" if self.kind == "ptr" else self.kind
-        return element if self.lanes == 1 else f"v{self.lanes}{element}"
+    def __repr__(self) -> str:
+        return self.text
 
 
-@lru_cache(maxsize=256)
-def _type_text(kind: str, lanes: int) -> str:
+_types: dict[tuple[str, int], Type] = {}
+
+
+def _new_type(kind: str, lanes: int) -> Type:
+    made = object.__new__(Type)
+    made.kind, made.lanes = kind, lanes
+    made.bits = _BITS.get(kind, 0)
+    made.size = max(1, made.bits // 8)
+    made.is_float = kind[0] == "f"
     element = _LLVM_NAME.get(kind, kind)
-    return element if lanes == 1 else f"<{lanes} x {element}>"
+    made.text = element if lanes == 1 else f"<{lanes} x {element}>"
+    short = "p0" if kind == "ptr" else kind
+    made.suffix = short if lanes == 1 else f"v{lanes}{short}"
+    return _types.setdefault((kind, lanes), made)
 
 
 I1, I8, I16, I32, I64 = (Type(f"i{n}") for n in (1, 8, 16, 32, 64))

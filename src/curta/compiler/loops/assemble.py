@@ -30,7 +30,8 @@ def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
     items = group.loops()
     if items[0].ordered:
         (item,) = items
-        return Kernel((), (Stage(item.dims, item.stores, (), ordered=True),))
+        outer, inner = item.dims[: item.independent], item.dims[item.independent :]
+        return Kernel(outer, (Stage(inner, item.stores, (), ordered=True),))
     outer = items[0].dims[: group.shared]
     if len({i.dims + i.inner for i in items}) == 1 and not any(i.folds for i in items):
         outer = ()
@@ -38,8 +39,8 @@ def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
     kernel = collapse(Kernel(outer, tuple(stages)), builder)
     if not kernel.dims and len(kernel.stages) == 1 and not kernel.stages[0].folds:
         (stage,) = kernel.stages  # a map: only its last dim is walked by vectors
-        inner = Stage(stage.dims[-1:], stage.stores, ())
-        return Kernel(stage.dims[:-1], (inner,))
+        rows = Stage(stage.dims[-1:], stage.stores, ())
+        return Kernel(stage.dims[:-1], (rows,))
     return kernel
 
 
@@ -216,6 +217,7 @@ class Rewriter:
         return Fold(
             tuple(self._done[x] for x in fold.inputs), fold.initial, fold.left,
             fold.right, fold.combined, tuple(self.store(s) for s in fold.stores),
+            fold.running,
         )  # fmt: skip
 
     def index(self, index: Affine) -> Affine:

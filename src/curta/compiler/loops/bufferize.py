@@ -77,7 +77,11 @@ def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool
         return True
     if plan.column is not None:
         return False
-    return not stage.kept if store not in stage.stores else not stage.dims
+    if store in stage.stores:
+        return not stage.dims
+    return not stage.kept and not any(
+        store in f.stores for f in stage.folds if f.running
+    )
 
 
 def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int:

@@ -52,7 +52,7 @@ def _problems(stage: Stage, bound: set[LoopVar]) -> Iterator[str]:
         yield from _store(store, bound)
     kept = bound - set(stage.dims[stage.kept :])
     for fold in stage.folds:
-        yield from _fold(fold, kept)
+        yield from _fold(fold, bound if fold.running else kept)
 
 
 def _expression(expr: Expr, bound: set[LoopVar]) -> Iterator[str]:

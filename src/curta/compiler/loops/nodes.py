@@ -146,7 +146,8 @@ class Fold:
     `inputs` are folded into accumulators (more than one of each for argmax) that start
     from `initial`. `combined` says, in terms of the placeholders `left` and `right`,
     how two accumulators become one, or an accumulator and an input. `stores` write the
-    results: their values are in terms of `left`, the final accumulators.
+    results: their values are in terms of `left`, the final accumulators. A `running`
+    fold stores at every index what it has accumulated so far.
     """
 
     inputs: tuple[Expr, ...]
@@ -155,6 +156,7 @@ class Fold:
     right: tuple[Placeholder, ...]
     combined: tuple[Expr, ...]
     stores: tuple[Store, ...]
+    running: bool = False
 
 
 @dataclass(frozen=True, eq=False)

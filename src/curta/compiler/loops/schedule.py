@@ -140,6 +140,8 @@ def prefers_columns(kernel: Kernel) -> bool:
     """Whether consecutive outer indices, not inner ones, are neighbours in memory."""
     if not kernel.dims or not any(s.folds for s in kernel.stages):
         return False
+    if any(map(is_running, kernel.stages)):
+        return False
     last = kernel.dims[-1]
     along_outer = along_inner = 0
     for stage in kernel.stages:
@@ -150,6 +152,11 @@ def prefers_columns(kernel: Kernel) -> bool:
                 along_outer += expr.offset.coefficient(last) == 1
                 along_inner += expr.offset.coefficient(stage.dims[-1]) == 1
     return along_outer > along_inner
+
+
+def is_running(stage: Stage) -> bool:
+    """Whether a fold of the stage stores what it has so far at every index."""
+    return any(f.running for f in stage.folds)
 
 
 def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vectors:
@@ -166,7 +173,15 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     )
     native = max(1, vector_bytes // widest)
     heavy = sum(_weight(e) for e in body)
-    chains = 1 if little else 4 if heavy <= 24 else 2 if heavy <= 160 else 1
+    chains = (
+        1
+        if little or is_running(stage)
+        else 4
+        if heavy <= 24
+        else 2
+        if heavy <= 160
+        else 1
+    )
     lanes = native * chains
     while lanes > 1 and lanes >= 2 * extent:
         lanes //= 2
@@ -178,9 +193,20 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
 
 
 def _in_order(stage: Stage) -> bool:
-    """Whether updates along the last dim go to neighbours, each to its own place."""
+    """Whether updates along the last dim go to neighbours, each to its own place.
+
+    What a step reads of its result must lie a whole row or more away.
+    """
     last = stage.dims[-1] if stage.dims else None
-    return last is not None and all(
+    if last is None:
+        return False
+    for store in stage.stores:
+        for load in stage.loads:
+            if load.buffer is store.buffer and load.offset != store.offset:
+                distance = load.offset - store.offset
+                if distance.terms or abs(distance.const) < last.extent:
+                    return False
+    return all(
         s.offset.coefficient(last) == 1
         and not any(last in _varies(e) for e in s.operands()[1:])
         for s in stage.stores

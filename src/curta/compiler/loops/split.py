@@ -13,7 +13,12 @@ import math
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, Stage, Store
-from curta.compiler.loops.schedule import PIECE, kernel_cost, prefers_columns
+from curta.compiler.loops.schedule import (
+    PIECE,
+    is_running,
+    kernel_cost,
+    prefers_columns,
+)
 
 PIECE_COST = 1 << 17  # a piece is worth at least this many simple operations
 FEW_TURNS = 16
@@ -29,7 +34,7 @@ def piece_index(pieces: int) -> LoopVar:
 def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
     """The kernel itself, or one that folds pieces and one that folds their results."""
     stage = kernel.stages[0]
-    if len(kernel.stages) != 1 or not stage.folds or stage.kept:
+    if len(kernel.stages) != 1 or not stage.folds or stage.kept or is_running(stage):
         return [kernel]
     first, size = stage.dims[0], _piece(kernel, stage)
     pieces = -(-first.extent // size)

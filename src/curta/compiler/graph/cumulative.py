@@ -1,0 +1,86 @@
+"""Cumulative reductions as work items.
+
+Along the last dim they are running folds. Along another, the last dim is walked by
+vectors, and each row is combined with the row before it, in an ordered loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from curta.compiler.graph.folds import FoldCode
+from curta.compiler.graph.items import loop_item
+from curta.compiler.loops.build import FLOAT32, is_half
+from curta.compiler.loops.index import Affine, as_index, row_major
+from curta.compiler.loops.lower import loop_dims, variables
+from curta.compiler.loops.nodes import Buffer
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Eqn
+from curta.ops.cumulative import Cumulative
+
+if TYPE_CHECKING:
+    from curta.compiler.graph.itemise import ItemMaker
+
+
+def cumulative_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+    """Add the items that compute a cumulative reduction into `result`."""
+    op, aval = eqn.op, eqn.outvars[0].aval
+    assert isinstance(op, Cumulative)
+    if not aval.size:
+        return
+    b, dtype = maker.builder, maker.dtype(result)
+    working = FLOAT32 if is_half(dtype) else dtype
+    index = loop_dims(aval.shape)
+    place = list(map(as_index, index))
+    if op.reverse:
+        place[op.axis] = aval.shape[op.axis] - 1 - as_index(index[op.axis])
+    x = b.convert(maker.elements.at(eqn.invars[0], tuple(place)), working)
+    offset = row_major(place, aval.shape)
+    if all(d == 1 for d in aval.shape[op.axis + 1 :]):
+        code = FoldCode(
+            (b.const(op.identity(dtype), working),),
+            lambda x, _: (x,),
+            lambda x, y: (op.combine(b, x[0], y[0]),),
+            lambda x: b.convert(x[0], dtype),
+        )
+        kept, along = index[: op.axis], index[op.axis :]
+        maker.emit_fold(result, kept, along, (x,), code, op.name, offset)
+    else:
+        _row_by_row(maker, op, (index, place), x, result, working)
+
+
+def _row_by_row(
+    maker: ItemMaker,
+    op: Cumulative,
+    indices: tuple[tuple[Any, ...], list[Any]],
+    x: Any,
+    result: Buffer,
+    working: Any,
+) -> None:
+    b, (index, place) = maker.builder, indices
+    shape, dtype = maker.avals[result].shape, maker.dtype(result)
+    target = result
+    if working != dtype:
+        target = maker.new_buffer(ShapedArray(shape, working), f"{result.name}.wide")
+
+    def earlier() -> Affine:
+        before = list(place)
+        before[op.axis] = place[op.axis] + (1 if op.reverse else -1)
+        return row_major(before, shape)
+
+    value = b.guarded(
+        b.compare("gt", index[op.axis], 0),
+        lambda: op.combine(b, b.load(target, earlier(), working), x),
+        x,
+    )
+    stores = maker.stores(target, row_major(place, shape), value)
+    independent = len(variables(index[: op.axis]))
+    maker.items.append(
+        loop_item(
+            op.name, variables(index), (), stores, (),
+            ordered=True, independent=independent,
+        )
+    )  # fmt: skip
+    if target is not result:
+        narrow = b.convert(maker.load(target, index), dtype)
+        maker.emit_map(result, index, narrow, "convert")
