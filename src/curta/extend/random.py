@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,56 @@ import numpy as np
 from curta.control.primitives import threefry2x32_p as threefry2x32_p
 from curta.core.trace import typeof
 from curta.numpy import concatenate, ravel, reshape
+from curta.ops.random_bits.custom import CustomGenerator
 from curta.ops.random_bits.implementations import (
     KeyImplementation,
     implementation_of,
 )
-from curta.ops.random_bits.ops import RandomSeed, threefry2x32
+from curta.ops.random_bits.ops import RandomSeed
 from curta.random import wrap_key_data as wrap_key_data
 from curta.random.keys import resolve_implementation
 
 threefry_prng_impl = implementation_of("threefry2x32")
 rbg_prng_impl = implementation_of("rbg")
 unsafe_rbg_prng_impl = implementation_of("unsafe_rbg")
+
+
+def define_prng_impl(
+    *,
+    key_shape: Sequence[int],
+    seed: Callable[..., Any],
+    split: Callable[..., Any],
+    random_bits: Callable[..., Any],
+    fold_in: Callable[..., Any],
+    name: str = "<unnamed>",
+    tag: str = "?",
+) -> KeyImplementation:
+    """A generator for `random.key(seed, impl=...)`, of functions on uint32 arrays.
+
+    Args:
+      key_shape: the shape of a key, of 2 or 4 words in all.
+      seed: an integer to a key.
+      split: a key and a shape to that many keys.
+      random_bits: a key, 8, 16, 32 or 64, and a shape to unsigned integers.
+      fold_in: a key and an integer to a key.
+      name, tag: what it is called, and how dtypes `key<tag>` of its keys are printed.
+
+    Raises:
+      ValueError: for keys of another size, or a tag that is taken.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import random
+    >>> from curta.extend.random import define_prng_impl
+    >>> counting = define_prng_impl(
+    ...     key_shape=(2,), name="counting", tag="count",
+    ...     seed=lambda s: jnp.array([0, s], "uint32"),
+    ...     split=lambda key, shape: key + jnp.zeros((*shape, 2), "uint32"),
+    ...     random_bits=lambda key, width, shape: key[1] + jnp.arange(shape[0]),
+    ...     fold_in=lambda key, data: key + data)
+    >>> random.bits(random.key(7, impl=counting), (3,))
+    Array([7, 8, 9], dtype=uint32)
+    """
+    return CustomGenerator(key_shape, seed, split, random_bits, fold_in, name, tag)
 
 
 def random_seed(seeds: Any, impl: Any = None) -> Any:
@@ -66,5 +106,5 @@ def threefry_2x32(keypair: Any, count: Any) -> Any:
     if odd:
         words = concatenate([words, np.zeros(1, np.uint32)])
     half = words.size // 2
-    hashed = concatenate(threefry2x32(key1, key2, words[:half], words[half:]))
+    hashed = concatenate(threefry2x32_p.bind(key1, key2, words[:half], words[half:]))
     return reshape(hashed[: hashed.size - odd], typeof(count).shape)

@@ -7,9 +7,11 @@ from curta.random.discrete import (
 )
 from curta.random.keys import (
     PRNGKey as PRNGKey,
+    clone as clone,
     fold_in as fold_in,
     key as key,
     key_data as key_data,
+    key_dtype as key_dtype,
     key_impl as key_impl,
     split as split,
     wrap_key_data as wrap_key_data,

@@ -12,7 +12,7 @@ from curta import dtypes
 from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import is_array_like, typeof
-from curta.numpy import asarray
+from curta.numpy import asarray, copy
 from curta.ops.random_bits.implementations import (
     KeyImplementation,
     implementation_names,
@@ -229,3 +229,28 @@ def key_impl(keys: Any) -> str:
     """
     typed, _ = check_key("key_impl", keys, allow_batched=True)
     return _implementation(typed).name
+
+
+def key_dtype(impl: Any = None) -> dtypes.KeyDType:
+    """The dtype of the keys of a generator.
+
+    Args:
+      impl: the generator's name; the default is that of `jax_default_prng_impl`.
+
+    >>> from curta import random
+    >>> random.key_dtype("rbg")
+    key<rbg>
+    """
+    return resolve_implementation(impl).dtype
+
+
+def clone(key: Any) -> Any:
+    """The same key, said to be used a second time on purpose.
+
+    >>> from curta import random
+    >>> key = random.key(0)
+    >>> bool(random.clone(key) == key)
+    True
+    """
+    typed, was_raw = check_key("clone", key, allow_batched=True)
+    return key if was_raw else copy(typed)

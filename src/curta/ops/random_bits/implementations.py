@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,13 @@ class KeyImplementation(abc.ABC):
 
     name: str
     tag: str
-    words: int
+    key_shape: tuple[int, ...]
     lowers: bool = False
+
+    @property
+    def words(self) -> int:
+        """The number of uint32 words of one key."""
+        return math.prod(self.key_shape)
 
     @property
     def dtype(self) -> KeyDType:
@@ -59,7 +65,7 @@ class Threefry(KeyImplementation):
 
     name = "threefry2x32"
     tag = "fry"
-    words = 2
+    key_shape = (2,)
     lowers = True
 
     def seed(self, seeds: Any) -> Any:
@@ -185,7 +191,7 @@ class Rbg(KeyImplementation):
 
     name = "rbg"
     tag = "rbg"
-    words = 4
+    key_shape = (4,)
 
     def seed(self, seeds: Any) -> Any:
         half = THREEFRY.seed(seeds)
@@ -239,18 +245,24 @@ def _words_as_keys(words: Any) -> Any:
     return _join_halves(np.ascontiguousarray(words, np.uint32).view(np.uint64))
 
 
-_IMPLEMENTATIONS: dict[str, KeyImplementation] = {
+_by_name: dict[str, KeyImplementation] = {
     impl.name: impl for impl in (THREEFRY, Rbg(), UnsafeRbg())
 }
+_by_dtype = {impl.dtype: impl for impl in _by_name.values()}
+
+
+def register(impl: KeyImplementation) -> None:
+    """Let the dtype of its keys stand for a generator."""
+    if impl.dtype in _by_dtype:
+        raise ValueError(f"there is a generator with the tag {impl.tag!r} already")
+    _by_dtype[impl.dtype] = impl
 
 
 def implementation_names() -> tuple[str, ...]:
     """The names of the generators there are."""
-    return tuple(_IMPLEMENTATIONS)
+    return tuple(_by_name)
 
 
 def implementation_of(x: str | KeyDType) -> KeyImplementation:
     """The generator with a name or a key dtype."""
-    if isinstance(x, str):
-        return _IMPLEMENTATIONS[x]
-    return next(i for i in _IMPLEMENTATIONS.values() if i.dtype == x)
+    return _by_name[x] if isinstance(x, str) else _by_dtype[x]

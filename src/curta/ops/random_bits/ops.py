@@ -15,7 +15,11 @@ from curta.core.op import Op
 from curta.ops.base import Elementwise, broadcast_shapes
 from curta.ops.families import NonDifferentiable
 from curta.ops.random_bits import threefry
-from curta.ops.random_bits.implementations import THREEFRY, KeyImplementation
+from curta.ops.random_bits.implementations import (
+    THREEFRY,
+    KeyImplementation,
+    implementation_of,
+)
 from curta.ops.structure import move_batch_dim, move_dim
 
 _UINT32 = np.dtype("uint32")
@@ -95,13 +99,13 @@ class RandomWrap(_FrontBatched):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
-        words = (self.impl.words,)
-        if x.ndim < 1:
+        words = self.impl.key_shape
+        if x.ndim < len(words):
             raise TypeError(
                 "JAX encountered invalid PRNG key data: expected key_data.ndim >="
                 f" {len(words)}; got ndim={x.ndim}"
             )
-        if x.shape[-1:] != words:
+        if x.shape[-len(words) :] != words:
             raise TypeError(
                 "JAX encountered invalid PRNG key data: expected key_data.shape to end"
                 f" with {words}; got shape={x.shape} for impl={self.impl}"
@@ -111,12 +115,12 @@ class RandomWrap(_FrontBatched):
                 "JAX encountered invalid PRNG key data: expected key_data.dtype ="
                 f" uint32; got dtype={x.dtype}"
             )
-        return ShapedArray(x.shape[:-1], self.impl.dtype)
+        return ShapedArray(x.shape[: -len(words)], self.impl.dtype)
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        words = np.ascontiguousarray(x).view(self.impl.dtype.physical)
-        return words.reshape(x.shape[:-1])
+        keys = np.ascontiguousarray(x).reshape(-1).view(self.impl.dtype.physical)
+        return keys.reshape(x.shape[: -len(self.impl.key_shape)])
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -132,7 +136,8 @@ class RandomUnwrap(_FrontBatched):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (keys,) = avals
         _check_keys(self.name, keys)
-        return ShapedArray((*keys.shape, keys.dtype.words), _UINT32)
+        words = implementation_of(keys.dtype).key_shape
+        return ShapedArray((*keys.shape, *words), _UINT32)
 
     def eval(self, *args: Any) -> Any:
         (keys,) = args
