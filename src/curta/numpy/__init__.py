@@ -65,6 +65,10 @@ from curta.numpy.constructors import (
     asarray,
     copy,
 )
+from curta.numpy.convolution import (
+    convolve,
+    correlate,
+)
 from curta.numpy.creation import (
     empty,
     empty_like,
@@ -315,9 +319,12 @@ from curta.numpy.padding import (
     pad,
 )
 from curta.numpy.polynomials import (
+    poly,
     polyadd,
     polyder,
+    polydiv,
     polyint,
+    polymul,
     polysub,
     polyval,
 )

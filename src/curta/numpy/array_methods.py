@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,24 @@ def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     if dtype is None:
         dtype = dtypes.default_float_dtype()
     dtype = dtypes.check_user_dtype(dtype, "astype", 3)
-    if is_complex(x) and dtype == np.bool_:
-        x = lax.ne(x, const(x, 0))
-    out = lax.convert_element_type(x, dtype)
+    if is_complex(x) and not dtypes.issubdtype(dtype, np.complexfloating):
+        x = _without_imaginary(x, dtype)
+    out = cast(x, dtype)
     if copy:
         out = lax.copy(out)
     return out if device is None else device_put(out, device)
+
+
+def _without_imaginary(x: Any, dtype: Any) -> Any:
+    if dtype == np.bool_:
+        return lax.ne(x, const(x, 0))
+    warnings.warn(
+        "Casting from complex to real dtypes will soon raise a ValueError. Please first"
+        " use jnp.real or jnp.imag to take the real/imaginary component of your input.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return real(x)
 
 
 def item(self: Any, *args: int) -> Any:

@@ -5,11 +5,13 @@ All compute in floats: integers and booleans are converted first.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
     concrete_index,
@@ -311,10 +313,23 @@ def sinc(x: Any, /) -> Any:
     zero = lax.eq(x, const(x, 0))
     angle = lax.mul(const(x, np.pi), x)
     safe = select_where(zero, const(x, 1), angle)
-    # Near 0 the series gives the value and, differentiated, the derivatives.
-    square = lax.mul(angle, angle)
-    series = lax.sub(const(x, 1), lax.mul(square, const(x, 1 / 6)))
-    return select_where(zero, series, lax.div(lax.sin(safe), safe))
+    at_zero = _sinc_maclaurin(0, angle)
+    return select_where(zero, at_zero, lax.div(lax.sin(safe), safe))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _sinc_maclaurin(k: int, x: Any) -> Any:
+    """The k-th derivative of sin(x)/x at 0, for x that are 0."""
+    zero = lax.mul(x, const(x, 0))
+    if k % 2:
+        return zero
+    return lax.add(zero, const(x, (-1) ** (k // 2) / (k + 1)))
+
+
+@_sinc_maclaurin.defjvp
+def _sinc_maclaurin_jvp(k: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    return _sinc_maclaurin(k, x), lax.mul(_sinc_maclaurin(k + 1, x), t)
 
 
 # ---- rounding

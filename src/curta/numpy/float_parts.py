@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes, is_complex
 from curta.numpy.promotion import (
@@ -91,6 +92,11 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     (x,) = promote_dtypes_inexact(ensure_arraylike("frexp", x))
     if is_complex(x):
         raise TypeError("frexp does not support complex-valued inputs")
+    return _frexp(x)
+
+
+@custom_jvp
+def _frexp(x: Any) -> tuple[Any, Any]:
     info = dtypes.finfo(x.dtype)
     # Subnormal numbers are first scaled up to normal ones.
     small = lax.lt(lax.abs(x), const(x, info.tiny))
@@ -109,6 +115,15 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     mantissa = lax.bitcast_convert_type(mantissa, x.dtype)
     out = select_where(special, x, mantissa)
     return out, lax.convert_element_type(exponent, np.int32)
+
+
+@_frexp.defjvp
+def _frexp_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (t,) = primals, tangents
+    mantissa, exponent = _frexp(x)
+    scale = lax.exp2(lax.neg(lax.convert_element_type(exponent, x.dtype)))
+    still = np.zeros(exponent.shape, dtypes.float0)
+    return (mantissa, exponent), (lax.mul(t, scale), still)
 
 
 @inner_jit

@@ -11,9 +11,12 @@ from curta.api.inner import inner_jit
 from curta.numpy.arguments import concrete_index, ensure_arraylike, ensure_arraylikes
 from curta.numpy.arithmetic import negative
 from curta.numpy.constructors import asarray
+from curta.numpy.convolution import convolve
 from curta.numpy.index_update import IndexedUpdate
+from curta.numpy.indexing import getitem
 from curta.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 from curta.numpy.selection import broadcast_all
+from curta.numpy.sets import trim_zeros
 
 
 @inner_jit(static_argnames=("unroll",))
@@ -104,3 +107,63 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     divisors = np.prod([np.maximum(powers - i, 1) for i in range(m)], axis=0)
     joined = lax.concatenate([p, constants], 0)
     return lax.div(joined, asarray(divisors, dtype=p.dtype))
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials.
+
+    `trim_leading_zeros` first drops leading zeros, which must be known.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polymul(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
+    Array([1., 5., 6.], dtype=float32)
+    """
+    a1, a2 = promote_dtypes_inexact(*ensure_arraylikes("polymul", a1, a2))
+    if trim_leading_zeros and (a1.shape[0] > 1 or a2.shape[0] > 1):
+        a1, a2 = trim_zeros(a1, "f"), trim_zeros(a2, "f")
+    a1, a2 = (x if x.shape[0] else lax.full((1,), 0, x.dtype) for x in (a1, a2))
+    return convolve(a1, a2, mode="full")
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """Quotient and remainder of the division of polynomials.
+
+    `trim_leading_zeros` drops leading zeros of the remainder, which must be known.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))
+    (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
+    u, v = promote_dtypes_inexact(*ensure_arraylikes("polydiv", u, v))
+    steps = max(u.shape[0] - v.shape[0] + 1, 1)
+    quotient = lax.full((steps,), 0, u.dtype)
+    leading = getitem(v, 0)
+    for k in range(u.shape[0] - v.shape[0] + 1):
+        factor = lax.div(getitem(u, k), leading)
+        quotient = IndexedUpdate(quotient, k).set(factor)
+        product = lax.mul(*broadcast_all(factor, v))
+        u = IndexedUpdate(u, np.s_[k : k + v.shape[0]]).add(lax.neg(product))
+    return quotient, trim_zeros(u, "f") if trim_leading_zeros else u
+
+
+@inner_jit
+def poly(seq_of_zeros: Any) -> Any:
+    """The monic polynomial with the given zeros.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.poly(jnp.array([-2.0, -3.0]))
+    Array([1., 5., 6.], dtype=float32)
+    """
+    (zeros,) = promote_dtypes_inexact(ensure_arraylike("poly", seq_of_zeros))
+    if zeros.ndim == 0:
+        zeros = lax.expand_dims(zeros, (0,))
+    if zeros.ndim != 1:
+        raise ValueError(
+            "input must be a vector of zeros; the characteristic polynomial of a matrix"
+            f" needs eigenvalues, which are not available. Got shape {zeros.shape}"
+        )
+    out = lax.full((1,), 1, zeros.dtype)
+    for zero in lax.unstack(zeros) if zeros.shape[0] else ():
+        factor = lax.stack([lax.full_like(zero, 1), lax.neg(zero)], 0)
+        out = convolve(out, factor, mode="full")
+    return out

@@ -1,0 +1,93 @@
+"""Convolution and correlation of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import lax
+from curta.api.inner import inner_jit
+from curta.numpy.arguments import ensure_arraylikes, is_complex
+from curta.numpy.linear_algebra import dot
+from curta.numpy.promotion import promote_dtypes, promote_dtypes_inexact
+
+_STATIC = ("mode", "precision", "preferred_element_type")
+
+
+@inner_jit(static_argnames=_STATIC)
+def convolve(
+    a: Any,
+    v: Any,
+    mode: str = "full",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sums of a[i]·v[k - i] for every k: where the two overlap at all ("full").
+
+    `mode` "same" gives as many as the longer vector has elements, "valid" those where
+    the shorter one lies inside.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
+    Array([ 1., 12., 23., 30.], dtype=float32)
+    """
+    a, v = _operands("convolve", a, v, preferred_element_type)
+    if a.shape[0] < v.shape[0]:
+        a, v = v, a
+    v = lax.rev(v, (0,))
+    return _slide(a, v, mode, precision, preferred_element_type)
+
+
+@inner_jit(static_argnames=_STATIC)
+def correlate(
+    a: Any,
+    v: Any,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The sums of a[i + k] times the conjugate of v[i] for every shift k.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
+    Array([21., 32.], dtype=float32)
+    """
+    a, v = _operands("correlate", a, v, preferred_element_type)
+    v = lax.conj(v) if is_complex(v) else v
+    if a.shape[0] >= v.shape[0]:
+        return _slide(a, v, mode, precision, preferred_element_type)
+    return lax.rev(_slide(v, a, mode, precision, preferred_element_type), (0,))
+
+
+def _operands(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
+    a, v = ensure_arraylikes(name, a, v)
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError(f"{name}() only support 1-dimensional inputs.")
+    if not (a.shape[0] and v.shape[0]):
+        raise ValueError(
+            f"{name}: inputs cannot be empty, got shapes {a.shape} and {v.shape}."
+        )
+    return promote_dtypes_inexact(a, v) if dtype is None else promote_dtypes(a, v)
+
+
+def _slide(x: Any, window: Any, mode: str, precision: Any, dtype: Any) -> Any:
+    """The inner products of `window` with every part of `x` of its size."""
+    width = window.shape[0]
+    borders = {
+        "valid": (0, 0),
+        "same": (width // 2, width - width // 2 - 1),
+        "full": (width - 1, width - 1),
+    }
+    if mode not in borders:
+        raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    x = lax.pad(x, np.zeros((), x.dtype)[()], ((*borders[mode], 0),))
+    count = x.shape[0] - width + 1
+    starts = lax.broadcasted_iota(np.int32, (count, 1), 0)
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=(1,), collapsed_slice_dims=(), start_index_map=(0,)
+    )
+    parts = lax.gather(x, starts, numbers, (width,), indices_are_sorted=True)
+    return dot(parts, window, precision=precision, preferred_element_type=dtype)
