@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, tree
 from curta.core.array import Array
+from curta.core.avals import is_python_scalar
 from curta.core.trace import typeof
 from curta.ops import elementwise as ops
 from curta.runtime.transfer import to_array
@@ -25,10 +27,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Array(2, dtype=int32)
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
-    aval = typeof(operand)
-    if dtypes.issubdtype(aval.dtype, np.complexfloating) and not dtypes.issubdtype(
-        dtype, np.complexfloating
-    ):
+    if _is_complex(operand) and not dtypes.issubdtype(dtype, np.complexfloating):
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,
@@ -36,6 +35,12 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         )
     out = ops.convert_element_type(operand, dtype)
     return out if isinstance(out, Array) else to_array(out)
+
+
+def _is_complex(x: Any) -> bool:
+    if is_python_scalar(x):  # an int may be too large for its own dtype
+        return isinstance(x, builtins.complex)
+    return dtypes.issubdtype(typeof(x).dtype, np.complexfloating)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:

@@ -455,6 +455,9 @@ class ScalarBuilder:
 
     def instruction(self, name: str, dtype: Any, *args: Expr) -> Expr:
         """An instruction as it stands."""
+        for touched in (dtype, *(a.dtype for a in args)):
+            if not is_native(touched):
+                raise NoLowering(f"{name} of {touched}")
         found: Expr = self._intern((name, dtype, args), Instr, name, args, dtype)
         return found
 
@@ -463,6 +466,13 @@ class ScalarBuilder:
         if found is None:
             found = self._nodes[key] = cls(*fields)
         return found
+
+
+def is_native(dtype: Any) -> bool:
+    """Whether instructions compute with the dtype; others are only moved about."""
+    if dtype.kind == "f":
+        return bool(dtype.itemsize > 1)
+    return dtype.kind in "biu" or dtype == BFLOAT16
 
 
 def is_half(dtype: Any) -> bool:

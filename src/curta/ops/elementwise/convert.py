@@ -130,7 +130,7 @@ class BitcastConvertType(Op):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
         old, new = x.dtype, self.new_dtype
-        if old != new and not (_has_plain_bits(old) and _has_plain_bits(new)):
+        if old != new and (_is_opaque(old) or _is_opaque(new)):
             raise TypeError(
                 "lax.bitcast_convert_type does not support bool or complex values"
                 " unless the operand and destination types match. Got operand"
@@ -157,11 +157,16 @@ class BitcastConvertType(Op):
     def eval(self, *args: Any) -> Any:
         (x,) = args
         out = self._shape(ShapedArray(x.shape, x.dtype))
+        if min(map(dtypes.itemsize_bits, (x.dtype, self.new_dtype))) < 8:
+            bits = _bits_of(x).reshape(*out, -1)
+            return _from_bits(bits, self.new_dtype).reshape(out)
         return np.ascontiguousarray(x).reshape(-1).view(self.new_dtype).reshape(out)
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         (x,) = operands
         old, new = x.aval.dtype, self.new_dtype
+        if min(map(dtypes.itemsize_bits, (old, new))) < 8:
+            self._missing("lower")
         if old.itemsize == new.itemsize:
             return b.bitcast(x.at(index), new)
         if old.itemsize > new.itemsize:
@@ -191,10 +196,24 @@ class BitcastConvertType(Op):
         yield cls(np.dtype("float64")), [((3, 2), "uint32", {"high": 9})]
 
 
-def _has_plain_bits(dtype: Any) -> bool:
-    """Whether elements are whole bytes without a structure of their own."""
-    opaque = dtypes.issubdtype(dtype, np.bool_) or dtype.kind == "c"
-    return not opaque and dtypes.itemsize_bits(dtype) >= 8
+def _is_opaque(dtype: Any) -> bool:
+    return dtypes.issubdtype(dtype, np.bool_) or dtype.kind == "c"
+
+
+def _bits_of(x: Any) -> Any:
+    """The bits of each element along a new last dim, the least significant first."""
+    data = np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, -1)
+    bits = np.unpackbits(data, axis=-1, bitorder="little")
+    return bits[:, : dtypes.itemsize_bits(x.dtype)]
+
+
+def _from_bits(bits: Any, dtype: Any) -> Any:
+    """The elements with these bits, for dtypes of less than a byte too."""
+    data = np.packbits(bits, axis=-1, bitorder="little")
+    width = dtypes.itemsize_bits(dtype)
+    if width >= 8 or not dtypes.issubdtype(dtype, np.signedinteger):
+        return data.view(dtype)
+    return np.right_shift(data.view(np.int8) << (8 - width), 8 - width).astype(dtype)
 
 
 def _word(dtype: Any) -> Any:
