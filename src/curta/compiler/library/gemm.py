@@ -25,6 +25,7 @@ from curta.compiler.library.packing import even_parts, pack, pack_transposed
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 
+_CACHED_PANEL = 16 << 10  # bytes of a panel that stays in the first-level cache
 _K_BYTES = 1024  # of a row of A, after which a panel of B would leave the cache
 _LONG_ROW = 2048  # bytes of rows that share few sets of the cache
 _ROWS, _WIDE_ROWS = 192, 512  # of a unit, of a narrow and of a wide panel
@@ -94,6 +95,20 @@ class Blocking:
         """The rows of a tile: its sums fill three quarters of the registers."""
         sums = 24 if self.vector_bytes == 64 else 12
         return sums // -(-columns // self.lanes)
+
+    def heights(self, rows: int, columns: int) -> list[int]:
+        """The rows of the tiles of a unit: all the same, if that is nearly as fast.
+
+        Every height is code of its own, which takes milliseconds to compile. A panel
+        that does not stay in the first-level cache wants tall tiles.
+        """
+        most = self.tile_rows(columns)
+        stays = self.k_block * self.width * self.size <= _CACHED_PANEL
+        least = most * 2 // 3 if stays else most * 5 // 6
+        for height in range(most, least - 1, -1):
+            if rows % height == 0:
+                return [height] * (rows // height)
+        return even_parts(rows, most)
 
     @cached_property
     def rows(self) -> int:
@@ -248,8 +263,7 @@ class _Block:
         b, dot = self.b, self.dot
         panel = self._panel()
         row = 0
-        heights = even_parts(self.rows, self.cut.tile_rows(self.columns))
-        for height, group in groupby(heights):
+        for height, group in groupby(self.cut.heights(self.rows, self.columns)):
             end = row + height * len(list(group))
             with b.loop(row, end, height) as loop:
                 c = self._at(self.c, b.mul(loop.index, dot.n))
