@@ -239,7 +239,10 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     out = []
     for i, size in enumerate(sizes):
         shape = [d if not sparse or i == j else 1 for j, d in enumerate(sizes)]
-        out.append(lax.broadcast_in_dim(lax.iota(dtype, size), tuple(shape), (i,)))
+        place = lax.iota(dtype, size)
+        if place.shape != tuple(shape):
+            place = lax.broadcast_in_dim(place, tuple(shape), (i,))
+        out.append(place)
     if sparse:
         return tuple(out)
     return lax.stack(out, 0) if out else array([], dtype=dtype)

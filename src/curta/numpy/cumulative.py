@@ -302,7 +302,8 @@ def _gradient_along(a: Any, h: Any, axis: int) -> Any:
     last = lax.sub(part(a, -1, None), part(a, -2, -1))
     if np.ndim(h) == 0:
         inner = lax.mul(lax.sub(part(a, 2, None), part(a, 0, -2)), const(a, 0.5))
-        parts = [lax.div(x, h) for x in (first, inner, last)]
+        inner, last, first = (lax.div(x, h) for x in (inner, last, first))
+        parts = [first, inner, last]
     elif np.ndim(h) == 1:
         if h.shape[0] != a.shape[axis]:
             raise ValueError(

@@ -301,16 +301,18 @@ def _interpolated(a: Any, q: Any, axis: int, skip_nan: bool, method: str) -> Any
     a = lax.sort(a, dimension=axis)
     if skip_nan:
         valid = lax.bitwise_not(lax.ne(a, a))
-        last = lax.sub(sum(valid, axis=axis, dtype=q.dtype), const(q, 1))
-        q = lax.expand_dims(q, range(q.ndim, q.ndim + last.ndim)) if last.ndim else q
-        last = lax.expand_dims(last, range(q.ndim - last.ndim))
+        count = sum(valid, axis=axis, dtype=q.dtype)
+        rank = q.ndim
+        q = lax.expand_dims(q, range(rank, rank + count.ndim)) if count.ndim else q
+        count = lax.expand_dims(count, range(rank))
     else:
-        last = lax.sub(const(q, a.shape[axis]), const(q, 1))
-    place = lax.mul(q, last)
+        count = const(q, a.shape[axis])
+    place = lax.mul(q, lax.sub(count, const(q, 1)))
     low, high = lax.floor(place), lax.ceil(place)
     high_weight = lax.sub(place, low)
     low_weight = lax.sub(const(high_weight, 1), high_weight)
-    low, high = (_clamped(x, last) for x in (low, high))
+    low, high = _clamped(low, count), _clamped(high, count)
+    low, high = (cast(x, dtypes.default_int_dtype()) for x in (low, high))
     take = _take_own if skip_nan else _take_same
     low_value, high_value = take(a, low, axis), take(a, high, axis)
     if not skip_nan and q.ndim == 1:
@@ -320,13 +322,12 @@ def _interpolated(a: Any, q: Any, axis: int, skip_nan: bool, method: str) -> Any
     return _joined(method, q.dtype, low_value, high_value, low_weight, high_weight)
 
 
-def _clamped(x: Any, last: Any) -> Any:
-    zero = const(x, 0)
+def _clamped(x: Any, count: Any) -> Any:
+    """`x`, no less than 0 and no more than `count` - 1."""
+    zero, last = const(x, 0), lax.sub(count, const(x, 1))
     if np.ndim(last) == 0:
-        x = lax.clamp(zero, x, last)
-    else:
-        x = lax.max(zero, lax.min(x, last))
-    return lax.convert_element_type(x, dtypes.default_int_dtype())
+        return lax.clamp(zero, x, last)
+    return lax.max(zero, lax.min(x, last))
 
 
 def _take_same(a: Any, places: Any, axis: int) -> Any:

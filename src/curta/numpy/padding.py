@@ -17,7 +17,7 @@ from curta.numpy.elementary import round
 from curta.numpy.order_statistics import median
 from curta.numpy.promotion import broadcast_to_shape, cast, const
 from curta.numpy.ranges import linspace
-from curta.numpy.rearranging import repeat
+from curta.numpy.rearranging import flip, repeat
 from curta.numpy.reductions import max as largest, min as smallest
 from curta.numpy.statistics import mean
 
@@ -210,7 +210,7 @@ def _mirror_side(
         else:
             end = array.shape[axis] - offset
             x = _part(array, axis, end - step, end)
-        x = lax.rev(x, (axis,))
+        x = flip(x, axis)
         if kind == "odd":
             x = lax.sub(lax.mul(const(edge, 2), edge), x)
             if own > 1:

@@ -9,7 +9,7 @@ import numpy as np
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import concrete_index, ensure_arraylike, ensure_arraylikes
-from curta.numpy.arithmetic import negative
+from curta.numpy.arithmetic import add, multiply, negative
 from curta.numpy.constructors import asarray
 from curta.numpy.convolution import convolve
 from curta.numpy.index_update import IndexedUpdate
@@ -32,7 +32,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     start = lax.full(shape, 0, x.dtype)
 
     def step(y: Any, coefficient: Any) -> tuple[Any, None]:
-        return lax.add(*broadcast_all(lax.mul(*broadcast_all(y, x)), coefficient)), None
+        return add(multiply(y, x), coefficient), None
 
     return lax.scan(step, start, p, unroll=unroll)[0]
 

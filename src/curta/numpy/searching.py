@@ -247,10 +247,7 @@ def nonzero(
     # The flat index of the k-th true element is how many sums of those before reach k.
     flat = cumsum(bincount(cumsum(mask), length=size))
     strides = (np.cumprod(a.shape[::-1])[::-1] // a.shape).astype(flat.dtype)
-    places = [
-        remainder(floor_divide(flat, s), np.asarray(d)[()])
-        for s, d in zip(strides, a.shape)
-    ]
+    places = [remainder(floor_divide(flat, s), d) for s, d in zip(strides, a.shape)]
     return (
         tuple(places) if fill_value is None else _filled(places, mask, size, fill_value)
     )

@@ -153,14 +153,14 @@ def _unique_sorted_mask(ar: Any, axis: int, equal_nan: bool) -> tuple[Any, Any, 
     x = getitem(x, order)
     if not x.size:
         return x, zeros(count, bool), order
+    new = lax.full((count,), True, np.bool_)
     after, before = getitem(x, np.s_[1:]), getitem(x, np.s_[:-1])
     differs = lax.ne(after, before)
     if equal_nan and dtypes.issubdtype(x.dtype, np.inexact):
         both = lax.bitwise_and(lax.ne(after, after), lax.ne(before, before))
         differs = lax.bitwise_and(differs, lax.bitwise_not(both))
     differs = any(differs, tuple(range(1, x.ndim)))
-    ones = lax.full((count,), True, np.bool_)
-    return x, IndexedUpdate(ones, np.s_[1:]).set(differs), order
+    return x, IndexedUpdate(new, np.s_[1:]).set(differs), order
 
 
 class UniqueAllResult(NamedTuple):

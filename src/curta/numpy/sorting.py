@@ -96,8 +96,10 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1])))
     Array([1, 2, 0], dtype=int32)
     """
-    rows = keys if isinstance(keys, Sequence) else lax.unstack(keys)
-    arrays = ensure_arraylikes("lexsort", *rows)
+    if not isinstance(keys, Sequence):
+        count = keys.shape[0]
+        keys = [lax.index_in_dim(keys, i, keepdims=False) for i in range(count)]
+    arrays = ensure_arraylikes("lexsort", *keys)
     if not arrays:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
     shape = arrays[0].shape

@@ -356,8 +356,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
             f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'"
         )
     a, *arrays = broadcast_all(a, *arrays)
-    others = grid_indices(a.shape, sparse=True)
-    return getitem(array(arrays), (a, *others))
+    table = array(arrays)
+    return getitem(table, (a, *grid_indices(a.shape, sparse=True)))
 
 
 def compress(
