@@ -28,7 +28,7 @@ class SymbolicZero:
     >>> from curta.core.avals import ShapedArray
     >>> import numpy as np
     >>> SymbolicZero(ShapedArray((3,), np.dtype("float32")))
-    SymbolicZero(ShapedArray(float32[3]))
+    SymbolicZero(float32[3])
     """
 
     def __init__(self, aval: ShapedArray):

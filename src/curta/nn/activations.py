@@ -230,7 +230,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
     >>> from curta import nn, numpy as jnp
     >>> nn.gelu(jnp.array([0.0, 1.0]))
-    Array([0.       , 0.8411919], dtype=float32)
+    Array([0.      , 0.841192], dtype=float32)
     """
     (x,) = promote_args_inexact("gelu", x)
     if approximate:

@@ -37,7 +37,7 @@ def bits(
 
     >>> from curta import random
     >>> random.bits(random.key(0), (2,), "uint8")
-    Array([134, 146], dtype=uint8)
+    Array([167, 146], dtype=uint8)
     """
     typed, _ = check_key("bits", key)
     chosen = dtypes.canonicalize_dtype(np.uint64 if dtype is None else dtype)
@@ -68,7 +68,7 @@ def uniform(
 
     >>> from curta import random
     >>> random.uniform(random.key(0), (2,))
-    Array([0.947667  , 0.97856843], dtype=float32)
+    Array([0.947667 , 0.9785799], dtype=float32)
     """
     typed, _ = check_key("uniform", key)
     chosen = float_dtype("uniform", dtype)
@@ -164,7 +164,7 @@ def bernoulli(
 
     >>> from curta import random
     >>> random.bernoulli(random.key(0), 0.5, (3,))
-    Array([False, False, False], dtype=bool)
+    Array([False, False,  True], dtype=bool)
     """
     shape = None if shape is None else sample_shape(shape)
     if mode not in ("high", "low"):
@@ -211,7 +211,7 @@ def randint(
 
     >>> from curta import random
     >>> random.randint(random.key(0), (3,), 0, 10)
-    Array([2, 0, 9], dtype=int32)
+    Array([9, 0, 2], dtype=int32)
     """
     typed, _ = check_key("randint", key)
     chosen = dtypes.canonicalize_dtype(int if dtype is None else dtype)
@@ -289,7 +289,7 @@ def permutation(
 
     >>> from curta import random
     >>> random.permutation(random.key(0), 5)
-    Array([4, 0, 2, 1, 3], dtype=int32)
+    Array([0, 1, 4, 3, 2], dtype=int32)
     """
     typed, _ = check_key("permutation", key)
     x = asarray(x)

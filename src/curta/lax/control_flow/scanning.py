@@ -46,7 +46,7 @@ def scan(
 
     >>> from curta import lax, numpy as jnp
     >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(3))
-    (Array(3, dtype=int32), Array([0, 0, 1], dtype=int32))
+    (Array(3, dtype=int32), Array([0, 0, 1], dtype=int32, weak_type=True))
     """
     check_callable(f)
     xs_leaves, xs_tree = flat_arrays(xs)
