@@ -53,6 +53,7 @@ from curta.api.jit_cache import clear_caches as clear_caches
 from curta.api.kernel_cache import (
     kernel_cache_statistics as kernel_cache_statistics,
 )
+from curta.api.pmap import pmap as pmap
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from curta.api.vmap import vmap as vmap
 from curta.config import (

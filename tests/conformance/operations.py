@@ -19,7 +19,13 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "Remat": "tests/api/test_checkpoint.py",
     "Scan": "tests/control/test_control_flow.py",
     "While": "tests/control/test_control_flow.py",
-}
+} | dict.fromkeys(
+    (
+        *("AllGather", "AllToAll", "AxisIndex", "Pmax", "Pmin", "Ppermute", "Psum"),
+        "PsumScatter",
+    ),
+    "tests/ops/test_collective.py",
+)
 
 # Ops that may be differentiated nowhere, as in JAX; asking raises MissingRule.
 NOT_DIFFERENTIABLE = frozenset(

@@ -88,6 +88,20 @@ from curta.lax.indexing import (
     scatter_mul,
     scatter_sub,
 )
+from curta.lax.parallel import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+    pswapaxes,
+)
 from curta.lax.reduction import (
     argmax,
     argmin,

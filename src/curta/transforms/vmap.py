@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from curta.core.jaxpr import jaxprs_in_params
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
@@ -97,7 +99,17 @@ class BatchTrace(Trace):
 
 def uses_axis(op: Op, axis: BatchAxis) -> bool:
     """Whether `op` is a collective over the named axis."""
-    return axis.name is not None and axis.name in getattr(op, "axis_names", ())
+    return axis.name is not None and axis.name in _axis_names(op)
+
+
+@functools.lru_cache(maxsize=4096)
+def _axis_names(op: Op) -> frozenset[Any]:
+    """The named axes of the collectives in an op and its jaxprs."""
+    names = set(getattr(op, "axis_names", ()))
+    for jaxpr in jaxprs_in_params(op.params()):
+        for eqn in jaxpr.eqns:
+            names |= _axis_names(eqn.op)
+    return frozenset(names)
 
 
 def batch(
