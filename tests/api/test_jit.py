@@ -9,9 +9,11 @@ import warnings
 import numpy as np
 import pytest
 
+from curta.api.grad import grad
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
 from curta.api.jit_cache import clear_caches
+from curta.api.vmap import vmap
 from curta.config import (
     backend,
     debug_infs,
@@ -28,7 +30,6 @@ from curta.core.stage import stage
 from curta.dtypes import float0
 from curta.ops.elementwise.arithmetic import add, mul
 from curta.ops.structure import ReduceSum
-from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import devices
 from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.runtime.transfer import to_array
@@ -402,17 +403,53 @@ class TestUnderTracing:
         assert [e.op.name for e in staged.eqns] == ["mul"]
 
     def test_inner_jit(self):
-        calls = []
-
         @inner_jit(static_argnames="n", name="_times")
         def times(x, n):
-            calls.append(type(x))
             return mul(x, float(n))
 
-        assert times(arange(3), n=2).tolist() == [0, 2, 4]
-        assert calls == [ArrayImpl]  # eagerly, nothing is traced
         (eqn,) = stage(lambda x: [times(x, n=2)], [F3]).eqns
         assert eqn.params["name"] == "_times"
+
+
+class TestInnerJitEagerly:
+    def test_the_function_is_called_once_for_each_signature(self):
+        calls = []
+
+        @inner_jit(static_argnames=("n", "flag"))
+        def f(x, y=None, n=2, flag=False):
+            calls.append(n)
+            z = mul(x, float(n))
+            return z if y is None else {"z": z, "sum": (add(z, y), flag)}
+
+        for _ in range(3):
+            assert f(arange(3)).tolist() == [0, 2, 4]
+            assert f(arange(3), n=3).tolist() == [0, 3, 6]
+            assert f(arange(3), None, 3).tolist() == [0, 3, 6]
+            out = f(arange(3), arange(3), flag=True)
+            assert out["sum"][0].tolist() == [0, 3, 6]
+            assert f(1.5).item() == 3
+        assert len(calls) == 5
+
+    def test_what_it_does_not_remember(self):
+        f = inner_jit(lambda xs, ys: add(xs[0], ys))
+        assert f([arange(2)], np.ones(2, np.float32)).tolist() == [1, 2]
+
+    def test_large_arrays(self):
+        f = inner_jit(lambda x: add(mul(x, x), x))
+        x = to_array(np.full(100_000, 2, np.float32))
+        assert set(f(x).tolist()) == {6.0}
+
+    def test_mistakes_are_those_of_the_function(self):
+        def f(x):
+            raise ValueError("not this")
+
+        with pytest.raises(ValueError, match="not this"):
+            inner_jit(f)(1.0)
+
+    def test_under_differentiation(self):
+        f = inner_jit(lambda x: mul(x, x))
+        assert grad(f)(3.0).item() == 6
+        assert vmap(grad(f))(arange(3)).tolist() == [0, 2, 4]
 
 
 class TestStages:

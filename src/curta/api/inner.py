@@ -9,7 +9,9 @@ from typing import Any
 from curta.api.jit import named_jit
 from curta.core.array import Array
 from curta.core.stage import recording_trace
-from curta.runtime.eager import COMPILE_ABOVE
+from curta.core.trace import thread_state
+from curta.runtime.eager import BASE, COMPILE_ABOVE
+from curta.runtime.remembered import NOT_REMEMBERED, Remembered
 
 
 def inner_jit(
@@ -22,9 +24,9 @@ def inner_jit(
     """Make `fun` one call wherever it is recorded, and plain Python elsewhere.
 
     Recorded in a jaxpr, `fun` is a call of a jaxpr of its own, compiled once however
-    often it occurs. Evaluated on small arrays (differentiated and batched ones
-    included) it runs op by op, which is cheaper than looking up compiled code; on
-    large ones it is compiled, so that its ops are fused.
+    often it occurs. On concrete arrays its jaxpr runs at once, in NumPy if they are
+    small and compiled if they are large. Differentiated or batched it is the Python
+    function that it is, unless arrays are large.
 
     `name` is what the jaxpr calls it, if not the name of `fun`.
     """
@@ -33,11 +35,17 @@ def inner_jit(
             inner_jit, static_argnames=static_argnames, name=name, inline=inline
         )
     jitted = named_jit(fun, name, static_argnames, inline)
+    options = jitted._options
+    remembered = Remembered(fun, options.static_argnums, options.static_argnames)
     function = fun
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if recording_trace() is not None:
+        if thread_state.trace is BASE:
+            out = remembered(args, kwargs)
+            if out is not NOT_REMEMBERED:
+                return out
+        elif recording_trace() is not None:
             return jitted(*args, **kwargs)
         for x in args:
             if isinstance(x, Array) and x.aval.size > COMPILE_ABOVE:

@@ -9,24 +9,20 @@ Where a shortcut does not apply, the general function does.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from curta.compiler.graph.inline import inline_calls
 from curta.config import TraceContext, config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
-from curta.core.evaluate import as_numpy
-from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal
 from curta.core.stage import stage
 from curta.core.trace import thread_state
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.buffers import empty
-from curta.runtime.eager import BASE, COMPILE_ABOVE, eval_rule, quiet, quietly
-from curta.runtime.executables import NumpyExecutable, executable
-from curta.runtime.transfer import to_array
+from curta.runtime.eager import BASE, quiet, quietly
+from curta.runtime.straight_line import single_result
 
 _MOST_PLANS = 1 << 12
 # A view of an array larger than this keeps it alive only if it is half of it.
@@ -64,53 +60,7 @@ def _make_plan(
         closed = stage(lambda *args: [general(*args)], avals)
     except Exception:  # the general function will raise it where the user sees it
         return None
-    (out,) = closed.out_avals
-    large = any(a.size > COMPILE_ABOVE for a in (*avals, out))
-    return _Plan(_compiled(closed) if large else _in_numpy(closed), out)
-
-
-def _compiled(closed: ClosedJaxpr) -> Callable[..., Any]:
-    run = executable(closed)
-    return lambda *args: run(*args)[0]
-
-
-def _in_numpy(closed: ClosedJaxpr) -> Callable[..., Any]:
-    """The jaxpr of one output as a function of NumPy arrays."""
-    flat = inline_calls(closed)
-    jaxpr = flat.jaxpr
-    if any(eqn.op.multiple_results for eqn in jaxpr.eqns):
-        return NumpyExecutable(closed).single
-    if len(jaxpr.eqns) == 1:
-        (eqn,) = jaxpr.eqns
-        if eqn.invars == jaxpr.invars and eqn.outvars == jaxpr.outvars:
-            return eval_rule(eqn.op)
-    return _straight_line(jaxpr, [to_array(c)._storage() for c in flat.consts])
-
-
-def _straight_line(jaxpr: Jaxpr, consts: Sequence[Any]) -> Callable[..., Any]:
-    """The jaxpr as a list of steps on numbered places."""
-    places: dict[Atom, int] = {}
-    for v in (*jaxpr.invars, *jaxpr.constvars):
-        places[v] = len(places)
-    fixed = list(consts)
-    for atom in (*[v for eqn in jaxpr.eqns for v in eqn.invars], *jaxpr.outvars):
-        if type(atom) is Literal and atom not in places:
-            places[atom] = len(places)
-            fixed.append(as_numpy(atom.val, atom.aval))
-    steps = []
-    for eqn in jaxpr.eqns:
-        (out,) = eqn.outvars
-        steps.append((eval_rule(eqn.op), [places[v] for v in eqn.invars]))
-        places[out] = len(places)
-    last = places[jaxpr.outvars[0]]
-
-    def run(*args: Any) -> Any:
-        values = [*args, *fixed]
-        for rule, inputs in steps:
-            values.append(rule(*[values[i] for i in inputs]))
-        return values[last]
-
-    return run
+    return _Plan(single_result(closed), closed.out_avals[0])
 
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -1,0 +1,142 @@
+"""Functions of the library, remembered as what they come to.
+
+The first call of `where(x > 0, x, y)` on arrays of certain avals stages it; the next
+ones run its jaxpr at once, without its Python code. It is what `jit` does, for small
+arrays and without compiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from curta import tree_util
+from curta.config import config
+from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.dispatch import common_device
+from curta.runtime.eager import quietly
+from curta.runtime.straight_line import several_results
+from curta.runtime.transfer import to_storage
+
+_MOST_PLANS = 1 << 12
+NOT_REMEMBERED: Any = object()
+
+
+class _Plan(NamedTuple):
+    run: Callable[..., Any]
+    out_avals: tuple[ShapedArray, ...]
+    out_tree: Any
+
+
+class Remembered:
+    """What a function comes to, by the avals of its arguments.
+
+    `static_places` and `static_names` are the arguments that are no arrays.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_places: Collection[int],
+        static_names: Collection[str],
+    ):
+        self._fun = fun
+        self._static_places = frozenset(static_places)
+        self._static_names = frozenset(static_names)
+        self._plans: dict[Any, _Plan | None] = {}
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result, or NOT_REMEMBERED if the call is not of the simple kind."""
+        key: list[Any] = [config.context, len(args)]
+        arrays: list[Any] = []
+        for i, x in enumerate(args):
+            if i in self._static_places or x is None:
+                key += (type(x), x)
+            elif not _take(x, key, arrays):
+                return NOT_REMEMBERED
+        for name, x in kwargs.items():
+            key.append(name)
+            if name in self._static_names or x is None:
+                key += (type(x), x)
+            elif not _take(x, key, arrays):
+                return NOT_REMEMBERED
+        try:
+            plan = self._plans.get(tuple(key), NOT_REMEMBERED)
+        except TypeError:  # a static argument that cannot be hashed
+            return NOT_REMEMBERED
+        if plan is NOT_REMEMBERED:
+            plan = self._make(tuple(key), args, kwargs)
+        if plan is None:
+            return NOT_REMEMBERED
+        return self._run(plan, arrays)
+
+    def _run(self, plan: _Plan, arrays: list[Any]) -> Any:
+        data = []
+        device = None
+        for x in arrays:
+            if type(x) is not ArrayImpl:
+                data.append(to_storage(x, typeof(x)))
+                continue
+            data.append(x._data)
+            if x._device is not None or x._data is None:
+                x._storage()
+                device = common_device(arrays)
+        outs = quietly(plan.run, *data)
+        results = [wrap(x, a, device) for x, a in zip(outs, plan.out_avals)]
+        return plan.out_tree.unflatten(results)
+
+    def _make(
+        self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> _Plan | None:
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        plan = None
+        if not (config.jax_debug_nans or config.jax_debug_infs):
+            plan = self._stage(args, kwargs)
+        self._plans[key] = plan
+        return plan
+
+    def _stage(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Plan | None:
+        dynamic: list[tuple[Any, Any]] = [
+            (i, x)
+            for i, x in enumerate(args)
+            if i not in self._static_places and x is not None
+        ]
+        dynamic += [
+            (name, x)
+            for name, x in kwargs.items()
+            if name not in self._static_names and x is not None
+        ]
+        trees: list[Any] = []
+
+        def run(*leaves: Any) -> list[Any]:
+            positional, named = list(args), dict(kwargs)
+            for (place, _), leaf in zip(dynamic, leaves, strict=True):
+                if isinstance(place, int):
+                    positional[place] = leaf
+                else:
+                    named[place] = leaf
+            outs, tree = tree_util.tree_flatten(self._fun(*positional, **named))
+            trees.append(tree)
+            return outs
+
+        try:
+            closed = stage(run, [typeof(x) for _, x in dynamic])
+        except Exception:  # the function itself will raise it where the user sees it
+            return None
+        return _Plan(several_results(closed), closed.out_avals, trees[-1])
+
+
+def _take(x: Any, key: list[Any], arrays: list[Any]) -> bool:
+    """Add an array or scalar to the key and the arrays; False for anything else."""
+    if type(x) is ArrayImpl:
+        key.append(x.aval)
+    elif is_python_scalar(x):
+        key.append(typeof(x))
+    else:
+        return False
+    arrays.append(x)
+    return True

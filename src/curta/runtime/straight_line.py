@@ -1,0 +1,76 @@
+"""Jaxprs as lists of NumPy calls, for small arrays.
+
+There is less between the calls than where ops are bound one by one, and nothing is
+compiled. On large arrays, and where a jaxpr has loops, the compiled program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.compiler.graph.inline import inline_calls
+from curta.core.evaluate import as_numpy
+from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from curta.runtime.eager import COMPILE_ABOVE, eval_rule
+from curta.runtime.executables import executable
+from curta.runtime.transfer import to_array
+
+
+def several_results(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
+    """The jaxpr as a function of NumPy arrays to a list of them."""
+    flat = inline_calls(closed)
+    if _is_for_the_compiler(flat):
+        return executable(closed)
+    return _run(flat.jaxpr, [to_array(c)._storage() for c in flat.consts])
+
+
+def single_result(closed: ClosedJaxpr) -> Callable[..., Any]:
+    """As `several_results`, of a jaxpr with one output: it alone is returned."""
+    flat = inline_calls(closed)
+    jaxpr = flat.jaxpr
+    if not _is_for_the_compiler(flat) and len(jaxpr.eqns) == 1:
+        (eqn,) = jaxpr.eqns
+        if eqn.invars == jaxpr.invars and eqn.outvars == jaxpr.outvars:
+            return eval_rule(eqn.op)
+    run = several_results(closed)
+    return lambda *args: run(*args)[0]
+
+
+def _is_for_the_compiler(closed: ClosedJaxpr) -> bool:
+    jaxpr = closed.jaxpr
+    made = [v for eqn in jaxpr.eqns for v in eqn.outvars]
+    return any(v.aval.size > COMPILE_ABOVE for v in (*jaxpr.invars, *made)) or any(
+        True for eqn in jaxpr.eqns for _ in jaxprs_in_params(eqn.op.params())
+    )
+
+
+def _run(jaxpr: Jaxpr, consts: Sequence[Any]) -> Callable[..., Sequence[Any]]:
+    """The jaxpr as steps on numbered places: inputs, fixed values, then results."""
+    places: dict[Atom, int] = {}
+    for v in (*jaxpr.invars, *jaxpr.constvars):
+        places[v] = len(places)
+    fixed = list(consts)
+    for atom in (*[v for eqn in jaxpr.eqns for v in eqn.invars], *jaxpr.outvars):
+        if type(atom) is Literal and atom not in places:
+            places[atom] = len(places)
+            fixed.append(as_numpy(atom.val, atom.aval))
+    steps = []
+    for eqn in jaxpr.eqns:
+        inputs = [places[v] for v in eqn.invars]
+        steps.append((eval_rule(eqn.op), inputs, eqn.op.multiple_results))
+        for v in eqn.outvars:
+            places[v] = len(places)
+    outputs = [places[v] for v in jaxpr.outvars]
+
+    def run(*args: Any) -> Sequence[Any]:
+        values = [*args, *fixed]
+        for rule, inputs, several in steps:
+            out = rule(*[values[i] for i in inputs])
+            if several:
+                values.extend(out)
+            else:
+                values.append(out)
+        return [values[i] for i in outputs]
+
+    return run
