@@ -93,7 +93,7 @@ def test_a_generator_of_ones_own():
     assert drawn.tolist() == [[3, 15], [15, 39]]
     with pytest.raises(ValueError, match="tag 'own' already"):
         define_prng_impl(
-            key_shape=(2,), seed=0, split=0, random_bits=0, fold_in=0, tag="own"
+            key_shape=(4,), seed=0, split=0, random_bits=0, fold_in=0, tag="own"
         )
 
 

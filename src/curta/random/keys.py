@@ -23,8 +23,8 @@ from curta.ops.random_bits.ops import (
     RandomFoldIn,
     RandomSeed,
     RandomSplit,
+    RandomUnwrap,
     RandomWrap,
-    random_unwrap,
 )
 
 
@@ -61,7 +61,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     [ 0 18]
     """
     made = _key("PRNGKey", seed, impl)
-    return made if config.jax_enable_custom_prng else random_unwrap(made)
+    return made if config.jax_enable_custom_prng else _words(made)
 
 
 def _key(name: str, seed: Any, impl: Any) -> Any:
@@ -137,11 +137,15 @@ def _warn_of_raw_key() -> None:
 
 def _as_given(key: Any, was_raw: bool) -> Any:
     raw = was_raw and not config.jax_enable_custom_prng
-    return random_unwrap(key) if raw else key
+    return _words(key) if raw else key
 
 
 def _implementation(key: Any) -> KeyImplementation:
     return implementation_of(typeof(key).dtype)
+
+
+def _words(key: Any) -> Any:
+    return RandomUnwrap(_implementation(key))(key)
 
 
 def split_key(key: Any, num: int | Sequence[int] = 2) -> Any:
@@ -201,7 +205,7 @@ def key_data(keys: Any) -> Any:
     Array([0, 7], dtype=uint32)
     """
     typed, _ = check_key("key_data", keys, allow_batched=True)
-    return random_unwrap(typed)
+    return _words(typed)
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:

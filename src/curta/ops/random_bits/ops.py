@@ -18,7 +18,6 @@ from curta.ops.random_bits import threefry
 from curta.ops.random_bits.implementations import (
     THREEFRY,
     KeyImplementation,
-    implementation_of,
 )
 from curta.ops.structure import move_batch_dim, move_dim
 
@@ -128,21 +127,22 @@ class RandomWrap(_FrontBatched):
         yield cls(THREEFRY), [((2,), _UINT32)]
 
 
-class RandomUnwrap(_FrontBatched):
-    """The words of keys, along a new last dim."""
+@dataclasses.dataclass(frozen=True)
+class RandomUnwrap(_OnKeys, _FrontBatched):
+    """The words of keys, along new last dims."""
 
     name: ClassVar[str] = "random_unwrap"
+    impl: KeyImplementation = THREEFRY
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (keys,) = avals
         _check_keys(self.name, keys)
-        words = implementation_of(keys.dtype).key_shape
-        return ShapedArray((*keys.shape, *words), _UINT32)
+        return ShapedArray((*keys.shape, *self.impl.key_shape), _UINT32)
 
     def eval(self, *args: Any) -> Any:
         (keys,) = args
         words = np.ascontiguousarray(keys).view(np.uint32)
-        return words.reshape(*keys.shape, keys.dtype.itemsize // 4)
+        return words.reshape(*keys.shape, *self.impl.key_shape)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -299,5 +299,4 @@ class Threefry2x32(NonDifferentiable, Op):
         yield cls(), [((), _UINT32), ((), _UINT32), ((4,), _UINT32), ((4,), _UINT32)]
 
 
-random_unwrap = RandomUnwrap()
 threefry2x32 = Threefry2x32()
