@@ -143,15 +143,12 @@ def prefers_columns(kernel: Kernel) -> bool:
     if any(map(is_running, kernel.stages)):
         return False
     last = kernel.dims[-1]
-    along_outer = along_inner = 0
+    rows = columns = 0  # the loads that would jump with every lane
     for stage in kernel.stages:
-        if not stage.dims:
-            continue
-        for expr in stage.body:
-            if isinstance(expr, Load):
-                along_outer += expr.offset.coefficient(last) == 1
-                along_inner += expr.offset.coefficient(stage.dims[-1]) == 1
-    return along_outer > along_inner
+        for load in stage.loads if stage.dims else ():
+            rows += abs(load.offset.coefficient(stage.dims[-1])) > 1
+            columns += abs(load.offset.coefficient(last)) > 1
+    return rows > columns
 
 
 def is_running(stage: Stage) -> bool:
