@@ -112,8 +112,9 @@ def fori_loop(
         return value
     if static:
         length = max(int(last) - int(first), 0)
-        start = convert_element_type(lower, dtype) if length else lower
-        return _counted(body_fun, start, init_val, length, unroll or 1)
+        if length and typeof(lower).dtype != dtype:
+            lower = convert_element_type(lower, dtype)
+        return _counted(body_fun, lower, init_val, length, unroll or 1)
     if unroll not in (None, False, 1):
         raise ValueError(
             "Can only use `unroll` in `fori_loop` if the loop bounds are statically"
