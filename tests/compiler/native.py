@@ -22,6 +22,7 @@ class Native:
 
     def __init__(self, module: Module, name: str, imports=None, level=target.QUICK):
         compiled = target.compile_text(module.text(), level, verify=True)
+        self.name = name
         self.code = link.load(compiled, [name], imports)
         self.address = self.code.address(name)
 

@@ -12,9 +12,10 @@ from tests.compiler.native import Native
 
 from curta.compiler.library import blas
 from curta.compiler.library.gemm import Blocking, Dot, emit_tiled
-from curta.compiler.library.packing import even_parts
+from curta.compiler.library.packing import emit_turn, even_parts, turn_name
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.types import Type
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
 _LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -36,7 +37,17 @@ def native(dot, vector_bytes=None):
     machine = target.host()
     module = Module(machine.has_fma, vector_bytes or machine.vector_bytes)
     emit_tiled(module, "dot", dot)
-    return Native(module, "dot", level=target.GOOD)
+    turn = turn_code(dot.kind, module.vector_bytes)
+    imports = {turn.name: turn.address}
+    return Native(module, "dot", imports, target.GOOD)
+
+
+@functools.cache
+def turn_code(kind, vector_bytes):
+    vector = Type(kind, vector_bytes // np.dtype(DTYPES[kind]).itemsize)
+    module = Module(vector_bytes=vector_bytes)
+    emit_turn(module, vector)
+    return Native(module, turn_name(vector))
 
 
 def operands(dot):

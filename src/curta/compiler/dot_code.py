@@ -7,12 +7,14 @@ all programs that have one of its shape.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from curta.compiler.cache import object_file
+from curta.compiler.cache import fixed_object_file, object_file
+from curta.compiler.library import packing
 from curta.compiler.library.gemm import Dot, emit_tiled
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
+from curta.compiler.llvm.types import Type
 
 _NAME = "dot"
 
@@ -21,7 +23,7 @@ _NAME = "dot"
 class DotCode:
     """`void dot(ptr c, ptr a, ptr b, ptr parallel_for)` at an address."""
 
-    code: LoadedCode
+    code: tuple[LoadedCode, ...]
     address: int
 
 
@@ -30,5 +32,23 @@ def dot_code(dot: Dot) -> DotCode:
     """The code of a product."""
     module = target.host().module()
     emit_tiled(module, _NAME, dot)
-    code = load(object_file(module.text(), target.GOOD), [_NAME])
-    return DotCode(code, code.address(_NAME))
+    helpers, imports = _helpers(dot.kind) if dot.b_transposed else ((), {})
+    code = load(object_file(module.text(), target.GOOD), [_NAME], imports)
+    return DotCode((code, *helpers), code.address(_NAME))
+
+
+@cache
+def _helpers(kind: str) -> tuple[tuple[LoadedCode, ...], dict[str, int]]:
+    """What products with a transposed right side call: its code and its address."""
+    machine = target.host()
+    vector = Type(kind, machine.lanes(kind))
+
+    def write() -> str:
+        module = machine.module()
+        packing.emit_turn(module, vector)
+        return module.text()
+
+    name = packing.turn_name(vector)
+    compiled = fixed_object_file(write, target.QUICK, [packing.__name__], kind)
+    code = load(compiled, [name])
+    return (code,), {name: code.address(name)}

@@ -42,45 +42,54 @@ def pack(
 def pack_transposed(
     b: Builder, vector: Type, to: Rows, source: Rows, columns: int, steps: Value
 ) -> None:
-    """Turn columns that lie in memory as rows, in squares.
+    """Turn columns that lie in memory as rows, a vector of columns at a time.
 
-    Rows that are missing are read as the last one: what becomes of them is not stored
-    in the result. The code is a function that is in the module once, because LLVM
-    takes long over the many shuffles.
+    It calls a function of `turn_module`, because LLVM takes long over many shuffles.
     """
     element, lanes = vector.with_lanes(1), vector.lanes
-    turn = f"turn.{vector.suffix}.{to[1]}.{source[1]}"
-    if not b.module.defines(turn):
-        _emit_turn(b.module, turn, vector, to[1], source[1])
+    width, row = (b.const(I64, stride) for stride in (to[1], source[1]))
     for j in range(0, columns, lanes):
         first = b.offset(source[0], j * source[1], element)
         place = b.offset(to[0], j, element)
         last = b.const(I64, min(columns - j, lanes) - 1)
-        b.call(turn, None, place, first, last, steps)
+        b.call(turn_name(vector), None, place, width, first, row, last, steps)
 
 
-def _emit_turn(module: Module, name: str, vector: Type, width: int, row: int) -> None:
-    """`void turn(ptr to, ptr source, i64 last, i64 steps)` for one vector of columns.
+def turn_name(vector: Type) -> str:
+    return f"turn_{vector.suffix}"
 
-    The last square may overlap the one before.
+
+def emit_turn(module: Module, vector: Type) -> None:
+    """Add `void turn(ptr to, i64 width, ptr from, i64 row, i64 last, i64 steps)`.
+
+    Rows 0 to `last` become as many columns. There are always as many columns as lanes:
+    rows that are missing are read as the last one. Squares are turned in registers;
+    the last one may overlap the one before.
     """
-    b = module.function(name, [PTR, PTR, I64, I64], exported=False)
-    to, source, last, steps = b.arguments
+    parameters = [PTR, I64, PTR, I64, I64, I64]
+    b = module.function(turn_name(vector), parameters)
+    to, width, source, row, last, steps = b.arguments
     element, lanes = vector.with_lanes(1), vector.lanes
     rows = [b.offset(source, b.mul(b.min(last, i), row), element) for i in range(lanes)]
-    if row < lanes:
-        with b.loop(0, steps) as loop:
-            place = b.offset(to, b.mul(loop.index, width), element)
-            for i, start in enumerate(rows):
-                value = b.load(element, b.offset(start, loop.index, element))
-                b.store(value, b.offset(place, i, element))
-    else:
+
+    def squares() -> Values:
         with b.loop(0, steps, lanes) as loop:
             first = b.min(loop.index, b.sub(steps, lanes))
             square = [b.load(vector, b.offset(r, first, element)) for r in rows]
             for i, column in enumerate(transposed(b, square)):
                 place = b.mul(b.add(first, i), width)
                 b.store(column, b.offset(to, place, element))
+        return []
+
+    def elements() -> Values:
+        with b.loop(0, steps) as loop:
+            place = b.offset(to, b.mul(loop.index, width), element)
+            for i, start in enumerate(rows):
+                value = b.load(element, b.offset(start, loop.index, element))
+                b.store(value, b.offset(place, i, element))
+        return []
+
+    b.if_(steps >= lanes, squares, elements)
     b.ret()
 
 
