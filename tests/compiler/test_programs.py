@@ -291,3 +291,21 @@ def test_a_running_sum_shares_its_rows_with_neighbours() -> None:
         return [ops.div(sums, total)]
 
     assert_compiles(staged(fun, x), x, rtol=1e-4)
+
+
+def test_equal_layers_compile_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = normal(32, 32), normal(32, 32) / 8
+    matmul = DotGeneral((((1,), (0,)), ((), ())))
+
+    def fun(x: Any, w: Any) -> list[Any]:
+        for _ in range(6):
+            x = ops.tanh(matmul(x, w))
+        return [x]
+
+    closed = staged(fun, x, w)
+    assert_compiles(closed, x, w, rtol=1e-4)
+    monkeypatch.setenv("CURTA_DUMP", "llvm")
+    compile_jaxpr(closed)
+    assert capsys.readouterr().err.count("define internal void @kernel") == 1

@@ -31,7 +31,7 @@ from curta.compiler.executable import (
     PythonStep,
     Step,
 )
-from curta.compiler.graph.fuse import Group, Plan, fuse
+from curta.compiler.graph.fuse import Group, Plan, fuse, separate
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.itemise import Program, itemise
 from curta.compiler.graph.items import DotItem, EqnItem, reads, written
@@ -61,19 +61,22 @@ LONG = 1 << 20  # a program of this cost lets other Python threads run
 WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher level
 
 
-def compile_jaxpr(closed: ClosedJaxpr, *, parallel_for: int = 0) -> Executable:
+def compile_jaxpr(
+    closed: ClosedJaxpr, *, parallel_for: int = 0, optimise: bool = True
+) -> Executable:
     """Compile a jaxpr for this machine.
 
     Args:
         closed: the program; the consts become part of the executable.
         parallel_for: the address of the function that runs chunks on threads.
+        optimise: whether to rewrite and fuse; the results are the same without.
     """
     dump("jaxpr", lambda: str(closed))
     flat = inline_calls(closed)
-    jaxpr = dce_jaxpr(simplify(flat.jaxpr))
+    jaxpr = dce_jaxpr(simplify(flat.jaxpr) if optimise else flat.jaxpr)
     dump("simplify", lambda: str(jaxpr))
     program = itemise(jaxpr)
-    plan = fuse(program)
+    plan = fuse(program) if optimise else separate(program)
     dump("fuse", lambda: pretty_plan(plan))
     segments = _segments(plan)
     visible = _visible(segments, program)

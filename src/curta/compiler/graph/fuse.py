@@ -77,6 +77,12 @@ def fuse(program: Program) -> Plan:
     return Plan(tuple(groups), refusals)
 
 
+def separate(program: Program) -> Plan:
+    """The plan that fuses nothing: every item is a kernel of its own."""
+    groups = [Group([item], _depth(item)) for item in program.items]
+    return Plan(tuple(groups), {})
+
+
 def _depth(item: Item) -> int:
     return len(item.dims) if isinstance(item, LoopItem) else 0
 

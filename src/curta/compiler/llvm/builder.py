@@ -62,6 +62,11 @@ class Module:
         self._functions.append(builder)
         return builder
 
+    def drop(self, function: Builder) -> None:
+        """Take a function out again, which nothing calls."""
+        self._functions.remove(function)
+        self._names.remove(function.name)
+
     def defines(self, name: str) -> bool:
         """Whether a function of this name was begun."""
         return name in self._names

@@ -28,7 +28,7 @@ Values = list[Value]
 
 def emit_kernel(
     module: Module, name: str, kernel: Kernel, plan: Schedule, placement: Placement
-) -> None:
+) -> Builder:
     """Add the kernel to the module as a function."""
     b = module.function(name, [PTR, I64], None, exported=False)
     arguments, chunk = b.arguments
@@ -41,6 +41,7 @@ def emit_kernel(
         values.place(buffer, b.scratch(size), origin)
     _KernelEmitter(b, values, kernel, plan, placement).emit(chunk)
     b.ret()
+    return b
 
 
 class _KernelEmitter:

@@ -24,7 +24,7 @@ SERVICES = 4  # parallel_for, malloc, free, the place of a kept arena
 STACK_ARENA = 1 << 14  # a smaller arena lies on the stack
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scheduled:
     """A kernel with all that is decided about it."""
 
@@ -47,10 +47,7 @@ def emit_entry(
     module: Module, works: Sequence[Work], pointers: Sequence[Buffer], arena: Arena
 ) -> None:
     """Add the kernels and the entry that runs them, and the products, to the module."""
-    for i, work in enumerate(works):
-        if not isinstance(work, DotItem):
-            name = f"kernel{i}"
-            emit_kernel(module, name, work.kernel, work.plan, work.placement)
+    kernels = _emit_kernels(module, [w for w in works if not isinstance(w, DotItem)])
     products = list(dict.fromkeys(w.dot for w in works if isinstance(w, DotItem)))
     if any(isinstance(w, DotItem) or w.plan.chunks > 1 for w in works):
         _emit_serial_for(module)
@@ -70,16 +67,30 @@ def emit_entry(
     base = _aligned(b, block)
     for buffer, offset in arena.offsets.items():
         address[buffer] = b.offset(base, offset, I8)
-    for i, work in enumerate(works):
+    for work in works:
         if isinstance(work, DotItem):
             place = len(pointers) + SERVICES + products.index(work.dot)
             product = b.load(PTR, b.offset(table, place, PTR))
             b.call(product, None, *(address[x] for x in buffers(work)), launcher)
         else:
-            _launch(b, f"kernel{i}", work, address, launcher)
+            _launch(b, kernels[work], work, address, launcher)
     if arena.size > STACK_ARENA:
         _leave_arena(b, block, memory)
     b.ret()
+
+
+def _emit_kernels(module: Module, works: Sequence[Scheduled]) -> dict[Scheduled, str]:
+    """The functions of kernels: equal ones, as equal layers have, are one."""
+    names: dict[Scheduled, str] = {}
+    known: dict[str, str] = {}
+    for work in works:
+        name = f"kernel{len(known)}"
+        function = emit_kernel(module, name, work.kernel, work.plan, work.placement)
+        _, _, body = function.text().partition("\n")
+        names[work] = known.setdefault(body, name)
+        if names[work] != name:
+            module.drop(function)
+    return names
 
 
 _SERIAL = "serial_for"
