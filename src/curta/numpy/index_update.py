@@ -36,14 +36,7 @@ def scatter_update(
     dtype, weak_type = x.dtype, x.weak_type
     y = _update_value(y, dtype)
     if not dtypes.safe_to_cast(y, x):
-        warnings.warn(
-            "scatter inputs have incompatible types: cannot safely cast value from"
-            f" dtype={dtypes.dtype(y)} to dtype={dtype} with"
-            f" jax_numpy_dtype_promotion={config.jax_numpy_dtype_promotion}. In future"
-            " JAX releases this will result in an error.",
-            FutureWarning,
-            stacklevel=4,
-        )
+        _warn_of_cast(y, dtype)
     entries = expand_masks(parse(index, x.shape), x.shape)
     plan = plan_gather(entries, x.shape, wrap_negative)
     if 0 in plan.slice_shape:
@@ -73,6 +66,17 @@ def scatter_update(
     if plan.mask_dims:
         out = lax.squeeze(out, plan.mask_dims)
     return cast(out, dtype, weak_type)
+
+
+def _warn_of_cast(y: Any, dtype: Any) -> None:
+    warnings.warn(
+        "scatter inputs have incompatible types: cannot safely cast value from"
+        f" dtype={dtypes.dtype(y)} to dtype={dtype} with"
+        f" jax_numpy_dtype_promotion={config.jax_numpy_dtype_promotion}. In future"
+        " JAX releases this will result in an error.",
+        FutureWarning,
+        stacklevel=5,
+    )
 
 
 def _update_value(y: Any, dtype: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable
 from curta.config import config

@@ -191,6 +191,16 @@ def check_numbers(
             f" the bound of dimension index_vector_dim={vector} of indices is"
             f" {indices.shape[-1]}. These two numbers must be equal."
         )
+    _check_batching(op, numbers, operand, indices)
+
+
+def _check_batching(
+    op: str,
+    numbers: GatherDimensionNumbers | ScatterDimensionNumbers,
+    operand: ShapedArray,
+    indices: ShapedArray,
+) -> None:
+    *_, batching, indices_batching = numbers._fields
     if len(numbers[3]) != len(numbers[4]):
         raise TypeError(
             f"{op.capitalize()} op requires equal numbers of {batching} and"
