@@ -167,7 +167,8 @@ def histogramdd(
             f"For sample.shape={(count, dims)}, range must be a sequence of {dims}"
             f" pairs or Nones; got range={range!r}"
         )
-    each = [bins] * dims if np.ndim(bins) == 0 else list(bins)
+    several = isinstance(bins, (list, tuple)) or np.ndim(bins) > 0
+    each = list(bins) if several else [bins] * dims
     if len(each) != dims:
         raise ValueError("should be a bin for each dimension.")
     columns = lax.unstack(sample, 1)

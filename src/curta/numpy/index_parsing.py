@@ -50,7 +50,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> list[Entry]:
 
     Raises TypeError or IndexError for what cannot be an index.
     """
-    items = _as_tuple(index)
+    items = [_as_array(x) for x in _as_tuple(index)]
     kinds = [_kind(x) for x in items]
     used = [_dims_used(kind, x) for kind, x in zip(kinds, items)]
     if kinds.count(Kind.ELLIPSIS) > 1:
@@ -83,6 +83,13 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
     return (index,)
 
 
+def _as_array(x: Any) -> Any:
+    """Lists of integers or booleans inside an index as arrays."""
+    if isinstance(x, Sequence) and not isinstance(x, str):
+        return asarray(x) if x else np.zeros(0, np.int32)
+    return x
+
+
 def _is_nested(x: Any) -> bool:
     if isinstance(x, (np.ndarray, Array)):
         return np.ndim(x) != 0
@@ -100,8 +107,6 @@ def _kind(x: Any) -> Kind:
         return Kind.INTEGER
     if isinstance(x, str):
         raise TypeError(f"JAX does not support string indexing; got idx={x!r}")
-    if isinstance(x, Sequence):
-        return Kind.ARRAY if not x else _kind_of_dtype(asarray(x).dtype)
     if is_array_like(x):
         return _kind_of_dtype(typeof(x).dtype if hasattr(x, "dtype") else type(x))
     raise IndexError(

@@ -233,7 +233,6 @@ def plan_gather(
 ) -> GatherPlan:
     """The gather for entries without masks of rank 1 or more."""
     check_slices(entries)
-    entries = [_as_array(entry) for entry in entries]
     advanced = [
         i for i, e in enumerate(entries) if e.kind in (Kind.ARRAY, Kind.INTEGER)
     ]
@@ -244,13 +243,6 @@ def plan_gather(
     if wrap:
         entries = [_wrapped(entry, shape) for entry in entries]
     return _GatherPlanner(entries, shape, contiguous).plan(mask_dims)
-
-
-def _as_array(entry: Entry) -> Entry:
-    if entry.kind is Kind.ARRAY and isinstance(entry.value, Sequence):
-        value = np.asarray(entry.value) if entry.value else np.zeros(0, np.int32)
-        return dataclasses.replace(entry, value=asarray(value))
-    return entry
 
 
 def _wrapped(entry: Entry, shape: tuple[int, ...]) -> Entry:

@@ -99,7 +99,7 @@ class _Unique:
         self.sorted, self.new, self.order = _unique_sorted_mask(ar, axis, equal_nan)
         if size is None:
             known = concrete(self.new, f"The error arose in jnp.unique(). {_HINT}")
-            self.starts = asarray(np.flatnonzero(np.asarray(known)).astype(np.int32))
+            self.starts = asarray(np.flatnonzero(np.asarray(known)), int)
         else:
             self.starts = nonzero(self.new, size=size)[0]
 
