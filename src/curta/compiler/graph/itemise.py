@@ -74,6 +74,7 @@ class ItemMaker:
         self.inputs = tuple(self._buffer(v, "in") for v in jaxpr.invars)
         self.consts = tuple(self._buffer(v, "const") for v in jaxpr.constvars)
         self.outputs: list[Buffer] = []
+        self.copies: dict[tuple[Atom, tuple[int, ...], Any], Buffer] = {}
 
     def run(self) -> Eqn | None:
         """Make all items; the eqn that refused its dtypes, if there was one."""

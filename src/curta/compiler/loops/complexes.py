@@ -117,11 +117,14 @@ def log(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def log1p(b: Any, z: ComplexExpr) -> ComplexExpr:
-    one = b.const(1, z.re.dtype)
-    excess = b.mul(z.re, b.add(z.re, b.const(2, z.re.dtype)))
-    squared = b.add(excess, b.mul(z.im, z.im))
-    re = b.mul(b.const(0.5, z.re.dtype), b.math("log1p", squared))
-    return ComplexExpr(re, b.math("atan2", z.im, b.add(z.re, one)), z.dtype)
+    part = z.re.dtype
+    whole = log(b, ComplexExpr(b.add(z.re, b.const(1, part)), z.im, z.dtype))
+    # |1 + z|**2 - 1, which does not cancel near 0.
+    excess = b.mul(z.re, b.add(z.re, b.const(2, part)))
+    excess = b.add(excess, b.mul(z.im, z.im))
+    near = b.compare("lt", b.abs(excess), b.const(0.5, part))
+    small = b.mul(b.const(0.5, part), b.math("log1p", excess))
+    return ComplexExpr(b.select(near, small, whole.re), whole.im, z.dtype)
 
 
 def expm1(b: Any, z: ComplexExpr) -> ComplexExpr:
@@ -150,15 +153,20 @@ def rsqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def sin(b: Any, z: ComplexExpr) -> ComplexExpr:
-    re = b.mul(b.math("sin", z.re), b.math("cosh", z.im))
+    re = _product(b, b.math("sin", z.re), b.math("cosh", z.im))
     im = b.mul(b.math("cos", z.re), b.math("sinh", z.im))
     return ComplexExpr(re, im, z.dtype)
 
 
 def cos(b: Any, z: ComplexExpr) -> ComplexExpr:
     re = b.mul(b.math("cos", z.re), b.math("cosh", z.im))
-    im = b.mul(b.math("sin", z.re), b.math("sinh", z.im))
+    im = _product(b, b.math("sin", z.re), b.math("sinh", z.im))
     return ComplexExpr(re, b.neg(im), z.dtype)
+
+
+def _product(b: Any, x: Any, y: Any) -> Any:
+    """x * y, but 0 where x is 0 and y infinite."""
+    return b.select(b.compare("eq", x, b.const(0, x.dtype)), x, b.mul(x, y))
 
 
 def sinh(b: Any, z: ComplexExpr) -> ComplexExpr:
