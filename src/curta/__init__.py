@@ -34,14 +34,7 @@ from curta.api.devices import (
     device_get as device_get,
     device_put as device_put,
 )
-from curta.api.grad import (
-    grad as grad,
-    jvp as jvp,
-    linear_transpose as linear_transpose,
-    linearize as linearize,
-    value_and_grad as value_and_grad,
-    vjp as vjp,
-)
+from curta.api.grad import grad as grad, value_and_grad as value_and_grad
 from curta.api.jacobian import (
     hessian as hessian,
     jacfwd as jacfwd,
@@ -50,11 +43,18 @@ from curta.api.jacobian import (
 )
 from curta.api.jit import jit as jit
 from curta.api.jit_cache import clear_caches as clear_caches
+from curta.api.jvp import jvp as jvp
 from curta.api.kernel_cache import (
     kernel_cache_statistics as kernel_cache_statistics,
 )
 from curta.api.pmap import pmap as pmap
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
+from curta.api.vjp import (
+    fwd_and_bwd as fwd_and_bwd,
+    linear_transpose as linear_transpose,
+    linearize as linearize,
+    vjp as vjp,
+)
 from curta.api.vmap import vmap as vmap
 from curta.config import (
     check_tracer_leaks as check_tracer_leaks,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.grad import jvp, linearize, vjp
+from curta.api.jvp import jvp
+from curta.api.vjp import linearize, vjp
 from curta.core.avals import is_python_scalar
 from curta.core.trace import typeof
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from curta import dtypes, tree_util
 from curta.core.array import Array
+from curta.core.avals import ShapedArray
 from curta.core.stage import recording_trace
-from curta.core.trace import typeof
+from curta.core.trace import is_array_like, typeof
 from curta.runtime.transfer import to_array
 
 
@@ -85,6 +86,16 @@ def leaf_names(
         for path, _ in tree_util.tree_leaves_with_path(kwargs[key]):
             found.append(key + tree_util.keystr(path))
     return tuple(found)
+
+
+def aval_of(x: Any) -> ShapedArray:
+    """The aval of an array, or of anything with `shape` and `dtype`."""
+    if is_array_like(x):
+        return typeof(x)
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        weak = bool(getattr(x, "weak_type", False))
+        return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), weak)
+    return typeof(x)
 
 
 def as_result(x: Any) -> Any:

@@ -10,7 +10,9 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.arguments import as_result, check_callable, partial_in
-from curta.api.grad import check_input, check_output, jvp, vjp
+from curta.api.grad import check_input, check_output
+from curta.api.jvp import jvp
+from curta.api.vjp import vjp
 from curta.api.vmap import vmap
 from curta.core.trace import is_array_like, typeof
 from curta.ops.structure import reshape

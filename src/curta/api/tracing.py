@@ -7,8 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
-from curta.api.arguments import argnums_in_range, check_callable, leaf_names
-from curta.api.grad import aval_of
+from curta.api.arguments import (
+    argnums_in_range,
+    aval_of,
+    check_callable,
+    leaf_names,
+)
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage

@@ -1,0 +1,91 @@
+"""Forward-mode differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import dtypes, tree_util
+from curta.api.arguments import as_result, check_callable
+from curta.api.linearized import FlatWithAux
+from curta.core.avals import ShapedArray
+from curta.core.tangents import Zero
+from curta.core.trace import typeof
+from curta.ops.structure import instantiate
+from curta.transforms.jvp import jvp as jvp_flat
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """The output of `fun` at `primals` and its derivative along `tangents`.
+
+    Returns:
+      `(out, out_tangent)`, or `(out, out_tangent, aux)` with `has_aux`.
+
+    Raises:
+      TypeError: if primals and tangents differ in structure or dtype.
+      ValueError: if they differ in shape.
+
+    >>> import curta
+    >>> curta.jvp(lambda x: x**2, (3.0,), (1.0,))
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    check_callable(fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(
+        tangents, (tuple, list)
+    ):
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found"
+            f" {type(primals).__name__} and {type(tangents).__name__}."
+        )
+    leaves, in_tree = tree_util.tree_flatten(tuple(primals))
+    tangent_leaves, tangent_tree = tree_util.tree_flatten(tuple(tangents))
+    if in_tree != tangent_tree:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree"
+            f" structure; primals have tree structure {in_tree} whereas tangents have"
+            f" tree structure {tangent_tree}."
+        )
+    for p, t in zip(leaves, tangent_leaves, strict=True):
+        _check_tangent(typeof(p), typeof(t))
+    flat = FlatWithAux(fun, in_tree, has_aux)
+    seeds = [
+        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else t
+        for t in tangent_leaves
+    ]
+    outs, out_tangents = jvp_flat(flat, leaves, seeds)
+    count = len(outs) - flat.aux_count
+
+    def tree(values: Sequence[Any]) -> Any:
+        return tree_util.tree_unflatten(flat.out_tree, [as_result(x) for x in values])
+
+    result = tree(outs[:count]), tree([instantiate(t) for t in out_tangents[:count]])
+    if not has_aux:
+        return result
+    aux = tree_util.tree_unflatten(flat.aux_tree, flat.aux(outs[count:]))
+    return (*result, aux)
+
+
+def _check_tangent(primal: ShapedArray, tangent: ShapedArray) -> None:
+    expected = primal.to_tangent_aval()
+    if tangent.dtype != expected.dtype:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be"
+            " equal, or in case of int/bool primal dtype the tangent dtype must be"
+            f" float0.Got primal dtype {primal.dtype} and so expected tangent dtype"
+            f" {_name(expected.dtype)}, but got tangent dtype {_name(tangent.dtype)}"
+            " instead."
+        )
+    if tangent.shape != primal.shape:
+        raise ValueError(
+            "jvp called with different primal and tangent shapes;Got primal shape"
+            f" {primal.shape} and tangent shape as {tangent.shape}"
+        )
+
+
+def _name(dtype: Any) -> str:
+    return "float0" if dtype == dtypes.float0 else str(dtype)

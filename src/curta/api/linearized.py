@@ -1,0 +1,149 @@
+"""A user's function, linearised: what grad, vjp and linearize share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from curta import tree_util
+from curta.api.arguments import as_result
+from curta.core.avals import ShapedArray
+from curta.core.flat import debug_info
+from curta.core.jaxpr import Jaxpr, eval_jaxpr
+from curta.core.tangents import LinearArg, Zero
+from curta.core.trace import is_array_like, typeof
+from curta.ops.structure import instantiate
+from curta.transforms.linearize import Linearized, linearize as linearize_flat
+from curta.transforms.transpose import backward_pass
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearMap:
+    """The linear map of a function's tangents, but for the residuals it needs.
+
+    `jaxpr` has the residuals as constants; it maps the tangents of the inputs in
+    `in_nonzero` to those of the outputs in `out_nonzero`. Equal to another if it came
+    from the same trace, so that a jitted function may take it as part of a pytree.
+    """
+
+    jaxpr: Jaxpr
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+    in_nonzero: tuple[bool, ...]
+    out_nonzero: tuple[bool, ...]
+    in_tree: Any
+    out_tree: Any
+    name: str
+
+    def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+        """The input cotangents, as the tuple of arguments."""
+        given = [ct for ct, n in zip(cotangents, self.out_nonzero, strict=True) if n]
+        args = [LinearArg(v.aval) for v in self.jaxpr.invars]
+        found = iter(backward_pass(self.jaxpr, residuals, args, given))
+        cts = [
+            next(found) if n else Zero(a.to_tangent_aval())
+            for a, n in zip(self.in_avals, self.in_nonzero, strict=True)
+        ]
+        leaves = [as_result(instantiate(ct)) for ct in cts]
+        return tree_util.tree_unflatten(self.in_tree, leaves)
+
+    def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The output tangents, as the tree of outputs."""
+        given = [t for t, n in zip(tangents, self.in_nonzero, strict=True) if n]
+        found = iter(eval_jaxpr(self.jaxpr, residuals, *given))
+        outs = [
+            next(found) if n else instantiate(Zero(a.to_tangent_aval()))
+            for a, n in zip(self.out_avals, self.out_nonzero, strict=True)
+        ]
+        return tree_util.tree_unflatten(self.out_tree, [as_result(x) for x in outs])
+
+
+class Forward(NamedTuple):
+    """A linearised call: its flat outputs, the map, its residuals, and `aux`."""
+
+    outs: list[Any]
+    linear: LinearMap
+    residuals: list[Any]
+    aux: Any
+
+    @property
+    def out(self) -> Any:
+        """The tree of outputs."""
+        return tree_util.tree_unflatten(self.linear.out_tree, self.outs)
+
+
+def forward(
+    what: str,
+    fun: Callable[..., Any],
+    partial: Callable[..., Any],
+    args: tuple[Any, ...],
+    has_aux: bool,
+) -> Forward:
+    """Linearise `partial`, which is the user's `fun` of some of its arguments."""
+    leaves, in_tree = tree_util.tree_flatten(args)
+    flat = FlatWithAux(partial, in_tree, has_aux)
+    info = debug_info(what, fun)
+    lin = linearize_flat(flat, leaves, info)
+    count = len(lin.primals_out) - flat.aux_count
+    aux = None
+    if has_aux:
+        aux = tree_util.tree_unflatten(flat.aux_tree, flat.aux(lin.primals_out[count:]))
+    outs = [as_result(x) for x in lin.primals_out[:count]]
+    linear = LinearMap(
+        flat.without_aux(lin),
+        tuple(map(typeof, leaves)),
+        tuple(map(typeof, outs)),
+        tuple(lin.in_nonzero),
+        tuple(lin.out_nonzero[:count]),
+        in_tree,
+        flat.out_tree,
+        info.function(),
+    )
+    return Forward(outs, linear, lin.jaxpr.consts, aux)
+
+
+class FlatWithAux:
+    """A function of flat leaves whose auxiliary output rides behind the others.
+
+    Auxiliary leaves that are no arrays are put aside and come back untouched.
+    """
+
+    def __init__(self, fun: Callable[..., Any], in_tree: Any, has_aux: bool):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.has_aux = has_aux
+        self.out_tree: Any = None
+        self.aux_tree: Any = None
+        self.aux_count = 0
+        self.others: list[tuple[bool, Any]] = []
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        out = self.fun(*tree_util.tree_unflatten(self.in_tree, leaves))
+        if not self.has_aux:
+            outs, self.out_tree = tree_util.tree_flatten(out)
+            return outs
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(
+                "expected function with aux output to return a two-element tuple, but"
+                f" got type {type(out)} with value {out!r}"
+            )
+        outs, self.out_tree = tree_util.tree_flatten(out[0])
+        aux, self.aux_tree = tree_util.tree_flatten(out[1])
+        self.others = [(is_array_like(x), x) for x in aux]
+        arrays = [x for is_array, x in self.others if is_array]
+        self.aux_count = len(arrays)
+        return [*outs, *arrays]
+
+    def aux(self, arrays: Sequence[Any]) -> list[Any]:
+        """The auxiliary leaves, with the arrays among them as given."""
+        found = iter(arrays)
+        return [next(found) if is_array else x for is_array, x in self.others]
+
+    def without_aux(self, lin: Linearized) -> Jaxpr:
+        """The tangent jaxpr without the outputs of the auxiliary value."""
+        jaxpr = lin.jaxpr.jaxpr
+        if not self.aux_count:
+            return jaxpr
+        dropped = sum(lin.out_nonzero[len(lin.out_nonzero) - self.aux_count :])
+        return jaxpr.replace(outvars=jaxpr.outvars[: len(jaxpr.outvars) - dropped])

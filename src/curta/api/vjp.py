@@ -1,0 +1,262 @@
+"""Pullbacks and pushforwards: `vjp`, `linearize`, `linear_transpose`.
+
+The functions they return are pytrees of the values saved for them, so that they can
+be passed into and out of jitted functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, tree_util
+from curta.api.arguments import as_result, aval_of, check_callable, partial_in
+from curta.api.jit import jit
+from curta.api.linearized import LinearMap, forward
+from curta.core.avals import ShapedArray
+from curta.core.flat import FlatFunction, debug_info
+from curta.core.jaxpr import Jaxpr
+from curta.core.stage import stage
+from curta.core.tangents import LinearArg
+from curta.core.trace import typeof
+from curta.ops.structure import instantiate
+from curta.transforms.transpose import backward_pass
+
+
+@tree_util.register_pytree_node_class
+class VJP:
+    """The pullback that `vjp` returns: output cotangents to input cotangents."""
+
+    __slots__ = ("_linear", "_residuals")
+
+    def __init__(self, linear: LinearMap, residuals: Sequence[Any]):
+        self._linear = linear
+        self._residuals = residuals
+
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
+        """The cotangents of the arguments, as a tuple, for one of the outputs."""
+        linear = self._linear
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"The function returned by `jax.vjp` applied to {linear.name} was"
+                f" called with {len(cotangents)} arguments, but functions returned by"
+                " `jax.vjp` must be called with a single argument corresponding to the"
+                " single value returned by the function being differentiated (even if"
+                " that returned value is a tuple or other container). Put the"
+                " cotangents of several outputs into one tuple."
+            )
+        leaves, found_tree = tree_util.tree_flatten(cotangents[0])
+        if found_tree != linear.out_tree:
+            raise ValueError(
+                "unexpected tree structure.\n\nThe argument to a VJP function returned"
+                " by `jax.vjp` must match the pytree structure of the differentiated"
+                f" function {linear.name}.\n\nBut the tree structures differ: expected"
+                f" {linear.out_tree}, got {found_tree}."
+            )
+        for ct, out in zip(leaves, linear.out_avals, strict=True):
+            _check_cotangent(typeof(ct), out)
+        return tuple(linear.pull(self._residuals, leaves))
+
+    def tree_flatten(self) -> tuple[Sequence[Any], LinearMap]:
+        """The saved values, and the rest."""
+        return self._residuals, self._linear
+
+    @classmethod
+    def tree_unflatten(cls, linear: LinearMap, residuals: Sequence[Any]) -> VJP:
+        """The pullback with these saved values."""
+        return cls(linear, residuals)
+
+    def __repr__(self) -> str:
+        return f"VJP(fun={self._linear.name}, out_tree={self._linear.out_tree})"
+
+
+def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:
+    expected = out.to_cotangent_aval()
+    if ct.shape != expected.shape or ct.dtype != expected.dtype:
+        raise ValueError(
+            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function:"
+            f" got {ct.str_short()}, but expected {expected.str_short()} because"
+            " the corresponding output of the differentiated function had JAX type"
+            f" {out.str_short()}"
+        )
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+) -> Any:
+    """The output of `fun` at `primals`, and the pullback there.
+
+    Args:
+      fun: function of pytrees of arrays.
+      *primals: its arguments.
+      has_aux: whether `fun` returns a pair whose second part is passed through.
+
+    Returns:
+      `(out, vjp_fun)`, or `(out, vjp_fun, aux)` with `has_aux`. `vjp_fun` takes a
+      cotangent like `out` and returns a tuple of cotangents like the arguments.
+
+    >>> import curta
+    >>> out, pull = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pull(1.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    check_callable(fun)
+    found = forward("vjp", fun, fun, primals, has_aux)
+    pullback = VJP(found.linear, found.residuals)
+    return (found.out, pullback, found.aux) if has_aux else (found.out, pullback)
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward pass of `fun` as two functions, compiled once.
+
+    Args:
+      fun: function of pytrees of arrays.
+      argnums: the positional argument(s) to differentiate in.
+      has_aux: whether `fun` returns a pair whose second part is passed through.
+      jitted: whether to compile both.
+
+    Returns:
+      `fwd(*args) -> (out, saved)`, with `has_aux` `(out, saved, aux)`, and
+      `bwd(saved, cotangent)`, which gives the cotangent of the argument, or a tuple of
+      them for several argnums.
+
+    >>> import curta
+    >>> fwd, bwd = curta.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    >>> out, saved = fwd(2.0, 3.0)
+    >>> [float(ct) for ct in bwd(saved, 1.0)]
+    [3.0, 2.0]
+    """
+    check_callable(fun)
+    single = isinstance(argnums, int)
+    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    def fwd(*args: Any) -> Any:
+        partial, chosen = partial_in(fun, places, args, {})
+        return vjp(partial, *chosen, has_aux=has_aux)
+
+    def bwd(saved: VJP, cotangent: Any) -> Any:
+        cts = saved(cotangent)
+        return cts[0] if single else cts
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The output of `fun` at `primals`, and the linear map of tangents there.
+
+    The map can be applied many times without running `fun` again.
+
+    >>> import curta
+    >>> out, push = curta.linearize(lambda x: x**2, 3.0)
+    >>> push(1.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    check_callable(fun)
+    found = forward("linearize", fun, fun, primals, has_aux)
+    push = tree_util.Partial(_Pushforward(found.linear), found.residuals)
+    return (found.out, push, found.aux) if has_aux else (found.out, push)
+
+
+class _Pushforward:
+    """The linear map, given its residuals; two are equal if their maps are."""
+
+    def __init__(self, linear: LinearMap):
+        self.linear = linear
+
+    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+        linear = self.linear
+        leaves, found_tree = tree_util.tree_flatten(tangents)
+        if found_tree != linear.in_tree:
+            raise TypeError(
+                "linearized function called on tangent values with a different tree"
+                f" structure: expected {linear.in_tree}, got {found_tree}"
+            )
+        for t, aval in zip(leaves, linear.in_avals, strict=True):
+            expected, found = aval.to_tangent_aval(), typeof(t)
+            if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+                raise ValueError(
+                    "linearized function called on tangent values inconsistent with"
+                    f" the original primal values:\nGot tangent aval"
+                    f" {found.str_short()} for primal aval {aval.str_short()} but"
+                    f" expected {expected.str_short()}."
+                )
+        return linear.push(residuals, leaves)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Pushforward) and other.linear == self.linear
+
+    def __hash__(self) -> int:
+        return hash(self.linear)
+
+
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+) -> Callable[..., tuple[Any, ...]]:
+    """The transpose of a function that is linear in all its arguments.
+
+    Args:
+      fun: a linear function of pytrees of inexact arrays.
+      *primals: arguments, or anything with `shape` and `dtype`, that give the types.
+
+    Returns:
+      A function from an output cotangent to a tuple of input cotangents.
+
+    Raises:
+      NotImplementedError: if `fun` applies an op that is not linear.
+
+    >>> import curta
+    >>> curta.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    check_callable(fun)
+    leaves, in_tree = tree_util.tree_flatten(primals)
+    avals = [aval_of(x) for x in leaves]
+    if not all(dtypes.issubdtype(a.dtype, np.inexact) for a in avals):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex],"
+            f" and integer -> integer functions, but got {[a.dtype for a in avals]}"
+        )
+    flat = FlatFunction(lambda *args: fun(*args), _with_kwargs(in_tree))
+    closed = stage(flat, avals, debug_info("linear_transpose", fun))
+    transposed = _Transposed(closed.jaxpr, in_tree, flat.out_tree)
+    return tree_util.Partial(transposed, closed.consts)
+
+
+class _Transposed:
+    """The transpose of a linear jaxpr, given its constants."""
+
+    def __init__(self, jaxpr: Jaxpr, in_tree: Any, out_tree: Any):
+        self.jaxpr = jaxpr
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+
+    def __call__(self, consts: Sequence[Any], cotangent: Any) -> tuple[Any, ...]:
+        cts, found_tree = tree_util.tree_flatten(cotangent)
+        if found_tree != self.out_tree:
+            raise TypeError(
+                "cotangent tree does not match function output, expected"
+                f" {self.out_tree} but got {found_tree}"
+            )
+        for ct, aval in zip(cts, self.jaxpr.out_avals, strict=True):
+            if typeof(ct).shape != aval.shape or typeof(ct).dtype != aval.dtype:
+                raise TypeError(
+                    "cotangent type does not match function output, expected"
+                    f" {aval.str_short()} but got {typeof(ct).str_short()}"
+                )
+        args = [LinearArg(a) for a in self.jaxpr.in_avals]
+        found = backward_pass(self.jaxpr, consts, args, cts)
+        leaves = [as_result(instantiate(ct)) for ct in found]
+        return tuple(tree_util.tree_unflatten(self.in_tree, leaves))
+
+
+def _with_kwargs(args_tree: Any) -> Any:
+    return tree_util.tree_structure(
+        (tree_util.tree_unflatten(args_tree, [0] * args_tree.num_leaves), {})
+    )
