@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.core.op import Op
 from curta.ops.base import FLOAT, Elementwise, Family, const
 from curta.ops.elementwise import special_values
 from curta.ops.elementwise.arithmetic import add, mul, neg, square
@@ -80,7 +81,7 @@ class HostFunction(Special):
     """A function that has no compiled form: it runs `eval` within compiled code."""
 
     arity: ClassVar[int] = 2
-    lower = Elementwise.__mro__[1].lower
+    lower = Op.lower
 
 
 class Polygamma(HostFunction):
