@@ -131,6 +131,7 @@ def test_arrays_pickle():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(a)), a)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_writes_to_its_own_copy():
     array = buffers.empty((1500, 1500), np.float32)

@@ -18,7 +18,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def run_script(text, **environment):
     """Run a script in a process of its own; its output."""
     done = subprocess.run(
-        [sys.executable, "-c", text],
+        # Python warns of any fork while there are threads.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text],
         capture_output=True,
         text=True,
         timeout=60,
