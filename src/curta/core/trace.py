@@ -206,7 +206,7 @@ def typeof(x: Any) -> ShapedArray:
 
     Raises TypeError for anything else.
     """
-    if isinstance(x, Tracer):
+    if isinstance(x, Array):
         return x.aval
     rule = _aval_rules.get(type(x))
     if rule is not None:

@@ -1,15 +1,16 @@
-"""Shortcuts for operators on concrete arrays.
+"""Shortcuts for operators on arrays and tracers.
 
 An operator such as `x + y` promotes, broadcasts, chooses an op and binds it. What it
 comes to depends on the avals of the operands alone, so it is found out once: the
 operator is staged, and from then on the jaxpr runs at once on the arrays' storage.
-Where a shortcut does not apply, the general function does.
+On tracers, an operator that comes to a single op binds that op. Where a shortcut does
+not apply, the general function does.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,10 @@ import numpy as np
 from curta.config import TraceContext, config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
+from curta.core.op import Op
 from curta.core.stage import stage
-from curta.core.trace import thread_state
+from curta.core.trace import Tracer, thread_state
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.buffers import empty
 from curta.runtime.eager import BASE, quiet, quietly
@@ -56,11 +59,19 @@ def _make_plan(
 ) -> _Plan | None:
     if config.jax_debug_nans or config.jax_debug_infs:
         return None
-    try:
-        closed = stage(lambda *args: [general(*args)], avals)
-    except Exception:  # the general function will raise it where the user sees it
+    closed = _stage(general, avals)
+    if closed is None:
         return None
     return _Plan(single_result(closed), closed.out_avals[0])
+
+
+def _stage(
+    general: Callable[..., Any], avals: Sequence[ShapedArray]
+) -> ClosedJaxpr | None:
+    try:
+        return stage(lambda *args: [general(*args)], avals)
+    except Exception:  # the general function will raise it where the user sees it
+        return None
 
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -153,6 +164,51 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return method
 
 
+# ---- tracers
+
+
+class _Ops(dict[Any, Any]):
+    """The ops that an operator comes to, by context and avals; None if it is no op."""
+
+    def __init__(self, general: Callable[..., Any]):
+        super().__init__()
+        self.general = general
+
+    def __missing__(self, key: tuple[Any, ...]) -> Op | None:
+        if len(self) >= _MOST_PLANS:
+            self.clear()
+        self[key] = None  # for operators that occur in their own definition
+        _, *avals = key
+        op = self[key] = _only_op(_stage(self.general, avals))
+        return op
+
+
+def _only_op(closed: ClosedJaxpr | None) -> Op | None:
+    if closed is None or len(closed.eqns) != 1:
+        return None
+    (eqn,) = closed.eqns
+    if (eqn.invars, eqn.outvars) != (closed.jaxpr.invars, closed.jaxpr.outvars):
+        return None
+    return None if any(jaxprs_in_params(eqn.op.params())) else eqn.op
+
+
+def traced(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`general` as a method of tracers: where it comes to one op, that op."""
+    ops = _Ops(general)
+
+    @functools.wraps(general)
+    def method(self: Tracer, other: Any) -> Any:
+        if isinstance(other, Array):
+            op = ops[config.context, self.aval, other.aval]
+            return general(self, other) if op is None else op(self, other)
+        aval = None if self.aval.weak_type else _scalar_aval(type(other), self.aval)
+        value = None if aval is None else _scalar_array(other, aval)
+        op = None if value is None else ops[config.context, self.aval, aval]
+        return general(self, other) if op is None else op(self, value[()])
+
+    return method
+
+
 # ---- indexing
 
 
@@ -238,7 +294,7 @@ _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
 def attach() -> None:
-    """Give concrete arrays shortcuts to the operators that all arrays have."""
+    """Give arrays and tracers shortcuts to the operators that all arrays have."""
     for name in _UNARY:
         setattr(ArrayImpl, name, unary(getattr(Array, name)))
     for operator in _BINARY:
@@ -246,5 +302,7 @@ def attach() -> None:
             setattr(ArrayImpl, name, binary(getattr(Array, name)))
     for name in _COMPARISONS:
         setattr(ArrayImpl, name, binary(getattr(Array, name)))
+    for name in (*(f"__{operator}__" for operator in _BINARY), *_COMPARISONS):
+        setattr(Tracer, name, traced(getattr(Array, name)))
     ArrayImpl.__pow__ = power(Array.__pow__)  # type: ignore[attr-defined]
     ArrayImpl.__getitem__ = getitem(Array.__getitem__)  # type: ignore[attr-defined]
