@@ -4,7 +4,6 @@ from curta.numpy import linalg as linalg, operators as _operators
 from curta.numpy.arithmetic import (
     abs,
     absolute,
-    add,
     clip,
     divide,
     divmod,
@@ -16,11 +15,7 @@ from curta.numpy.arithmetic import (
     fmod,
     heaviside,
     hypot,
-    maximum,
-    minimum,
     mod,
-    multiply,
-    negative,
     positive,
     pow,
     power,
@@ -28,7 +23,6 @@ from curta.numpy.arithmetic import (
     remainder,
     sign,
     square,
-    subtract,
     true_divide,
 )
 from curta.numpy.array_methods import (
@@ -41,14 +35,11 @@ from curta.numpy.binning import (
     searchsorted,
 )
 from curta.numpy.bitwise import (
-    bitwise_and,
     bitwise_count,
     bitwise_invert,
     bitwise_left_shift,
     bitwise_not,
-    bitwise_or,
     bitwise_right_shift,
-    bitwise_xor,
     invert,
     left_shift,
     right_shift,
@@ -254,10 +245,6 @@ from curta.numpy.linear_algebra import (
     vecdot,
     vecmat,
 )
-from curta.numpy.log_sums import (
-    logaddexp,
-    logaddexp2,
-)
 from curta.numpy.logic import (
     allclose,
     array_equal,
@@ -278,10 +265,7 @@ from curta.numpy.logic import (
     isscalar,
     less,
     less_equal,
-    logical_and,
     logical_not,
-    logical_or,
-    logical_xor,
     not_equal,
 )
 from curta.numpy.matrices import (
@@ -471,6 +455,26 @@ from curta.numpy.taking import (
     put_along_axis,
     take,
     take_along_axis,
+)
+from curta.numpy.ufunc import (
+    frompyfunc,
+    ufunc,
+)
+from curta.numpy.ufuncs import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    logaddexp,
+    logaddexp2,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    subtract,
 )
 from curta.numpy.vectorize import (
     apply_along_axis,

@@ -137,7 +137,7 @@ def start_value(value: Any, dtype: Any) -> Any:
         floating = dtypes.issubdtype(dtype, np.floating)
         info = dtypes.finfo(dtype) if floating else dtypes.iinfo(dtype)
         value = info.max if value > 0 else info.min
-    return np.asarray(value, dtype)[()]
+    return np.asarray(value).astype(dtype)[()]
 
 
 def reduction_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
@@ -189,8 +189,8 @@ def _or(x: Any, y: Any) -> Any:
 
 _SUM = Fold("sum", _reduce_sum, _add, 0, widens=True)
 _PROD = Fold("prod", _reduce_prod, _mul, 1, widens=True)
-_MAX = Fold("max", lax.reduce_max, _maximum, -math.inf, has_identity=False)
-_MIN = Fold("min", lax.reduce_min, _minimum, math.inf, has_identity=False)
+MAX = Fold("max", lax.reduce_max, _maximum, -math.inf, has_identity=False)
+MIN = Fold("min", lax.reduce_min, _minimum, math.inf, has_identity=False)
 _ALL = Fold("all", lax.reduce_and, _and, True)
 _ANY = Fold("any", lax.reduce_or, _or, False)
 
@@ -270,7 +270,7 @@ def max(
     Array([4, 3], dtype=int32)
     """
     return fold_axes(
-        _MAX,
+        MAX,
         a,
         axis=static_axes(axis),
         out=out,
@@ -297,7 +297,7 @@ def min(
     Array([1, 2], dtype=int32)
     """
     return fold_axes(
-        _MIN,
+        MIN,
         a,
         axis=static_axes(axis),
         out=out,
