@@ -8,6 +8,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
+from curta.core.layout import render
 from curta.core.pretty import Printer, Settings, format_jaxpr
 from curta.errors import JaxprTypeError
 
@@ -104,14 +105,18 @@ class _Checker:
 
     def name(self, var: Var) -> str:
         """The name under which the message's jaxpr shows the variable."""
+        return self._printer().name(var)
+
+    def _printer(self) -> Printer:
         printer = Printer(self.jaxpr, Settings())
         printer.document()
-        return printer.name(var)
+        return printer
 
     def fail(self, message: str, eqn: Eqn | None) -> NoReturn:
         parts = [message]
         if eqn is not None:
-            parts += ["in equation:", f"  {eqn}", f"from source: {eqn.source_info}"]
+            text = render(self._printer().eqn(eqn))
+            parts += ["in equation:", text, f"from source: {eqn.source_info}"]
         lines = format_jaxpr(self.jaxpr).splitlines()
         if len(lines) > _LONGEST_SHOWN:
             lines = [*lines[:_LONGEST_SHOWN], "  ..."]

@@ -29,7 +29,7 @@ def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     """`shape` as a tuple of ints; an int is a shape of one dim.
 
     Raises TypeError for anything that is not a sequence of known integers. `context`
-    is a sentence that ends the message.
+    says in the message where the shape is from.
     """
     if type(shape) is tuple and all(type(d) is int for d in shape):
         return shape
@@ -50,13 +50,16 @@ def _shape_message(shape: Any, context: str) -> str:
     message = (
         f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
     )
+    if context:
+        message += f" {context}."
     entries = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if any(isinstance(d, Tracer) for d in entries):
+    tracers = [d for d in entries if isinstance(d, Tracer)]
+    if tracers:
         message += (
             "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller"
             " subfunctions."
         )
-    return f"{message}\n{context}" if context else message
+    return message + "".join(d._origin_msg() for d in tracers)
 
 
 def check_nonnegative(name: str, shape: Sequence[int]) -> None:
