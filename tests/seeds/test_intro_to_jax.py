@@ -1,7 +1,6 @@
 """The examples of "Intro to Jax" (2025-01-12).
 
-`lax.while_loop` (end of "`jit` if you can") and the sampler `random.t` ("Random
-numbers") wait for those features.
+Later: the sampler `random.t` ("Random numbers").
 """
 
 from functools import partial
@@ -11,6 +10,7 @@ import pytest
 
 import curta as jax
 from curta import grad, jit, numpy as jnp, random, vmap
+from curta.lax import while_loop
 
 
 def test_update_of_a_slice():
@@ -91,6 +91,25 @@ def test_static_loop():
         while i < n:
             i += 1
         return x + i
+
+    assert str(g(1, 5)) == "6"
+
+
+def test_dynamic_loop():
+    """Intro to Jax, "`jit` if you can": a loop whose count is a traced value."""
+
+    def cond_fun(val):
+        i, n = val
+        return i < n
+
+    def body_fun(val):
+        i, n = val
+        return i + 1, n
+
+    @jit
+    def g(x, n):
+        end, _ = while_loop(cond_fun, body_fun, (0, n))
+        return x + end
 
     assert str(g(1, 5)) == "6"
 

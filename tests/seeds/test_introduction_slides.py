@@ -1,8 +1,7 @@
 """The examples of the slides of April 16, 2024 ("What is JAX?").
 
 Where the slides show what older releases printed, the test says what holds today.
-Their examples of structured control flow (`lax.cond`, "Control flow primitives") and
-of `jax.pmap` ("Vectorization and parallelization") wait for those features.
+Later: `jax.pmap` ("Vectorization and parallelization").
 """
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import curta as jax
 import curta.numpy as jnp
-from curta import grad, jit, random
+from curta import grad, jit, lax, random
 
 
 def cond_func(x):
@@ -158,6 +157,31 @@ class TestJit:
         compiled = jit(cond_func, **static)
         assert str(compiled(2.0)) == "8.0"
         assert str(compiled(-2.0)) == "4.0"
+
+    def test_cond(self):
+        """Slides of April 16, 2024, "Control flow primitives": a branch by `cond`."""
+
+        def branches(predicate, x):
+            return lax.cond(predicate, lambda x: x**2.0, lambda x: x**3.0, x)
+
+        negative = branches(False, jnp.array([2.0]))
+        assert repr(negative) == "Array([8.], dtype=float32)"
+        positive = branches(True, jnp.array([-2.0]))
+        assert repr(positive) == "Array([4.], dtype=float32)"
+
+    def test_other_control_flow(self):
+        """Slides of April 16, 2024, "Control flow primitives": the others it names."""
+        assert int(lax.while_loop(lambda i: i < 5, lambda i: i + 2, 0)) == 6
+        assert int(lax.fori_loop(0, 4, lambda i, x: x + i, 0)) == 6
+        total, sums = lax.scan(lambda c, x: (c + x, c + x), 0, jnp.arange(4))
+        assert (int(total), str(sums)) == (6, "[0 1 3 6]")
+        x = jnp.array([-1.0, 2.0])
+        assert str(lax.select(x > 0, x, 10 * x)) == "[-10.   2.]"
+        assert str(jnp.where(x > 0, x, 10 * x)) == "[-10.   2.]"
+        assert str(jnp.select([x > 0, x < 0], [x, 10 * x])) == "[-10.   2.]"
+        doubled_or_not = [lambda x: x, lambda x: 2 * x]
+        assert str(lax.switch(1, doubled_or_not, x)) == "[-2.  4.]"
+        assert str(jnp.piecewise(x, [x < 0], [0.0, 1.0])) == "[0. 1.]"
 
     def test_traced_shape(self):
         """Slides of April 16, 2024, "Static vs traced operations": the error."""

@@ -1,9 +1,7 @@
 """The examples of "JAX tutorial".
 
 Names that have since moved are used where they are now: `config` stands at the top, and
-`arr.device` is an attribute. Its
-examples of `lax.cond` ("jax.jit"), of `pmap`, `psum` and `pmean` ("pmap") and of
-`jax_debug_nans` ("misc") wait for those features.
+`arr.device` is an attribute. Later: `pmap`, `psum` and `pmean` ("pmap").
 """
 
 import os
@@ -106,6 +104,18 @@ def test_branch_fails_under_jit():
 def test_branch_works_under_grad():
     """JAX tutorial, "jax.jit": `grad` sees the value (which must not be an int)."""
     assert str(jax.grad(f)(10.0)) == "1.0"
+
+
+def test_cond():
+    """JAX tutorial, "jax.jit": `cond`, whose branches must agree in type."""
+
+    def choose(predicate):
+        return jax.lax.cond(predicate, lambda x: x, lambda x: 0, 10)
+
+    assert str(choose(True)) == "10"
+    assert str(choose(False)) == "0"
+    with pytest.raises(TypeError, match="branches must have equal output types"):
+        jax.lax.cond(True, lambda x: x, lambda x: 0, jnp.array([1.0]))
 
 
 def test_branch_works_on_static_argument():
@@ -318,6 +328,18 @@ def test_synchronisation():
     """JAX tutorial, "misc": waiting for a result."""
     a = jnp.ones((2, 2))
     assert str(jnp.dot(a, a).block_until_ready()) == "[[2. 2.]\n [2. 2.]]"
+
+
+def test_debugging_nans():
+    """JAX tutorial, "misc": a NaN raises an error where it arises."""
+    jax.config.update("jax_debug_nans", True)
+    try:
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
+            jnp.log(jnp.array(-1.0))
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\)"):
+            jax.jit(jnp.log)(-1.0)
+    finally:
+        jax.config.update("jax_debug_nans", False)
 
 
 def test_float64_by_config():
