@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from curta.compiler.cache import fixed_object_file, object_file
-from curta.compiler.library import packing
+from curta.compiler.library import blas, packing
+from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.gemm import Dot, emit_tiled
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
@@ -31,8 +32,15 @@ class DotCode:
 def dot_code(dot: Dot) -> DotCode:
     """The code of a product."""
     module = target.host().module()
-    emit_tiled(module, _NAME, dot)
-    helpers, imports = _helpers(dot.kind) if dot.b_transposed else ((), {})
+    helpers: tuple[LoadedCode, ...] = ()
+    imports: dict[str, int] = {}
+    if dot.kind in ROUTINES:
+        emit_blas(module, _NAME, dot)
+        imports = blas.addresses([ROUTINES[dot.kind]])
+    else:
+        emit_tiled(module, _NAME, dot)
+        if dot.b_transposed:
+            helpers, imports = _helpers(dot.kind)
     code = load(object_file(module.text(), target.GOOD), [_NAME], imports)
     return DotCode((code, *helpers), code.address(_NAME))
 

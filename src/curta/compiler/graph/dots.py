@@ -3,7 +3,7 @@
 Matrices go to the product kernels of library/gemm.py as they lie in memory, upright
 or transposed; another order of dims is copied first. Products with a vector are
 limited by memory and are folds, which fuse with their neighbours; so are products of
-integers and complex numbers.
+integers. Complex matrices of some size go to BLAS.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from curta.compiler.graph.folds import FoldCode
 from curta.compiler.graph.items import DotItem
+from curta.compiler.library import blas
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.build import FLOAT32, is_half
 from curta.compiler.loops.lower import loop_dims, variables
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 Dims = tuple[int, ...]
 _KINDS = {np.dtype("float32"): "f32", np.dtype("float64"): "f64"}
+_COMPLEX_KINDS = {np.dtype("complex64"): "c64", np.dtype("complex128"): "c128"}
+_WORTH_BLAS = 4096  # multiplications of complex numbers
 
 
 def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
@@ -41,11 +44,12 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     n, k = _size(right, right_free), _size(left, left_sum)
     out = eqn.outvars[0].aval
     working = FLOAT32 if is_half(out.dtype) else out.dtype
-    if working not in _KINDS or min(m, n, k) <= 1 or not batch:
+    kind = _kind(working, batch * m * n * k)
+    if kind is None or min(m, n, k) <= 1 or not batch:
         return _fold(maker, eqn, result, working)
     a, a_flipped = _matrix(maker, left, (left_batch, left_free, left_sum), working)
     b, b_flipped = _matrix(maker, right, (right_batch, right_sum, right_free), working)
-    dot = Dot(batch, m, n, k, _KINDS[working], a_flipped, b_flipped)
+    dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
     if out.dtype == working:
         maker.items.append(DotItem(dot, a, b, result))
         return None
@@ -56,6 +60,13 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     return maker.emit_map(
         result, index, maker.builder.convert(value, out.dtype), "convert"
     )
+
+
+def _kind(dtype: Any, work: int) -> str | None:
+    """How the product kernels call a dtype; None where a fold does better."""
+    if dtype in _COMPLEX_KINDS and work >= _WORTH_BLAS and blas.available():
+        return _COMPLEX_KINDS[dtype]
+    return _KINDS.get(dtype)
 
 
 def _size(x: Atom, dims: Dims) -> int:
