@@ -9,6 +9,8 @@ from curta import (
     api_util as api_util,
     checkpoint_policies as checkpoint_policies,
     core as core,
+    custom_batching as custom_batching,
+    custom_derivatives as custom_derivatives,
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
@@ -27,6 +29,10 @@ from curta.api.checkpoint import checkpoint as checkpoint, remat as remat
 from curta.api.custom_derivatives import (
     custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
+)
+from curta.api.custom_gradient import (
+    closure_convert as closure_convert,
+    custom_gradient as custom_gradient,
 )
 from curta.api.devices import (
     block_until_ready as block_until_ready,

@@ -20,8 +20,8 @@ from curta.errors import UnexpectedTracerError
 from curta.ops.structure import add_tangents, instantiate
 
 
-class _CustomDerivative:
-    """What the two decorators share: resolving arguments and nondiff_argnums."""
+class CustomFunction:
+    """What the decorators share: resolving arguments and nondiff_argnums."""
 
     def __init__(
         self,
@@ -40,9 +40,10 @@ class _CustomDerivative:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _resolve(
+    def resolve(
         self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, ...]:
+        """The arguments as positional ones, with defaults; TypeError if that fails."""
         if not kwargs and len(args) == _positional_count(self.fun):
             return args
         try:
@@ -101,7 +102,7 @@ def _positional_count(fun: Callable[..., Any]) -> int | None:
     return len(parameters) if all(p.kind in plain for p in parameters) else None
 
 
-class custom_jvp(_CustomDerivative):
+class custom_jvp(CustomFunction):
     """A decorator for functions whose forward derivative is given by a rule.
 
     Args:
@@ -163,7 +164,7 @@ class custom_jvp(_CustomDerivative):
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {self._name()} using defjvp."
             )
-        args = self._resolve("custom_jvp", args, kwargs)
+        args = self.resolve("custom_jvp", args, kwargs)
         fixed, traced = self._split(args)
         with_fixed = self._merged(fixed)
         leaves, in_tree = tree_util.tree_flatten((traced, {}))
@@ -270,7 +271,19 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-class custom_vjp(_CustomDerivative):
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values of a tree of arguments as a rule with `symbolic_zeros` gets them.
+
+    >>> import curta
+    >>> from curta.custom_derivatives import CustomVJPPrimal
+    >>> curta.custom_derivatives.custom_vjp_primal_tree_values(
+    ...     {"a": CustomVJPPrimal(1.0, perturbed=True)})
+    {'a': 1.0}
+    """
+    return tree_util.tree_map(lambda leaf: leaf.value, tree)
+
+
+class custom_vjp(CustomFunction):
     """A decorator for functions whose reverse-mode derivative is given by rules.
 
     Args:
@@ -317,7 +330,7 @@ class custom_vjp(_CustomDerivative):
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {self._name()} using defvjp."
             )
-        args = self._resolve("custom_vjp", args, kwargs)
+        args = self.resolve("custom_vjp", args, kwargs)
         fixed, traced = self._split(args)
         for x in tree_util.tree_leaves(fixed):
             if isinstance(x, Tracer):

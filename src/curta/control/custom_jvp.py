@@ -10,14 +10,13 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from curta.control.call import JaxprOp
+from curta.control.custom_call import CustomCall
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, DebugInfo
+from curta.core.jaxpr import DebugInfo
 from curta.core.stage import stage
 from curta.core.tangents import Zero
 from curta.core.trace import current_trace, typeof
 from curta.ops.structure import batch_dim_at, instantiate
-from curta.transforms.jaxprs import batch_jaxpr, run_closed
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, batch
 
@@ -156,52 +155,16 @@ def batch_outputs(
 
 
 @dataclasses.dataclass(frozen=True)
-class CustomJVPCall(JaxprOp):
-    """The staged form: `jaxpr` when evaluated, the rule of `call` when differentiated.
-
-    The first `const_count` arguments are values the function closed over.
-    """
+class CustomJVPCall(CustomCall):
+    """The staged form of a `CustomJVP`."""
 
     name: ClassVar[str] = "custom_jvp_call"
     param_names: ClassVar[Mapping[str, str | None]] = {
         "call_jaxpr": "jaxpr",
         "num_consts": "const_count",
-        "jvp_jaxpr_fun": None,
+        "jvp": None,
         "symbolic_zeros": None,
     }
-    jaxpr: ClosedJaxpr
-    call: CustomJVP
-    const_count: int
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        n = self.const_count
-        return self.call.jvp(primals[n:], tangents[n:])
-
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
-        jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
-        call = self.call.batched(axis, dims[self.const_count :])
-        return CustomJVPCall(jaxpr, call, self.const_count)(*args), out_dims
-
-    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
-        return run_closed(self.jaxpr, args)
-
-    def params(self) -> dict[str, Any]:
-        return {
-            "call_jaxpr": self.jaxpr,
-            "call": self.call,
-            "jvp_jaxpr_fun": self.call.rule_name,
-            "num_consts": self.const_count,
-            "symbolic_zeros": self.call.symbolic_zeros,
-        }
-
-    def printed_params(self, eqn: Any) -> dict[str, Any]:
-        shown = {
-            "name": self.call.debug_info.name,
-            "call_jaxpr": self.jaxpr,
-            "jvp": self.call.rule_name,
-        }
-        if self.const_count:
-            shown["num_consts"] = self.const_count
-        return {**shown, "symbolic_zeros": self.call.symbolic_zeros}
+    def rule_names(self) -> dict[str, str]:
+        return {"jvp": self.call.rule_name}

@@ -6,16 +6,15 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
-from curta.control.call import JaxprOp
+from curta.control.custom_call import CustomCall
 from curta.control.custom_jvp import Flat, batch_outputs, show_zero, take_zero
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, DebugInfo
+from curta.core.jaxpr import DebugInfo
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
 from curta.ops.structure import batch_dim_at, instantiate, reduce_sum
-from curta.transforms.jaxprs import batch_jaxpr, run_closed
 from curta.transforms.jvp import is_differentiable
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, batch
@@ -139,55 +138,20 @@ def _to_input_dim(ct: Any, found: int | None, dim: int | None, size: int) -> Any
 
 
 @dataclasses.dataclass(frozen=True)
-class CustomVJPCall(JaxprOp):
-    """The staged form: `jaxpr` when evaluated, `call`'s rules when differentiated."""
+class CustomVJPCall(CustomCall):
+    """The staged form of a `CustomVJP`."""
 
     name: ClassVar[str] = "custom_vjp_call"
     param_names: ClassVar[Mapping[str, str | None]] = {
         "call_jaxpr": "jaxpr",
         "num_consts": "const_count",
-        "fwd_jaxpr_thunk": None,
+        "fwd": None,
         "bwd": None,
         "symbolic_zeros": None,
     }
-    jaxpr: ClosedJaxpr
-    call: CustomVJP
-    const_count: int
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        n = self.const_count
-        return self.call.jvp(primals[n:], tangents[n:])
-
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
-        jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
-        call = self.call.batched(axis, dims[self.const_count :])
-        return CustomVJPCall(jaxpr, call, self.const_count)(*args), out_dims
-
-    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
-        return run_closed(self.jaxpr, args)
-
-    def params(self) -> dict[str, Any]:
-        return {
-            "call_jaxpr": self.jaxpr,
-            "call": self.call,
-            "fwd_jaxpr_thunk": self.call.fwd_name,
-            "bwd": self.call.bwd_name,
-            "num_consts": self.const_count,
-            "symbolic_zeros": self.call.symbolic_zeros,
-        }
-
-    def printed_params(self, eqn: Any) -> dict[str, Any]:
-        shown = {
-            "name": self.call.debug_info.name,
-            "bwd": self.call.bwd_name,
-            "call_jaxpr": self.jaxpr,
-            "fwd": self.call.fwd_name,
-        }
-        if self.const_count:
-            shown["num_consts"] = self.const_count
-        return {**shown, "symbolic_zeros": self.call.symbolic_zeros}
+    def rule_names(self) -> dict[str, str]:
+        return {"fwd": self.call.fwd_name, "bwd": self.call.bwd_name}
 
 
 @dataclasses.dataclass(frozen=True)

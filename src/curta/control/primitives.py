@@ -13,6 +13,8 @@ from curta.control.custom_vjp import (
     CustomLinear,
     CustomVJPCall,
 )
+from curta.control.custom_vmap import CustomVmapCall
+from curta.control.linear_call import LinearCall
 from curta.control.remat import (
     Remat,
 )
@@ -242,6 +244,8 @@ cumprod_p = primitive_of(CumProd)
 cumsum_p = primitive_of(CumSum)
 custom_jvp_call_p = primitive_of(CustomJVPCall)
 custom_lin_p = primitive_of(CustomLinear)
+custom_vmap_p = primitive_of(CustomVmapCall)
+linear_call_p = primitive_of(LinearCall)
 custom_vjp_call_p = primitive_of(CustomVJPCall)
 digamma_p = primitive_of(Digamma)
 div_p = primitive_of(Div)

@@ -1,0 +1,18 @@
+"""Functions with derivatives of their own, and what their rules meet."""
+
+from curta.api.custom_derivatives import (
+    CustomVJPPrimal as CustomVJPPrimal,
+    custom_jvp as custom_jvp,
+    custom_vjp as custom_vjp,
+    custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
+)
+from curta.api.custom_gradient import (
+    closure_convert as closure_convert,
+    custom_gradient as custom_gradient,
+    linear_call as linear_call,
+)
+from curta.control.custom_jvp import SymbolicZero as SymbolicZero
+from curta.control.primitives import (
+    custom_jvp_call_p as custom_jvp_call_p,
+    custom_vjp_call_p as custom_vjp_call_p,
+)
