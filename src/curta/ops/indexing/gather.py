@@ -266,6 +266,24 @@ class Scattering(WindowUpdate):
             self.combine.at(windows.view, picks, updates)
         return out
 
+    def update_shape(self, *avals: ShapedArray) -> Dims:
+        return avals[2].shape
+
+    def lower_update(
+        self, b: Any, index: tuple[Any, ...], *operands: Any
+    ) -> tuple[tuple[Any, ...], Any, Any]:
+        operand, indices, updates = operands
+        numbers = self.gather_numbers()
+        sizes = window_sizes(numbers, updates.aval.shape, operand.aval.ndim)
+        place, inside = source_index(b, index, operand, indices, numbers, sizes)
+        new = updates.at(index)
+        op = self.element_op
+        return (
+            place,
+            None if self.mode is CLIP else inside,
+            lambda old: new if op is None else op.scalar(b, old, new),  # type: ignore[attr-defined]
+        )
+
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
@@ -288,24 +306,6 @@ class Scattering(WindowUpdate):
         return {**fields, "update_consts": ()}
 
     # ---- for the derivatives
-
-    def update_shape(self, *avals: ShapedArray) -> Dims:
-        return avals[2].shape
-
-    def lower_update(
-        self, b: Any, index: tuple[Any, ...], *operands: Any
-    ) -> tuple[tuple[Any, ...], Any, Any]:
-        operand, indices, updates = operands
-        numbers = self.gather_numbers()
-        sizes = window_sizes(numbers, updates.aval.shape, operand.aval.ndim)
-        place, inside = source_index(b, index, operand, indices, numbers, sizes)
-        new = updates.at(index)
-        op = self.element_op
-        return (
-            place,
-            None if self.mode is CLIP else inside,
-            lambda old: new if op is None else op.scalar(b, old, new),  # type: ignore[attr-defined]
-        )
 
     def gather_numbers(self) -> GatherDimensionNumbers:
         """The numbers of the gather that reads what this writes."""
