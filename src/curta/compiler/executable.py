@@ -17,6 +17,7 @@ import numpy as np
 from curta.compiler.dot_code import DotCode
 from curta.compiler.link import LoadedCode, c_function
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal
@@ -46,14 +47,16 @@ class KeptArena:
 class NativeStep:
     """Machine code `void f(ptr table)`.
 
-    The table has the addresses of `pointers`, of `services` and of the products that
-    the code calls. `long` says that the call may take so long that other Python
-    threads should run meanwhile.
+    The table has the addresses of `pointers`, of `services`, of the place of the kept
+    arena, and `words` for the products and programs that the code calls, which
+    `callees` keeps in memory. `long` says that the call may take so long that other
+    Python threads should run meanwhile.
     """
 
     code: LoadedCode
     address: int
-    products: tuple[DotCode, ...]
+    callees: tuple[DotCode | NativeProgram, ...]
+    words: tuple[int, ...]
     arena: KeptArena
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
@@ -70,23 +73,6 @@ class PythonStep:
 
 
 Step = NativeStep | PythonStep
-
-
-@dataclass(frozen=True)
-class NativeProgram:
-    """A program that is one native function, for who calls it without Python.
-
-    `signature` has the dtypes and shapes of the results, then of the arguments, whose
-    addresses come first in the table; `constants` are the words after them. `code`
-    keeps all of it in memory.
-    """
-
-    code: object
-    address: int
-    signature: tuple[tuple[Any, tuple[int, ...]], ...]
-    results: int
-    constants: tuple[int, ...]
-    long: bool
 
 
 class Executable:
@@ -121,7 +107,7 @@ class Executable:
             return None
         arrays = [*self.out_avals, *self.in_avals]
         return NativeProgram(
-            (step.code, step.products, step.arena, self._consts),
+            (step.code, step.callees, step.arena, self._consts),
             step.address,
             tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
             len(self.out_avals),
@@ -129,7 +115,7 @@ class Executable:
                 *(x.ctypes.data for x in self._consts.values()),
                 *self._services,
                 step.arena.address,
-                *(p.address for p in step.products),
+                *step.words,
             ),
             step.long,
         )
@@ -153,8 +139,7 @@ class Executable:
             if buffer not in memory:  # an earlier step may have begun to fill it
                 memory[buffer] = _new(self._avals[buffer])
         words = [memory[b].ctypes.data for b in step.pointers]
-        words += [*self._services, step.arena.address]
-        words += [p.address for p in step.products]
+        words += [*self._services, step.arena.address, *step.words]
         table = (ctypes.c_uint64 * len(words))(*words)
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.address)
         function(ctypes.addressof(table))

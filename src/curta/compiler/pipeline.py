@@ -16,6 +16,7 @@ comes in.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections import Counter
@@ -34,7 +35,13 @@ from curta.compiler.executable import (
 from curta.compiler.graph.fuse import Group, Plan, fuse, separate
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.itemise import Program, itemise
-from curta.compiler.graph.items import DotItem, EqnItem, reads, written
+from curta.compiler.graph.items import (
+    ControlItem,
+    DotItem,
+    EqnItem,
+    reads,
+    written,
+)
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.link import load
 from curta.compiler.llvm import target
@@ -43,6 +50,7 @@ from curta.compiler.llvm.entry import (
     Scheduled,
     Work,
     buffers,
+    callees,
     emit_entry,
 )
 from curta.compiler.loops.assemble import assemble
@@ -51,6 +59,7 @@ from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
+from curta.compiler.native import NativeProgram
 from curta.compiler.pretty import pretty_plan, pretty_work
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
@@ -75,7 +84,11 @@ def compile_jaxpr(
     flat = inline_calls(closed)
     jaxpr = dce_jaxpr(simplify(flat.jaxpr) if optimise else flat.jaxpr)
     dump("simplify", lambda: str(jaxpr))
-    program = itemise(jaxpr)
+
+    def compile_part(part: ClosedJaxpr) -> NativeProgram | None:
+        return compile_jaxpr(part, parallel_for=parallel_for, optimise=optimise).native
+
+    program = itemise(jaxpr, compile_part)
     plan = fuse(program) if optimise else separate(program)
     dump("fuse", lambda: pretty_plan(plan))
     segments = _segments(plan)
@@ -103,28 +116,32 @@ def _segments(plan: Plan) -> list[list[Group]]:
 
 
 def _step(segment: list[Group], program: Program, visible: list[Buffer]) -> Step:
-    if segment and isinstance(segment[0].items[0], EqnItem):
-        item = segment[0].items[0]
-        return PythonStep(item.eqn, item.operands, item.results)
+    first = segment[0].items[0] if segment else None
+    if isinstance(first, EqnItem):
+        return PythonStep(first.eqn, first.operands, first.results)
     machine = target.host()
-    works: list[DotItem | Kernel] = []
+    works: list[Library | Kernel] = []
     for group in segment:
-        if isinstance(group.items[0], DotItem):
-            works.append(group.items[0])
+        item = group.items[0]
+        if isinstance(item, (DotItem, ControlItem)):
+            works.append(item)
         else:
             kernel = assemble(group, program.builder)
             works += split_folds(kernel, program.builder)
     users = Counter(b for w in works for b in _touched(w))
     shared = {*visible, *(b for b, count in users.items() if count > 1)}
-    shared.update(b for w in works if isinstance(w, DotItem) for b in _touched(w))
+    shared.update(b for w in works if not isinstance(w, Kernel) for b in _touched(w))
     done = [
-        w if isinstance(w, DotItem) else _scheduled(w, machine, shared) for w in works
+        _scheduled(w, machine, shared) if isinstance(w, Kernel) else w for w in works
     ]
     dump("kernels", lambda: "\n".join(map(pretty_work, done)))
     return _native_step(done, program, visible, machine)
 
 
-def _touched(work: DotItem | Kernel) -> Sequence[Buffer]:
+Library = DotItem | ControlItem
+
+
+def _touched(work: Library | Kernel) -> Sequence[Buffer]:
     return work.buffers() if isinstance(work, Kernel) else buffers(work)
 
 
@@ -138,7 +155,7 @@ def _scheduled(
 
 
 def _native_step(
-    works: list[Scheduled | DotItem],
+    works: list[Work],
     program: Program,
     pointers: list[Buffer],
     machine: target.Target,
@@ -150,11 +167,16 @@ def _native_step(
     text = module.text()
     dump("llvm", lambda: text)
     code = load(object_file(text, _level(works)), [ENTRY])
-    products = dict.fromkeys(w.dot for w in works if isinstance(w, DotItem))
+    dots, programs = callees(works)
+    products = [dot_code(dot) for dot in dots]
+    words = [p.address for p in products]
+    for called in programs:
+        words += [called.address, ctypes.addressof(called.words)]
     return NativeStep(
         code,
         code.address(ENTRY),
-        tuple(map(dot_code, products)),
+        (*products, *programs),
+        tuple(words),
         KeptArena(),
         tuple(pointers),
         tuple(b for b in pointers if b in created),
@@ -162,20 +184,22 @@ def _native_step(
     )
 
 
-def _level(works: list[Scheduled | DotItem]) -> int:
+def _level(works: list[Work]) -> int:
     """How hard the code generator should try: long folds are worth good registers."""
-    kernels = [w.kernel for w in works if not isinstance(w, DotItem)]
+    kernels = [w.kernel for w in works if isinstance(w, Scheduled)]
     folds = [k for k in kernels if any(s.folds for s in k.stages)]
     worth_it = any(kernel_cost(k) > WORTH_OPTIMISING for k in folds)
     return target.GOOD if worth_it else target.QUICK
 
 
 def _written(work: Work) -> list[Buffer]:
-    return [work.result] if isinstance(work, DotItem) else work.kernel.stored()
+    return work.kernel.stored() if isinstance(work, Scheduled) else written(work)
 
 
 def _cost(work: Work) -> int:
-    return work.dot.work if isinstance(work, DotItem) else kernel_cost(work.kernel)
+    if isinstance(work, Scheduled):
+        return kernel_cost(work.kernel)
+    return work.dot.work if isinstance(work, DotItem) else LONG + 1
 
 
 def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]]:

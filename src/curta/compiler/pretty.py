@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from curta.compiler.graph.fuse import Plan
-from curta.compiler.graph.items import DotItem, EqnItem, Item, LoopItem, written
+from curta.compiler.graph.items import (
+    ControlItem,
+    DotItem,
+    EqnItem,
+    Item,
+    LoopItem,
+    written,
+)
 from curta.compiler.llvm.entry import Scheduled, Work
 from curta.compiler.loops.index import Affine, pretty_index
 from curta.compiler.loops.nodes import (
@@ -38,6 +45,8 @@ def pretty_item(item: Item) -> str:
     names = ", ".join(b.name for b in written(item))
     if isinstance(item, EqnItem):
         return f"{names} = {item.eqn.op.name} in Python"
+    if isinstance(item, ControlItem):
+        return f"{names} = {item.eqn.op.name} over {len(item.programs)} native programs"
     if isinstance(item, DotItem):
         d = item.dot
         flips = "t" * d.a_transposed, "t" * d.b_transposed
@@ -54,7 +63,7 @@ def _dims(item: LoopItem) -> str:
 
 def pretty_work(work: Work) -> str:
     """A kernel or a product, as the entry runs them."""
-    return pretty_item(work) if isinstance(work, DotItem) else pretty_scheduled(work)
+    return pretty_scheduled(work) if isinstance(work, Scheduled) else pretty_item(work)
 
 
 def pretty_scheduled(scheduled: Scheduled) -> str:

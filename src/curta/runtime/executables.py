@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.executable import Executable as CompiledJaxpr, NativeProgram
+from curta.compiler.executable import Executable as CompiledJaxpr
+from curta.compiler.native import NativeProgram
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr

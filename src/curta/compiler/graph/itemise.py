@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from curta.compiler.graph.control import control_item, jaxprs
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
@@ -23,8 +25,9 @@ from curta.compiler.loops.lower import (
     variables,
 )
 from curta.compiler.loops.nodes import Buffer, Fold, Store
+from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
 from curta.ops.cumulative import Cumulative
 from curta.ops.dot import DotGeneral
@@ -44,7 +47,11 @@ class Program:
     builder: ScalarBuilder
 
 
-def itemise(jaxpr: Jaxpr) -> Program:
+CompilePart = Callable[[ClosedJaxpr], NativeProgram | None]
+"""Compiles the body of a loop; None if it is not one native function."""
+
+
+def itemise(jaxpr: Jaxpr, compile_part: CompilePart = lambda _: None) -> Program:
     """The items of a jaxpr without calls.
 
     An op that turns out to have no compiled code for its dtypes becomes a step in
@@ -52,7 +59,7 @@ def itemise(jaxpr: Jaxpr) -> Program:
     """
     host: frozenset[Eqn] = frozenset()
     while True:
-        maker = ItemMaker(jaxpr, decide(jaxpr, host), host)
+        maker = ItemMaker(jaxpr, decide(jaxpr, host), host, compile_part)
         refused = maker.run()
         if refused is None:
             return maker.program()
@@ -62,7 +69,14 @@ def itemise(jaxpr: Jaxpr) -> Program:
 class ItemMaker:
     """Makes the items of one jaxpr."""
 
-    def __init__(self, jaxpr: Jaxpr, values: Values, host: frozenset[Eqn]) -> None:
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        values: Values,
+        host: frozenset[Eqn],
+        compile_part: CompilePart,
+    ) -> None:
+        self.compile_part = compile_part
         self.jaxpr = jaxpr
         self.values = values
         self.host = host
@@ -123,7 +137,8 @@ class ItemMaker:
         elif eqn in self.host or not is_virtual(eqn.op):
             operands = tuple(self._operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
-            self.items.append(EqnItem(eqn, operands, results))
+            if not (jaxprs(eqn) and control_item(self, eqn, results)):
+                self.items.append(EqnItem(eqn, operands, results))
         else:
             for var in wanted:
                 self._map(var)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
+from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Atom, Eqn
 
 
@@ -62,7 +63,22 @@ class DotItem:
     result: Buffer
 
 
-Item = LoopItem | DotItem | EqnItem
+@dataclass(frozen=True, eq=False, slots=True)
+class ControlItem:
+    """A loop or branch over compiled programs: those of the jaxprs of `eqn`.
+
+    `carries` are two places for each part of a loop's carry, which turns read from
+    and write to in turn.
+    """
+
+    eqn: Eqn
+    operands: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    programs: tuple[NativeProgram, ...]
+    carries: tuple[tuple[Buffer, Buffer], ...]
+
+
+Item = LoopItem | DotItem | ControlItem | EqnItem
 
 
 def reads(item: Item) -> list[Buffer]:
@@ -71,6 +87,8 @@ def reads(item: Item) -> list[Buffer]:
         return list(dict.fromkeys(e.buffer for e in item.loads))
     if isinstance(item, DotItem):
         return [item.left, item.right]
+    if isinstance(item, ControlItem):
+        return list(dict.fromkeys(item.operands))
     return list(dict.fromkeys(b for b in item.operands if isinstance(b, Buffer)))
 
 

@@ -2,8 +2,9 @@
 
 `void entry(ptr table)`: the table holds the addresses of the segment's results,
 arguments and constants; of `parallel_for` (or null: no threads), `malloc`, `free` and
-the place where an arena is kept between calls; and of the products of matrices. It runs
-the kernels in order, with no Python in between.
+the place where an arena is kept between calls; then of the products of matrices and of
+the programs (with their constants) that it calls. It runs the kernels in order, with
+no Python in between.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curta.compiler.graph.items import DotItem
+from curta.compiler.graph.items import ControlItem, DotItem
+from curta.compiler.library.gemm import Dot
 from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.control_flow import emit_control
 from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, Placement
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.schedule import Schedule
+from curta.compiler.native import NativeProgram
 
 ENTRY = "entry"
 SERVICES = 4  # parallel_for, malloc, free, the place of a kept arena
@@ -33,23 +37,34 @@ class Scheduled:
     placement: Placement
 
 
-Work = Scheduled | DotItem
+Work = Scheduled | DotItem | ControlItem
 
 
 def buffers(work: Work) -> tuple[Buffer, ...]:
     """The buffers in memory that a piece of work touches."""
     if isinstance(work, DotItem):
         return work.result, work.left, work.right
+    if isinstance(work, ControlItem):
+        pairs = tuple(buffer for pair in work.carries for buffer in pair)
+        return work.results + work.operands + pairs
     return work.placement.arguments
+
+
+def callees(works: Sequence[Work]) -> tuple[list[Dot], list[NativeProgram]]:
+    """The products and the programs that are called, each once, in table order."""
+    products = dict.fromkeys(w.dot for w in works if isinstance(w, DotItem))
+    controls = [w for w in works if isinstance(w, ControlItem)]
+    programs = dict.fromkeys(p for w in controls for p in w.programs)
+    return list(products), list(programs)
 
 
 def emit_entry(
     module: Module, works: Sequence[Work], pointers: Sequence[Buffer], arena: Arena
 ) -> None:
     """Add the kernels and the entry that runs them, and the products, to the module."""
-    kernels = _emit_kernels(module, [w for w in works if not isinstance(w, DotItem)])
-    products = list(dict.fromkeys(w.dot for w in works if isinstance(w, DotItem)))
-    if any(isinstance(w, DotItem) or w.plan.chunks > 1 for w in works):
+    kernels = _emit_kernels(module, [w for w in works if isinstance(w, Scheduled)])
+    products, programs = callees(works)
+    if any(not isinstance(w, Scheduled) or w.plan.chunks > 1 for w in works):
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], None)
     (table,) = b.arguments
@@ -68,15 +83,24 @@ def emit_entry(
     for buffer, offset in arena.offsets.items():
         address[buffer] = b.offset(base, offset, I8)
     for work in works:
+        first = len(pointers) + SERVICES
         if isinstance(work, DotItem):
-            place = len(pointers) + SERVICES + products.index(work.dot)
-            product = b.load(PTR, b.offset(table, place, PTR))
+            product = _word(b, table, first + products.index(work.dot))
             b.call(product, None, *(address[x] for x in buffers(work)), launcher)
+        elif isinstance(work, ControlItem):
+            first += len(products)
+            places = [first + 2 * programs.index(p) for p in work.programs]
+            code = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
+            emit_control(b, work, address, code)
         else:
             _launch(b, kernels[work], work, address, launcher)
     if arena.size > STACK_ARENA:
         _leave_arena(b, block, memory)
     b.ret()
+
+
+def _word(b: Builder, table: Value, place: int) -> Value:
+    return b.load(PTR, b.offset(table, place, PTR))
 
 
 def _emit_kernels(module: Module, works: Sequence[Scheduled]) -> dict[Scheduled, str]:

@@ -1,0 +1,59 @@
+"""Scans, while loops and conditionals as work items over compiled programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curta.compiler.graph.items import ControlItem
+from curta.compiler.loops.lower import loop_dims
+from curta.compiler.loops.nodes import Buffer
+from curta.control.cond import Cond
+from curta.control.scan import Scan
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn
+
+if TYPE_CHECKING:
+    from curta.compiler.graph.itemise import ItemMaker
+
+
+def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
+    """The jaxprs that a control-flow eqn runs; none for any other."""
+    op = eqn.op
+    if isinstance(op, Scan):
+        return (op.jaxpr,)
+    if isinstance(op, While):
+        return (op.cond_jaxpr, op.body_jaxpr)
+    return op.branches if isinstance(op, Cond) else ()
+
+
+def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> bool:
+    """Add the item of a control-flow eqn, if all its jaxprs are native programs."""
+    programs = [maker.compile_part(jaxpr) for jaxpr in jaxprs(eqn)]
+    native = tuple(p for p in programs if p is not None)
+    if len(native) < len(programs):
+        return False
+    operands = tuple(_buffer(maker, a) for a in eqn.invars)
+    carries = tuple(
+        (maker.new_buffer(a, f"carry{i}"), maker.new_buffer(a, f"next{i}"))
+        for i, a in enumerate(_carried(eqn))
+    )
+    maker.items.append(ControlItem(eqn, operands, results, native, carries))
+    return True
+
+
+def _carried(eqn: Eqn) -> list[ShapedArray]:
+    avals = [v.aval for v in eqn.outvars]
+    if isinstance(eqn.op, Scan):
+        return avals[: eqn.op.num_carry]
+    return avals if isinstance(eqn.op, While) else []
+
+
+def _buffer(maker: ItemMaker, atom: Atom) -> Buffer:
+    """Where an operand lies; literals are put into memory."""
+    found = maker.buffer_of(atom)
+    if found is None:
+        found = maker.new_buffer(atom.aval, f"literal{len(maker.items)}")
+        index = loop_dims(atom.aval.shape)
+        maker.emit_map(found, index, maker.elements.at(atom, index), "literal")
+    return found
