@@ -1,7 +1,6 @@
 """The examples of the slides of April 16, 2024 ("What is JAX?").
 
 Where the slides show what older releases printed, the test says what holds today.
-Later: `jax.pmap` ("Vectorization and parallelization").
 """
 
 import numpy as np
