@@ -40,6 +40,10 @@ from curta.api.devices import (
     device_get as device_get,
     device_put as device_put,
 )
+from curta.api.environment import (
+    live_arrays as live_arrays,
+    print_environment_info as print_environment_info,
+)
 from curta.api.grad import grad as grad, value_and_grad as value_and_grad
 from curta.api.jacobian import (
     hessian as hessian,
@@ -54,6 +58,7 @@ from curta.api.kernel_cache import (
     kernel_cache_statistics as kernel_cache_statistics,
 )
 from curta.api.pmap import pmap as pmap
+from curta.api.scopes import named_call as named_call, named_scope as named_scope
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from curta.api.vjp import (
     fwd_and_bwd as fwd_and_bwd,

@@ -22,6 +22,7 @@ from curta.core.jaxpr import (
     set_printer,
 )
 from curta.core.layout import Doc, concat, group, join, line_break, nest, text
+from curta.core.source_info import SourceInfo
 
 _LONG = 10
 """A nested jaxpr of more eqns than this is printed before the one that uses it."""
@@ -34,6 +35,7 @@ class Settings(NamedTuple):
     print_shapes: bool = True
     custom_pp_eqn_rules: bool = True
     print_effects: bool = False
+    name_stack: bool = False
 
 
 def format_jaxpr(
@@ -43,6 +45,7 @@ def format_jaxpr(
     print_shapes: bool = True,
     custom_pp_eqn_rules: bool = True,
     print_effects: bool = False,
+    name_stack: bool = False,
     use_color: bool = False,
 ) -> str:
     """The text of a jaxpr.
@@ -53,9 +56,12 @@ def format_jaxpr(
         print_shapes: give the type of each variable where it is bound.
         custom_pp_eqn_rules: leave out parameters that go without saying.
         print_effects: list the jaxpr's effects.
+        name_stack: end each line with the scopes (`named_scope`) that it ran in.
         use_color: mark keywords and types with terminal colours.
     """
-    settings = Settings(source_info, print_shapes, custom_pp_eqn_rules, print_effects)
+    settings = Settings(
+        source_info, print_shapes, custom_pp_eqn_rules, print_effects, name_stack
+    )
     return layout.render(Printer(jaxpr, settings).document(), use_color=use_color)
 
 
@@ -164,7 +170,7 @@ class Printer:
                 if inner not in self.shared:
                     self.suggest(inner.invars, eqn.invars)
                     self.suggest(inner.outvars, eqn.outvars)
-        note = str(eqn.source_info) if self.settings.source_info else ""
+        note = self.note(eqn.source_info)
         outvars = self.binders(eqn.outvars)
         first = "name" if brief else ""
         in_order = sorted(params.items(), key=lambda item: (item[0] != first, item[0]))
@@ -177,6 +183,12 @@ class Printer:
         if not eqn.outvars:
             return concat(rest)
         return concat([outvars, text(" = ", note=note), *rest])
+
+    def note(self, source: SourceInfo) -> str:
+        """Where an eqn comes from, as far as that is asked for."""
+        names = f"[{source.name_stack}]" if self.settings.name_stack else ""
+        place = str(source) if self.settings.source_info else ""
+        return f"{place} {names}".strip()
 
     def params(self, params: Sequence[tuple[str, Any]]) -> Doc:
         """`[key=value ...]`."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _inside: dict[CodeType, bool] = {}
@@ -16,6 +18,8 @@ class SourceInfo(NamedTuple):
 
     code: CodeType | None
     lasti: int
+    name_stack: str = ""
+    """The names of the scopes that the line runs in: `outer/inner`."""
 
     @property
     def line(self) -> int:
@@ -37,6 +41,34 @@ class SourceInfo(NamedTuple):
 UNKNOWN = SourceInfo(None, 0)
 
 
+class _Scopes(threading.local):
+    names = ""
+
+
+_scopes = _Scopes()
+
+
+class NamedScope(contextlib.ContextDecorator):
+    """Names the eqns recorded within a `with` block or a decorated function."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self._outer: list[str] = []
+
+    def __enter__(self) -> None:
+        outer = _scopes.names
+        self._outer.append(outer)
+        _scopes.names = f"{outer}/{self.name}" if outer else self.name
+
+    def __exit__(self, *error: Any) -> None:
+        _scopes.names = self._outer.pop()
+
+
+def current_name_stack() -> str:
+    """The names of the scopes that this thread is in, `outer/inner`."""
+    return _scopes.names
+
+
 def _is_inside(code: CodeType) -> bool:
     name = code.co_filename
     # Generated methods are compiled from strings; a prompt is the user's own.
@@ -52,6 +84,6 @@ def user_frame() -> SourceInfo:
         if inside is None:
             inside = _inside[code] = _is_inside(code)
         if not inside:
-            return SourceInfo(code, frame.f_lasti)
+            return SourceInfo(code, frame.f_lasti, _scopes.names)
         frame = frame.f_back  # type: ignore[assignment]
     return UNKNOWN

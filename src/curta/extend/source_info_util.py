@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from curta.core.source_info import (
     UNKNOWN,
+    NamedScope as extend_name_stack,
     SourceInfo as SourceInfo,
+    current_name_stack as current_name_stack,
     user_frame as current,
 )
 
-__all__ = ["SourceInfo", "current", "new_source_info", "summarize"]
+__all__ = [
+    "SourceInfo",
+    "current",
+    "current_name_stack",
+    "extend_name_stack",
+    "new_source_info",
+    "summarize",
+]
 
 
 def new_source_info() -> SourceInfo:
