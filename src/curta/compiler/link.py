@@ -65,13 +65,14 @@ class _Imports(Mapping[str, int]):
     def __getitem__(self, name: str) -> int:
         if name in self._given:
             return self._given[name]
-        if name not in _RUNTIME_NAMES:
+        if name not in _RUNTIME_NAMES or not hasattr(_c_library(), name):
             raise LookupError(f"native code calls {name!r}, which was not imported")
         function = getattr(_c_library(), name)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def __iter__(self) -> Any:
-        return itertools.chain(self._given, _RUNTIME_NAMES)
+        present = (n for n in _RUNTIME_NAMES if hasattr(_c_library(), n))
+        return itertools.chain(self._given, present)
 
     def __len__(self) -> int:
         return len(self._given) + len(_RUNTIME_NAMES)

@@ -31,7 +31,10 @@ _PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.
 
 
 def num_threads() -> int:
-    """How many threads work at once, the caller included (`CURTA_NUM_THREADS`)."""
+    """How many threads work at once, the caller included (`CURTA_NUM_THREADS`).
+
+    The pool asks when it is made, at the first compiled function.
+    """
     chosen = config.curta_num_threads
     return min(chosen if chosen > 0 else _processors(), thread_code.MAX_WORKERS)
 
