@@ -7,9 +7,9 @@ import platform
 import sys
 from typing import Any
 
-import llvmlite
 import numpy as np
 
+from curta.compiler.llvm import binding
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import devices
 from curta.version import __version__
@@ -29,7 +29,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
         [
             f"curta:    {__version__}",
             f"numpy:    {np.__version__}",
-            f"llvmlite: {llvmlite.__version__}",
+            f"llvmlite: {binding.version()}",
             f"python:   {sys.version}",
             f"devices:  {devices()}",
             f"platform: {platform.uname()}",

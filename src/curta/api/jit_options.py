@@ -108,7 +108,7 @@ def _complete(
 def _indices(x: int | Iterable[int]) -> tuple[int, ...]:
     if isinstance(x, Iterable) and not isinstance(x, str):
         return tuple(map(operator.index, x))
-    return (operator.index(x),)  # type: ignore[arg-type]
+    return (operator.index(x),)
 
 
 def _strings(x: str | Iterable[str]) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ class ArrayImpl(Array):
         return self._value
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self._value)
+        return memoryview(self._value)  # type: ignore[arg-type]
 
     def __dlpack__(
         self,
@@ -82,7 +82,7 @@ class ArrayImpl(Array):
         # Only consumers of version 1 understand that a buffer is read-only.
         modern = max_version is not None and max_version >= (1, 0)
         source = self._value if modern else self._storage().view()
-        return source.__dlpack__(stream=stream, **given)  # type: ignore[arg-type]
+        return source.__dlpack__(stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self._storage().__dlpack_device__()
@@ -217,7 +217,8 @@ class ArrayImpl(Array):
 
     def addressable_data(self, index: int) -> ArrayImpl:
         """The part of the array on the device of number `index`."""
-        return self.addressable_shards[index].data
+        part: ArrayImpl = self.addressable_shards[index].data
+        return part
 
     # ---- life
 

@@ -99,7 +99,7 @@ def common_device(args: Sequence[Any]) -> Device | None:
 
     Raises ValueError if they lie on several.
     """
-    placed = {x._device for x in args if type(x) is ArrayImpl} - {None}
+    placed = {x._device for x in args if type(x) is ArrayImpl and x._device}
     if len(placed) > 1:
         raise ValueError(
             "Received incompatible devices for jitted computation. Got arguments on"

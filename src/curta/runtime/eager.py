@@ -100,7 +100,8 @@ class EvalTrace(Trace):
         return wrap(result, plan.out, device)
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
-        return call.fun(*args)
+        outs: Sequence[Any] = call.fun(*args)
+        return outs
 
     custom_vjp = custom_jvp
 

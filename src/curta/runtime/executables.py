@@ -16,9 +16,9 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.executable import Executable as CompiledJaxpr
-from curta.compiler.native import NativeProgram
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.llvm import binding
+from curta.compiler.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.avals import ShapedArray

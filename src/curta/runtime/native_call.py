@@ -228,7 +228,9 @@ def _layout() -> call_code.Layout | None:
     places = [_find(sample, x, header) for x in (data, aval, device)]
     if None in places or not _counts_are_known():
         return None
-    return call_code.Layout(header, *places, ArrayImpl.__weakrefoffset__)  # type: ignore[arg-type]
+    at_data, at_aval, at_device = (p or 0 for p in places)
+    weak = ArrayImpl.__weakrefoffset__
+    return call_code.Layout(header, at_data, at_aval, at_device, weak)
 
 
 def _find(sample: ArrayImpl, field: Any, header: int) -> int | None:

@@ -104,10 +104,10 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             if other._device is not device:
                 return general(self, other)
         else:
-            aval = _scalar_aval(type(other), self.aval)
-            if aval is None:
+            scalar = _scalar_aval(type(other), self.aval)
+            if scalar is None:
                 return general(self, other)
-            value = _scalar_array(other, aval)
+            aval, value = scalar, _scalar_array(other, scalar)
         plan = plans[config.context, self.aval, aval]
         if plan is None or data is None or value is None:
             return general(self, other)
@@ -124,7 +124,7 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 @functools.lru_cache(1024)
-def _scalar_aval(kind: type, aval: ShapedArray) -> ShapedArray | None:
+def _scalar_aval(kind: Any, aval: ShapedArray) -> ShapedArray | None:
     """The aval as which a Python scalar meets an array of `aval`.
 
     None for other types, and where promotion would change the array.
@@ -203,7 +203,9 @@ def traced(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             return general(self, other) if op is None else op(self, other)
         aval = None if self.aval.weak_type else _scalar_aval(type(other), self.aval)
         value = None if aval is None else _scalar_array(other, aval)
-        op = None if value is None else ops[config.context, self.aval, aval]
+        if value is None:
+            return general(self, other)
+        op = ops[config.context, self.aval, aval]
         return general(self, other) if op is None else op(self, value[()])
 
     return method
@@ -304,5 +306,5 @@ def attach() -> None:
         setattr(ArrayImpl, name, binary(getattr(Array, name)))
     for name in (*(f"__{operator}__" for operator in _BINARY), *_COMPARISONS):
         setattr(Tracer, name, traced(getattr(Array, name)))
-    ArrayImpl.__pow__ = power(Array.__pow__)  # type: ignore[attr-defined]
-    ArrayImpl.__getitem__ = getitem(Array.__getitem__)  # type: ignore[attr-defined]
+    for name, shortcut in (("__pow__", power), ("__getitem__", getitem)):
+        setattr(ArrayImpl, name, shortcut(getattr(Array, name)))

@@ -65,6 +65,12 @@ def _location() -> tuple[Path, str] | None:
     return folder, found[1] if found else "unknown"
 
 
+def version() -> str:
+    """The version of llvmlite, `not installed` if there is none."""
+    where = _location()
+    return "not installed" if where is None else where[1]
+
+
 @cache
 def available() -> bool:
     """Whether a version of llvmlite that understands Curta's IR is installed."""
