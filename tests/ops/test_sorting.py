@@ -109,3 +109,26 @@ def test_derivative_of_a_product_with_zeros(size):
 def test_extrema_that_tie_share_the_derivative():
     slope = curta.grad(lambda x: lax.reduce_max(x, (0,)))(np.float32([2, 1, 2]))
     np.testing.assert_array_equal(slope, [0.5, 0, 0.5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint32", "int8", *HALVES])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((2000,), 0), ((40, 30), 0), ((40, 30), 1)]
+)
+def test_large_arrays_keep_the_order_of_equals(dtype, shape, axis):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-9 if np.dtype(dtype).kind != "u" else 0, 10, shape).astype(dtype)
+    if np.dtype(dtype).kind not in "iu":
+        x[x == 3] = NAN
+        x[::2][x[::2] == 0] = -0.0
+    elif dtype == "uint32":
+        x *= np.uint32(2**28)
+    places = lax.broadcasted_iota("int32", shape, axis)
+    values, order = lax.sort([x, places], axis)
+    expected = np.argsort(x.astype(float), axis, kind="stable")
+    np.testing.assert_array_equal(order, expected)
+    alone = np.asarray(lax.sort(x, axis)).astype(float)
+    np.testing.assert_array_equal(alone, np.asarray(values).astype(float))
+    np.testing.assert_array_equal(np.signbit(alone), np.signbit(np.asarray(values)))
+    _, greatest = lax.top_k(x, 7, axis=axis)
+    assert greatest.shape[axis] == 7
