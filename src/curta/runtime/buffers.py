@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import mmap
+import os
 import sys
 import threading
 from collections import deque
@@ -185,6 +186,10 @@ class _Pool:
                     blocks.pop()
                     self._bytes -= size
 
+    def unlock(self) -> None:
+        """Forget who held the lock, in a forked process that has not that thread."""
+        self._lock = threading.Lock()
+
     def clear(self) -> None:
         """Give dead blocks back to the system."""
         with self._lock:
@@ -249,3 +254,5 @@ def _count_alone() -> int:
 
 _ALONE = _count_alone()
 _pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.unlock)
