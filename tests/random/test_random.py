@@ -168,6 +168,24 @@ DISTRIBUTIONS = {
         lambda: random.weibull_min(KEY, 2.0, 1.5, (COUNT,)),
         scipy.stats.weibull_min(1.5, scale=2),
     ),
+    "gamma": (lambda: random.gamma(KEY, 2.5, (COUNT,)), scipy.stats.gamma(2.5)),
+    "gamma small": (lambda: random.gamma(KEY, 0.3, (COUNT,)), scipy.stats.gamma(0.3)),
+    "loggamma": (
+        lambda: jnp.exp(random.loggamma(KEY, 0.3, (COUNT,))),
+        scipy.stats.gamma(0.3),
+    ),
+    "beta": (lambda: random.beta(KEY, 2.0, 0.5, (COUNT,)), scipy.stats.beta(2, 0.5)),
+    "chisquare": (lambda: random.chisquare(KEY, 3.0, (COUNT,)), scipy.stats.chi2(3)),
+    "f": (lambda: random.f(KEY, 3.0, 5.0, (COUNT,)), scipy.stats.f(3, 5)),
+    "t": (lambda: random.t(KEY, 3.0, (COUNT,)), scipy.stats.t(3)),
+    "dirichlet": (
+        lambda: random.dirichlet(KEY, jnp.array([1.0, 2.0]), (COUNT,))[:, 0],
+        scipy.stats.beta(1, 2),
+    ),
+    "generalized_normal": (
+        lambda: random.generalized_normal(KEY, 1.5, (COUNT,)),
+        scipy.stats.gennorm(1.5),
+    ),
     "maxwell": (lambda: random.maxwell(KEY, (COUNT,)), scipy.stats.maxwell()),
 }
 
@@ -178,6 +196,15 @@ def test_continuous_distributions(name):
     assert (
         scipy.stats.kstest(np.asarray(draw(), np.float64), expected.cdf).pvalue > 1e-3
     )
+
+
+def test_gamma_is_the_draw_of_jax_and_differentiable():
+    drawn = random.gamma(random.key(3), 2.0, (3,))
+    np.testing.assert_allclose(drawn, [0.63361293, 0.80836165, 5.8484917], rtol=1e-5)
+    total = curta.grad(lambda a: random.gamma(random.key(3), a, (4,)).sum())(2.0)
+    np.testing.assert_allclose(total, 3.6259768, rtol=1e-5)
+    logs = curta.grad(lambda a: random.loggamma(random.key(3), a, (4,)).sum())(0.5)
+    np.testing.assert_allclose(logs, 14.507822, rtol=1e-5)
 
 
 def chi_square(found, probabilities):

@@ -5,6 +5,17 @@ from curta.random.discrete import (
     choice as choice,
     geometric as geometric,
 )
+from curta.random.gamma import (
+    ball as ball,
+    beta as beta,
+    chisquare as chisquare,
+    dirichlet as dirichlet,
+    f as f,
+    gamma as gamma,
+    generalized_normal as generalized_normal,
+    loggamma as loggamma,
+    t as t,
+)
 from curta.random.keys import (
     PRNGKey as PRNGKey,
     clone as clone,

@@ -13,6 +13,7 @@ from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import is_array_like, typeof
 from curta.numpy import asarray, copy
+from curta.ops.random_bits.gamma import RandomGamma
 from curta.ops.random_bits.implementations import (
     KeyImplementation,
     implementation_names,
@@ -159,6 +160,12 @@ def random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
     """Random unsigned integers from a typed key; for the samplers."""
     partitionable = config.jax_threefry_partitionable
     return RandomBits(bit_width, shape, partitionable, _implementation(key))(key)
+
+
+def random_gamma(key: Any, a: Any, log_space: bool) -> Any:
+    """Gamma draws from a typed key; for the samplers."""
+    partitionable = config.jax_threefry_partitionable
+    return RandomGamma(log_space, partitionable, _implementation(key))(key, a)
 
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Any:

@@ -1,0 +1,275 @@
+"""The gamma distribution and those made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.api.inner import inner_jit
+from curta.nn.normalisation import softmax
+from curta.random.keys import check_key, random_gamma, split_key
+from curta.random.samplers import normal
+from curta.random.shapes import (
+    check_shape,
+    constant,
+    float_dtype,
+    parameter_shape,
+    sample_shape,
+)
+from curta.random.transformed import exponential, rademacher
+
+Shape = Sequence[int]
+
+
+def gamma(
+    key: Any,
+    a: Any,
+    shape: Shape | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Draws with density x**(a - 1) exp(-x) / gamma(a), differentiable in `a`.
+
+    Args:
+      key: a single key.
+      a: positive shape parameters, broadcast to `shape`.
+      shape: the shape of the result, by default that of `a`.
+      dtype: a float dtype.
+
+    >>> from curta import random
+    >>> random.gamma(random.key(0), 2.0, (3,)).shape
+    (3,)
+    """
+    typed, _ = check_key("gamma", key)
+    chosen = float_dtype("gamma", dtype)
+    return _gamma(typed, a, parameter_shape("gamma", shape, a), chosen, False)
+
+
+def loggamma(
+    key: Any,
+    a: Any,
+    shape: Shape | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """The logarithms of gamma draws, accurate where those are close to 0.
+
+    >>> from curta import random
+    >>> random.loggamma(random.key(0), 0.01, (3,)).shape
+    (3,)
+    """
+    typed, _ = check_key("loggamma", key)
+    chosen = float_dtype("loggamma", dtype)
+    return _gamma(typed, a, parameter_shape("gamma", shape, a), chosen, True)
+
+
+@inner_jit(static_argnames=("shape", "dtype", "log_space"))
+def _gamma(
+    key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
+) -> Any:
+    a = jnp.broadcast_to(lax.convert_element_type(a, dtype), shape)
+    return random_gamma(key, a, log_space)
+
+
+def beta(
+    key: Any,
+    a: Any,
+    b: Any,
+    shape: Shape | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Draws with density proportional to x**(a - 1) (1 - x)**(b - 1) on (0, 1).
+
+    >>> from curta import random
+    >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
+    (3,)
+    """
+    typed, _ = check_key("beta", key)
+    shape = parameter_shape("beta", shape, a, b)
+    return _beta(typed, a, b, shape, float_dtype("beta", dtype))
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    keys = split_key(key)
+    a = jnp.broadcast_to(lax.convert_element_type(a, dtype), shape)
+    b = jnp.broadcast_to(lax.convert_element_type(b, dtype), shape)
+    log_a = loggamma(keys[0], a, shape, dtype)
+    log_b = loggamma(keys[1], b, shape, dtype)
+    largest = lax.max(log_a, log_b)
+    part_a, part_b = jnp.exp(log_a - largest), jnp.exp(log_b - largest)
+    return part_a / (part_a + part_b)
+
+
+def dirichlet(
+    key: Any,
+    alpha: Any,
+    shape: Shape | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Probability vectors along the last axis, of concentrations `alpha`.
+
+    >>> from curta import random, numpy as jnp
+    >>> random.dirichlet(random.key(0), jnp.ones(4), (3,)).shape
+    (3, 4)
+    """
+    typed, _ = check_key("dirichlet", key)
+    if np.ndim(alpha) < 1:
+        raise ValueError(
+            f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}"
+        )
+    batch = np.shape(alpha)[:-1]
+    shape = batch if shape is None else sample_shape(shape)
+    check_shape("dirichlet", shape, batch)
+    return _dirichlet(typed, alpha, shape, float_dtype("dirichlet", dtype))
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    alpha = lax.convert_element_type(alpha, dtype)
+    draws = loggamma(key, alpha, shape + np.shape(alpha)[-1:], dtype)
+    return softmax(draws, -1)
+
+
+def chisquare(
+    key: Any,
+    df: Any,
+    shape: Shape | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Sums of `df` squared standard normal draws; `df` need not be an integer.
+
+    >>> from curta import random
+    >>> random.chisquare(random.key(0), 3.0, (2,)).shape
+    (2,)
+    """
+    typed, _ = check_key("chisquare", key)
+    shape = parameter_shape("chisquare", shape, df)
+    return _chisquare(typed, df, shape, float_dtype("chisquare", dtype))
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    df = lax.convert_element_type(df, dtype)
+    two = constant(df, 2)
+    return lax.mul(jnp.exp(loggamma(key, lax.div(df, two), shape, dtype)), two)
+
+
+def f(
+    key: Any,
+    dfnum: Any,
+    dfden: Any,
+    shape: Shape | None = None,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Quotients of two chi-square draws, each over its degrees of freedom.
+
+    >>> from curta import random
+    >>> random.f(random.key(0), 3.0, 5.0, (2,)).shape
+    (2,)
+    """
+    typed, _ = check_key("f", key)
+    shape = parameter_shape("f", shape, dfnum, dfden)
+    return _f(typed, dfnum, dfden, shape, float_dtype("f", dtype))
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    dfnum = lax.convert_element_type(dfnum, dtype)
+    dfden = lax.convert_element_type(dfden, dtype)
+    keys = split_key(key)
+    above = chisquare(keys[1], dfnum, shape, dtype)
+    below = chisquare(keys[0], dfden, shape, dtype)
+    return lax.div(above / dfnum, below / dfden)
+
+
+def t(
+    key: Any,
+    df: Any,
+    shape: Shape = (),
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Draws from Student's t distribution with `df` degrees of freedom.
+
+    >>> from curta import random
+    >>> random.t(random.key(0), 3.0, (2,)).shape
+    (2,)
+    """
+    typed, _ = check_key("t", key)
+    chosen = float_dtype("t", dtype)
+    wanted = None if shape is None else sample_shape(shape)
+    return _t(typed, df, parameter_shape("t", wanted, df), chosen)
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    df = lax.convert_element_type(df, dtype)
+    keys = split_key(key)
+    n = normal(keys[0], shape, dtype)
+    half = lax.div(df, constant(n, 2))
+    return n * jnp.sqrt(half / gamma(keys[1], half, shape, dtype))
+
+
+def generalized_normal(
+    key: Any, p: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
+) -> Any:
+    """Draws with density proportional to exp(-abs(x)**p).
+
+    >>> from curta import random
+    >>> random.generalized_normal(random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    typed, _ = check_key("generalized_normal", key)
+    chosen = float_dtype("generalized_normal", dtype)
+    return _generalized_normal(typed, p, sample_shape(shape), chosen)
+
+
+@inner_jit(static_argnames=("shape", "dtype"))
+def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    keys = split_key(key)
+    g = gamma(keys[0], 1 / p, shape, dtype)
+    return rademacher(keys[1], shape, dtype) * g ** (1 / p)
+
+
+def ball(
+    key: Any,
+    d: int,
+    p: Any = 2,
+    shape: Shape = (),
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Uniform draws from the unit ball of the p-norm in `d` dimensions.
+
+    >>> from curta import random
+    >>> random.ball(random.key(0), 3, shape=(2,)).shape
+    (2, 3)
+    """
+    typed, _ = check_key("ball", key)
+    chosen = float_dtype("ball", dtype)
+    return _ball(typed, p, int(d), sample_shape(shape), chosen)
+
+
+@inner_jit(static_argnames=("d", "shape", "dtype"))
+def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    keys = split_key(key)
+    g = generalized_normal(keys[0], p, (*shape, d), dtype)
+    e = exponential(keys[1], shape, dtype)
+    return g / (((jnp.abs(g) ** p).sum(-1) + e) ** (1 / p))[..., None]
