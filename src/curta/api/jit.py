@@ -21,6 +21,7 @@ from curta.api.jit_options import (
     donated_leaves,
     make_options,
     split_arguments,
+    static_key,
 )
 from curta.config import config
 from curta.control.call import Call
@@ -67,7 +68,7 @@ class Jitted:
             if out is not MISS:
                 return out
         if thread_state.trace is BASE:
-            leaves, key = _ready_key(args, kwargs)
+            leaves, key = _ready_key(self._options, args, kwargs)
             found = self._cache.ready.get(key)
             if found is not None:
                 compiled, out_tree = found
@@ -84,8 +85,7 @@ class Jitted:
             compiled = staged.compiled(self._name)
             outs: Sequence[Any] = compiled(leaves)
             self._cache.executed.add(key)
-            if not self._options.has_static:
-                self._make_ready(args, kwargs, staged, compiled)
+            self._make_ready(args, kwargs, staged, compiled)
         elif self._options.inline:
             inputs = [*staged.captured, *leaves]
             outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)
@@ -102,9 +102,11 @@ class Jitted:
     ) -> None:
         """Let the next call with these types of arguments go straight to `compiled`."""
         out_tree = None if staged.out_tree == _LEAF else staged.out_tree
-        leaves, key = _ready_key(args, kwargs)
+        leaves, key = _ready_key(self._options, args, kwargs)
+        if key is None:
+            return
         self._cache.ready[key] = compiled, out_tree
-        if not kwargs:
+        if not kwargs and not self._options.has_static:
             build = None if out_tree is None else out_tree.unflatten
             self._cache.native.add(args, leaves, compiled, build)
 
@@ -284,21 +286,24 @@ class Jitted:
 
 
 def _ready_key(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
+    options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], Any]:
     """The leaves of the arguments, and the key under which a call is ready.
 
-    The key is None for what is no array.
+    The key is None for what is no array, or static and not hashable.
     """
     leaves: Sequence[Any] = args
-    in_tree = None
-    if kwargs or any(type(x) not in _PLAIN for x in args):
-        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+    in_tree = static = None
+    if options.has_static:
+        leaves, kwargs, static = static_key(options, args, kwargs)
+    if kwargs or any(type(x) not in _PLAIN for x in leaves):
+        leaves, in_tree = tree_util.tree_flatten((tuple(leaves), kwargs))
     try:
         avals = [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+        hash(static)
     except (TypeError, ValueError, OverflowError):
         return leaves, None
-    return leaves, (config.context, in_tree, *avals)
+    return leaves, (config.context, static, in_tree, *avals)
 
 
 def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -200,10 +201,7 @@ def split_arguments(
     """Take the static arguments out; ValueError if one cannot be hashed."""
     if not options.has_static:
         return Arguments(args, tuple(range(len(args))), kwargs, _NO_STATICS)
-    count = len(args)
-    static = {i % count for i in options.static_argnums if -count <= i < count}
-    dynamic = tuple(i for i in range(count) if i not in static)
-    places = tuple(sorted(static))
+    places, dynamic = _static_and_dynamic(options.static_argnums, len(args))
     names = tuple(sorted(kwargs.keys() & set(options.static_argnames)))
     values = (*[args[i] for i in places], *[kwargs[n] for n in names])
     for value in values:
@@ -211,6 +209,35 @@ def split_arguments(
     statics = Statics(places, names, tuple(map(type, values)), values)
     others = {n: x for n, x in kwargs.items() if n not in names}
     return Arguments(tuple(args[i] for i in dynamic), dynamic, others, statics)
+
+
+@functools.lru_cache(4096)
+def _static_and_dynamic(
+    argnums: tuple[int, ...], count: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    static = {i % count for i in argnums if -count <= i < count}
+    dynamic = tuple(i for i in range(count) if i not in static)
+    return tuple(sorted(static)), dynamic
+
+
+def static_key(
+    options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any], tuple[Any, ...]]:
+    """The dynamic arguments, and a key of the static ones; quicker than Arguments.
+
+    The key cannot be hashed where an argument cannot.
+    """
+    static, dynamic = _static_and_dynamic(options.static_argnums, len(args))
+    key: list[Any] = []
+    for i in static:
+        key += (type(args[i]), args[i])
+    others = {}
+    for name, x in kwargs.items():
+        if name in options.static_argnames:
+            key += (name, type(x), x)
+        else:
+            others[name] = x
+    return [args[i] for i in dynamic], others, tuple(key)
 
 
 def _check_hashable(value: Any) -> None:
