@@ -120,6 +120,17 @@ def test_the_pool_is_bounded(monkeypatch):
     buffers.allocator.cache_clear()
 
 
+def test_temporaries_are_recycled_beside_many_live_arrays(monkeypatch):
+    monkeypatch.setattr(buffers, "POOL_BYTES", 8 << 20)
+    monkeypatch.setattr(buffers, "_pool", buffers._Pool())
+    buffers.allocator.cache_clear()
+    alive = [buffers.empty((1 << 19,), np.float32) for _ in range(9)]
+    places = {address(buffers.empty((1 << 19,), np.float32)) for _ in range(20)}
+    assert len(places) == 1
+    assert len({address(a) for a in alive} | places) == 10
+    buffers.allocator.cache_clear()
+
+
 def test_too_much_is_a_memory_error():
     with pytest.raises(MemoryError):
         buffers.empty((1 << 50,), np.float64)

@@ -167,12 +167,20 @@ class _Pool:
             return self._blocks.setdefault(size, deque())
 
     def new(self, size: int) -> NDArray:
-        """A new block; kept for later if there is room, if need be for dead ones."""
+        """A new block, known to the pool from now on.
+
+        For want of room dead blocks go; then the pool forgets those alive, which the
+        system gets back when they die, so that later ones can be used again.
+        """
         block = _block(size)
         with self._lock:
             if self._bytes + size > POOL_BYTES:
                 self._drop_dead()
-            if self._bytes + size <= POOL_BYTES:
+            if self._bytes + size > POOL_BYTES:
+                for blocks in self._blocks.values():
+                    blocks.clear()
+                self._bytes = 0
+            if size <= POOL_BYTES:
                 self._blocks[size].append(block)
                 self._bytes += size
         return block
