@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
+from curta.compiler.pipeline import compile_jaxpr
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.ops import elementwise as ops
 from curta.ops.dot import DotGeneral
+from curta.ops.indexing.dynamic import DynamicSlice
+from curta.ops.indexing.numbers import ScatterDimensionNumbers
+from curta.ops.indexing.scatter import Scatter
 from curta.ops.sorting import Sort
-from curta.ops.structure import BroadcastInDim, ReduceSum
+from curta.ops.structure import BroadcastInDim, ReduceSum, Reshape
 
 RNG = np.random.default_rng(0)
 MATVEC = DotGeneral((((0,), (0,)), ((), ())))
@@ -99,3 +103,69 @@ def test_a_body_with_a_step_in_python_runs_in_python() -> None:
     args = x, normal(4, 8)
     compiled = assert_compiles(staged(lambda *a: list(scan(*a)), *args), *args)
     assert compiled.native is None
+
+
+ROW = ScatterDimensionNumbers((), (0,), (0,))
+SET = Scatter(ROW)
+
+
+def place(i: Any) -> Any:
+    return Reshape((1,))(i)
+
+
+def test_a_loop_updates_its_carry_in_place() -> None:
+    """Element by element, reading others; a loop that copied would be quadratic."""
+    x = normal(4000)
+    read = DynamicSlice((1,))
+
+    def step(i: Any, x: Any) -> list[Any]:
+        before = Reshape(())(read(x, ops.sub(i, np.int32(1))))
+        return [
+            ops.add(i, np.int32(1)),
+            SET(x, place(i), ops.mul(before, np.float32(0.9))),
+        ]
+
+    start = np.asarray(np.int32(1))
+    body = staged(step, start, x)
+    assert compile_jaxpr(body, in_place={1: 1}).native.in_place == {1}
+    scan = Scan(body, 3999, False, 0, 2)
+    assert_compiles(staged(lambda *a: list(scan(*a)), start, x), start, x, rtol=1e-4)
+
+
+def test_what_must_not_be_updated_in_place() -> None:
+    """An argument; what is returned, read again, swapped, or a view in disguise."""
+    x, i = normal(6, 4), np.asarray(np.int32(2))
+    rows = Scatter(ScatterDimensionNumbers((0,), (0,), (0,)))
+
+    def updates(x: Any, i: Any) -> list[Any]:
+        y, z, w = ops.exp(x), ops.neg(x), ops.tanh(x)
+        flat = Reshape((24,))(w)
+        row = Reshape((4,))(ReduceSum((0,))(x))
+        return [
+            rows(x, place(i), row), y, rows(y, place(i), row),
+            rows(z, place(i), row), ReduceSum((1,))(z),
+            SET(flat, place(i), np.float32(5)), ops.add(w, w),
+        ]  # fmt: skip
+
+    before = x.copy()
+    assert_compiles(staged(updates, x, i), x, i)
+    np.testing.assert_array_equal(x, before)
+
+    def swapping(x: Any, y: Any) -> list[Any]:
+        zero = Reshape((1,))(np.int32(0))
+        return [y, SET(x, zero, ReduceSum((0,))(y))]
+
+    u, v = normal(5), normal(5)
+    scan = Scan(staged(swapping, u, v), 5, False, 0, 2)
+    assert_compiles(staged(lambda *a: list(scan(*a)), u, v), u, v)
+
+
+def test_a_condition_does_not_change_the_carry() -> None:
+    x = normal(5) ** 2
+
+    def small(x: Any) -> list[Any]:
+        first = SET(x, Reshape((1,))(np.int32(0)), np.float32(-50))
+        return [ops.lt(ReduceSum((0,))(first), np.float32(100))]
+
+    loop = While(staged(small, x), staged(lambda x: [ops.add(x, x)], x), 0, 0)
+    assert_compiles(staged(lambda x: list(loop(x)), x), x)

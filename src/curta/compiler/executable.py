@@ -118,6 +118,7 @@ class Executable:
                 *step.words,
             ),
             step.long,
+            frozenset(i for i, b in enumerate(self._outputs) if b in self._inputs),
         )
 
     def __call__(self, *args: NDArray) -> list[NDArray]:

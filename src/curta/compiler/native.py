@@ -15,7 +15,8 @@ class NativeProgram:
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
     addresses come first in the table; `constants` are the words after them. `code`
     keeps all of it in memory. `long` says that a call may take so long that other
-    Python threads should run meanwhile.
+    Python threads should run meanwhile. Results `in_place` lie where arguments lay,
+    which was allowed: their two addresses must be the same.
     """
 
     code: object
@@ -24,6 +25,7 @@ class NativeProgram:
     results: int
     constants: tuple[int, ...]
     long: bool
+    in_place: frozenset[int] = frozenset()
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_uint64]:

@@ -34,7 +34,7 @@ from curta.compiler.executable import (
 )
 from curta.compiler.graph.fuse import Group, Plan, fuse, separate
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.itemise import Program, itemise
+from curta.compiler.graph.itemise import InPlace, Program, itemise
 from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
@@ -71,7 +71,11 @@ WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher leve
 
 
 def compile_jaxpr(
-    closed: ClosedJaxpr, *, parallel_for: int = 0, optimise: bool = True
+    closed: ClosedJaxpr,
+    *,
+    parallel_for: int = 0,
+    optimise: bool = True,
+    in_place: InPlace | None = None,
 ) -> Executable:
     """Compile a jaxpr for this machine.
 
@@ -79,16 +83,20 @@ def compile_jaxpr(
         closed: the program; the consts become part of the executable.
         parallel_for: the address of the function that runs chunks on threads.
         optimise: whether to rewrite and fuse; the results are the same without.
+        in_place: arguments that the program may overwrite, each with the result that
+            may lie in its memory. Who asks for it must call the native program.
     """
     dump("jaxpr", lambda: str(closed))
     flat = inline_calls(closed)
     jaxpr = dce_jaxpr(simplify(flat.jaxpr) if optimise else flat.jaxpr)
     dump("simplify", lambda: str(jaxpr))
 
-    def compile_part(part: ClosedJaxpr) -> NativeProgram | None:
-        return compile_jaxpr(part, parallel_for=parallel_for, optimise=optimise).native
+    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram | None:
+        return compile_jaxpr(
+            part, parallel_for=parallel_for, optimise=optimise, in_place=pairs
+        ).native
 
-    program = itemise(jaxpr, compile_part)
+    program = itemise(jaxpr, compile_part, in_place)
     plan = fuse(program) if optimise else separate(program)
     dump("fuse", lambda: pretty_plan(plan))
     segments = _segments(plan)

@@ -29,17 +29,30 @@ def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
 
 def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> bool:
     """Add the item of a control-flow eqn, if all its jaxprs are native programs."""
-    programs = [maker.compile_part(jaxpr) for jaxpr in jaxprs(eqn)]
+    *others, body = jaxprs(eqn)
+    programs = [maker.compile_part(jaxpr, {}) for jaxpr in others]
+    programs.append(maker.compile_part(body, _in_place(eqn)))
     native = tuple(p for p in programs if p is not None)
     if len(native) < len(programs):
         return False
     operands = tuple(_buffer(maker, a) for a in eqn.invars)
-    carries = tuple(
-        (maker.new_buffer(a, f"carry{i}"), maker.new_buffer(a, f"next{i}"))
-        for i, a in enumerate(_carried(eqn))
-    )
-    maker.items.append(ControlItem(eqn, operands, results, native, carries))
+    carries = []
+    for i, aval in enumerate(_carried(eqn)):
+        first = maker.new_buffer(aval, f"carry{i}")
+        same = i in native[-1].in_place
+        carries.append((first, first if same else maker.new_buffer(aval, f"next{i}")))
+    maker.items.append(ControlItem(eqn, operands, results, native, tuple(carries)))
     return True
+
+
+def _in_place(eqn: Eqn) -> dict[int, int]:
+    """The arguments that a loop's body may overwrite: its carry."""
+    op = eqn.op
+    if isinstance(op, Scan):
+        return {op.num_consts + i: i for i in range(op.num_carry)}
+    if isinstance(op, While):
+        return {op.body_nconsts + i: i for i in range(len(eqn.outvars))}
+    return {}
 
 
 def _carried(eqn: Eqn) -> list[ShapedArray]:

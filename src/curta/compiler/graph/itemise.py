@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from curta.compiler.graph.control import control_item, jaxprs
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
+from curta.compiler.graph.in_place import may_overwrite
 from curta.compiler.graph.items import EqnItem, Item, loop_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import Values, decide, is_virtual
@@ -47,19 +48,29 @@ class Program:
     builder: ScalarBuilder
 
 
-CompilePart = Callable[[ClosedJaxpr], NativeProgram | None]
+InPlace = Mapping[int, int]
+"""Arguments that may be overwritten, by a result that may lie in the same memory."""
+
+CompilePart = Callable[[ClosedJaxpr, InPlace], NativeProgram | None]
 """Compiles the body of a loop; None if it is not one native function."""
 
 
-def itemise(jaxpr: Jaxpr, compile_part: CompilePart = lambda _: None) -> Program:
+def _no_parts(_: ClosedJaxpr, __: InPlace) -> None:
+    return None
+
+
+def itemise(
+    jaxpr: Jaxpr, compile_part: CompilePart = _no_parts, in_place: InPlace | None = None
+) -> Program:
     """The items of a jaxpr without calls.
 
     An op that turns out to have no compiled code for its dtypes becomes a step in
     Python, and everything is decided again.
     """
     host: frozenset[Eqn] = frozenset()
+    free = {jaxpr.invars[i]: out for i, out in (in_place or {}).items()}
     while True:
-        maker = ItemMaker(jaxpr, decide(jaxpr, host), host, compile_part)
+        maker = ItemMaker(jaxpr, decide(jaxpr, host), host, compile_part, free)
         refused = maker.run()
         if refused is None:
             return maker.program()
@@ -75,7 +86,10 @@ class ItemMaker:
         values: Values,
         host: frozenset[Eqn],
         compile_part: CompilePart,
+        in_place: Mapping[Var, int],
     ) -> None:
+        self.in_place = in_place
+        self.aliased: set[Buffer] = set()
         self.compile_part = compile_part
         self.jaxpr = jaxpr
         self.values = values
@@ -130,7 +144,7 @@ class ItemMaker:
             dot_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn not in self.host and isinstance(eqn.op, WindowUpdate):
             with refusals(eqn):
-                update_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+                self._update(eqn)
         elif eqn not in self.host and isinstance(eqn.op, Cumulative):
             with refusals(eqn):
                 cumulative_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
@@ -139,9 +153,24 @@ class ItemMaker:
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
             if not (jaxprs(eqn) and control_item(self, eqn, results)):
                 self.items.append(EqnItem(eqn, operands, results))
+                self.aliased.update(results)  # they may be views of arguments
         else:
             for var in wanted:
                 self._map(var)
+
+    def _update(self, eqn: Eqn) -> None:
+        """An update, in the memory of its operand if nobody else needs that."""
+        (out,) = eqn.outvars
+        place = self.buffer_of(eqn.invars[0])
+        free = set(self.in_place)
+        if (
+            place is None
+            or place in self.aliased
+            or not may_overwrite(eqn, self.values, free)
+        ):
+            return update_items(self, eqn, self._buffer(out, "v"), copy=True)
+        self.buffers[out] = place
+        return update_items(self, eqn, place, copy=False)
 
     def _operand(self, atom: Atom) -> Buffer | Atom:
         return atom if isinstance(atom, Literal) else self.buffers[atom]
@@ -151,6 +180,7 @@ class ItemMaker:
         source = eqn.invars[0] if eqn.invars else None
         if isinstance(eqn.op, Reshape) and self._is_temporary(source):
             self.buffers[var] = self.buffers[source]  # type: ignore[index]
+            self.aliased.add(self.buffers[var])
             return
         index = loop_dims(var.aval.shape)
         if var.aval.size:
@@ -253,12 +283,21 @@ class ItemMaker:
         fold = Fold(x, start, left, right, new, stores, running is not None)
         return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
 
+    def _overwritten(self, atom: Atom, position: int) -> bool:
+        """Whether a result lies in the memory of the argument that it may replace."""
+        return any(
+            self.buffers.get(var) is self.buffer_of(atom) and out == position
+            for var, out in self.in_place.items()
+            if var is not atom
+        )
+
     def _return(self) -> None:
         """The outputs; a value returned as it came in, or twice, is copied."""
         taken: set[Buffer] = set(self.inputs) | set(self.consts)
-        for atom in self.jaxpr.outvars:
+        for position, atom in enumerate(self.jaxpr.outvars):
             buffer = self.buffers.get(atom) if isinstance(atom, Var) else None
-            if buffer is None or buffer in taken:
+            there = self._overwritten(atom, position)
+            if buffer is None or (buffer in taken and not there):
                 buffer = self.new_buffer(atom.aval, f"out{len(self.outputs)}")
                 index = loop_dims(atom.aval.shape)
                 self.emit_map(buffer, index, self.elements.at(atom, index), "copy")

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
 
 
-def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
-    """Add the items that copy the operand to `result` and update it there."""
+def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None:
+    """Add the items that copy the operand to `result`, if asked, and update it."""
     assert isinstance(eqn.op, WindowUpdate)
     b, elements = maker.builder, maker.elements
     aval = eqn.outvars[0].aval
     index = loop_dims(aval.shape)
-    maker.emit_map(result, index, elements.at(eqn.invars[0], index), "copy")
+    if copy:
+        maker.emit_map(result, index, elements.at(eqn.invars[0], index), "copy")
     avals = [v.aval for v in eqn.invars]
     shape = eqn.op.update_shape(*avals)
     if 0 in shape or not aval.size:

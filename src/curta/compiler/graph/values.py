@@ -44,6 +44,8 @@ class Values:
 
     materialised: dict[Var, str]
     definitions: dict[Var, Eqn]
+    uses: dict[Var, list[Eqn]]
+    returned: frozenset[Var]
 
 
 def is_virtual(op: Op) -> bool:
@@ -58,7 +60,7 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     """
     definitions = {v: e for e in jaxpr.eqns for v in e.outvars}
     uses = _uses(jaxpr)
-    returned = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    returned = frozenset(v for v in jaxpr.outvars if isinstance(v, Var))
     materialised: dict[Var, str] = {}
     cost: dict[Var, int] = {}
     depth: dict[Var, int] = {}
@@ -77,7 +79,7 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
                 materialised[var] = reason
             cost[var] = 0 if reason else total
             depth[var] = 0 if reason else level
-    return Values(materialised, definitions)
+    return Values(materialised, definitions, uses, returned)
 
 
 def _reason(
@@ -85,7 +87,7 @@ def _reason(
     var: Var,
     consumers: list[Eqn],
     cost: int,
-    returned: set[Var],
+    returned: frozenset[Var],
     host: frozenset[Eqn],
 ) -> str:
     if eqn in host or not is_virtual(eqn.op):
@@ -128,8 +130,7 @@ def _uses(jaxpr: Jaxpr) -> dict[Var, list[Eqn]]:
     uses: dict[Var, list[Eqn]] = {v: [] for e in jaxpr.eqns for v in e.outvars}
     for eqn in jaxpr.eqns:
         for var in _distinct(eqn.invars):
-            if var in uses:
-                uses[var].append(eqn)
+            uses.setdefault(var, []).append(eqn)
     return uses
 
 

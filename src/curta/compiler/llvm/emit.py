@@ -219,6 +219,9 @@ class _KernelEmitter:
 
     def _body(self, stage: Stage, carried: Values) -> Values:
         """The stores and the folds of one index (or of a vector of them)."""
+        if stage.ordered:  # all is read before anything is written
+            for store in stage.stores:
+                self.values.compute(store.value)
         for store in stage.stores:
             self._store(store)
         result: Values = []

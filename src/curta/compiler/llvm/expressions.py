@@ -36,6 +36,7 @@ from curta.compiler.loops.nodes import (
 )
 
 _SIGNED32: Final = 2**31 - 1
+_SAFE = 1 << 62
 
 
 class Evaluator:
@@ -430,7 +431,13 @@ class Evaluator:
 
     def _divided(self, atom: Quotient | Remainder, of: Value) -> Value:
         """Division rounding down: shifted up where the dividend may be negative."""
-        low = atom.of.bounds[0]
+        low, high = atom.of.bounds
+        if low < -_SAFE or high > _SAFE:  # read from data: no shift would fit
+            rest = self.b.srem(of, atom.by)
+            rest = self.b.select(rest < 0, self.b.add(rest, atom.by), rest)
+            if isinstance(atom, Remainder):
+                return rest
+            return self.b.div(self.b.sub(of, rest), atom.by)
         shift = -(low // atom.by) if low < 0 else 0
         if shift:
             of = self.b.add(of, shift * atom.by)

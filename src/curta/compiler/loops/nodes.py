@@ -96,13 +96,24 @@ class DataIndex(Atom):
 
     @property
     def bounds(self) -> Bounds:
-        if self.value.dtype.kind == "b":
-            return 0, 1
-        info = np.iinfo(self.value.dtype)
-        return int(info.min), int(info.max)
+        return _range(self.value)
 
     def __repr__(self) -> str:
         return "[data]"
+
+
+def _range(expr: Expr) -> Bounds:
+    """The least and the greatest value that an integer expression can have."""
+    if isinstance(expr, Const):
+        return int(expr.value), int(expr.value)
+    if isinstance(expr, Instr) and expr.name in ("max", "min"):
+        pick = max if expr.name == "max" else min
+        (a, b), (c, d) = map(_range, expr.args)
+        return pick(a, c), pick(b, d)
+    if expr.dtype.kind == "b":
+        return 0, 1
+    info = np.iinfo(expr.dtype)
+    return int(info.min), int(info.max)
 
 
 # ---------------------------------------------------------------------- buffers
