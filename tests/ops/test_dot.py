@@ -115,3 +115,20 @@ def test_precision_is_kept_in_derivatives():
     with curta.default_matmul_precision("high"):
         text = str(curta.make_jaxpr(lambda x: lax.dot(x, x))(np.ones(2, np.float32)))
     assert "precision=(Precision.HIGH, Precision.HIGH)" in text
+
+
+@pytest.mark.parametrize(
+    "precision",
+    [
+        "F32_F32_F32",
+        lax.DotAlgorithmPreset.BF16_BF16_F32_X3,
+        lax.DotAlgorithm(np.float32, np.float32, np.float32),
+        ("high", "highest"),
+        lax.Precision.HIGH,
+    ],
+)
+def test_precisions_that_this_machine_exceeds(precision):
+    x = np.float32([[1, 2], [3, 4]])
+    np.testing.assert_array_equal(lax.dot(x, x, precision=precision), x @ x)
+    text = str(curta.make_jaxpr(lambda x: lax.dot(x, x, precision=precision))(x))
+    assert "precision=" in text

@@ -191,9 +191,9 @@ from curta.lax.trigonometric import (
     sinh,
     tan,
 )
-from curta.ops.dot import Precision
 from curta.ops.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from curta.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision

@@ -9,7 +9,8 @@ from typing import Any
 from curta import dtypes
 from curta.config import config
 from curta.core.trace import typeof
-from curta.ops.dot import DotDims, DotGeneral, Precision
+from curta.ops.dot import DotDims, DotGeneral
+from curta.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 
 _PRECISIONS = {
     "highest": Precision.HIGHEST,
@@ -36,7 +37,8 @@ def dot(
 
     `dimension_numbers` is ((lhs contracting dims, rhs contracting dims), (lhs batch
     dims, rhs batch dims)). The output has the batch dims, then the other dims of lhs,
-    then those of rhs. `precision` is a `Precision`, its name, or a pair of them.
+    then those of rhs. `precision` is a `Precision`, its name, a pair of them, or a
+    `DotAlgorithm`; it does not change what this processor computes.
 
     Raises ValueError without numbers for anything but vectors and matrices whose
     sizes agree, TypeError for numbers or shapes that do not fit.
@@ -106,15 +108,19 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     return dot(lhs, rhs, dimension_numbers=numbers, precision=precision)
 
 
-def canonicalize_precision(precision: Any) -> tuple[Precision, Precision] | None:
-    """A precision for each operand, or None for what the settings leave open.
+def canonicalize_precision(precision: Any) -> Any:
+    """A precision for each operand, an algorithm, or None where nothing is asked.
 
-    Raises ValueError for anything that is not a precision.
+    Raises ValueError for anything else.
     """
     if precision is None:
         precision = config.jax_default_matmul_precision
         if precision is None:
             return None
+    if isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        return DotAlgorithmPreset[precision]
     if isinstance(precision, (tuple, list)) and len(precision) == 2:
         left, right = (_precision(p, precision) for p in precision)
         return left, right
@@ -125,12 +131,14 @@ def canonicalize_precision(precision: Any) -> tuple[Precision, Precision] | None
 def _precision(name: Any, given: Any) -> Precision:
     if isinstance(name, Precision):
         return name
-    if name not in _PRECISIONS:
+    if not isinstance(name, str) or name not in _PRECISIONS:
         raise ValueError(
             "Precision argument must be one of:\n- None,\n"
             f"- a string in {list(_PRECISIONS)},\n"
             "- a lax.Precision value,\n"
-            "- a tuple of two lax.Precision values or strings;\n"
+            "- a tuple of two lax.Precision values or strings,\n"
+            "- a lax.DotAlgorithmPreset or the name of one of these presets, or\n"
+            "- a lax.DotAlgorithm value;\n"
             f"but got {given}."
         )
     return _PRECISIONS[name]

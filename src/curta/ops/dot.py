@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 import itertools
 import math
@@ -18,25 +17,12 @@ from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.ops.elementwise.convert import convert_element_type
+from curta.ops.precision import DotAlgorithm, DotAlgorithmPreset
 from curta.ops.structure import Transpose, add_tangents, zero_like_output
 
 Dims = tuple[int, ...]
 DotDims = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 """((lhs contracting, rhs contracting), (lhs batch, rhs batch))."""
-
-
-class Precision(enum.Enum):
-    """How exactly an accelerator multiplies float32 matrices; nothing to a CPU."""
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
-
-    def __repr__(self) -> str:
-        return f"Precision.{self.name}"
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +86,9 @@ class DotGeneral(Op):
         wanted = self.preferred_element_type
         if wanted is None or wanted == result:
             return result
-        if not dtypes.issubdtype(result, np.floating) and _bits(wanted) < _bits(result):
+        chosen = isinstance(self.precision, (DotAlgorithm, DotAlgorithmPreset))
+        exact = not dtypes.issubdtype(result, np.floating) and not chosen
+        if exact and _bits(wanted) < _bits(result):
             raise TypeError(
                 "`preferred_element_type` must not be narrower than the original type,"
                 f" got preferred_element_type of {np.dtype(wanted).name} for result"

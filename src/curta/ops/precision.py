@@ -1,0 +1,77 @@
+"""How exactly products of matrices are computed: what a user may ask of an accelerator.
+
+This machine's processor multiplies every dtype exactly and sums 16-bit floats in
+float32, which is at least as exact as any of these; they are kept in the jaxpr for the
+machine that has a choice.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+
+class Precision(enum.Enum):
+    """How exactly an accelerator multiplies float32 matrices.
+
+    DEFAULT is the fastest, HIGHEST as exact as float32 is.
+    """
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __repr__(self) -> str:
+        return f"Precision.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DotAlgorithm(NamedTuple):
+    """An algorithm for dot products, by the dtypes that it works in.
+
+    lhs_precision_type, rhs_precision_type: to what the operands are rounded.
+    accumulation_type: in what the products are summed.
+    lhs_component_count, rhs_component_count, num_primitive_operations: of how many
+        parts, and products of parts, a product of greater precision is made.
+    allow_imprecise_accumulation: whether sums may be less exact than their dtype.
+    """
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Algorithms that machines have, named after operands and sum: LHS_RHS_SUM.
+
+    `_X3`, `_X6` and `_X9` emulate a greater precision with so many products.
+    """
+
+    DEFAULT = enum.auto()
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"DotAlgorithmPreset.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
