@@ -200,7 +200,11 @@ ERRORS = [
         ValueError,
         "Incompatible types for broadcast",
     ),
-    (lambda x: jnp.where(x, x), ValueError, "Either both or neither of the x and y"),
+    (
+        lambda x: jnp.where(x, x),
+        TypeError,
+        "where requires ndarray or scalar arguments",
+    ),
     (lambda x: jnp.clip(1j, 0), ValueError, "Clip received a complex value"),
     (
         lambda x: jnp.tril(x),

@@ -85,6 +85,12 @@ def item(self: Any, *args: int) -> Any:
     return value.item(*args)
 
 
+def tolist(self: Any) -> Any:
+    """The elements as nested lists of Python scalars."""
+    context = "This occurred in the tolist() method of jax.Array"
+    return concrete(self, context, np.asarray).tolist()
+
+
 def contains(self: Any, other: Any) -> Any:
     """Whether a scalar is among the elements of an array of rank 1."""
     if other is None or isinstance(other, str):

@@ -61,7 +61,7 @@ def bincount(
             " error, pass a static `length` argument.",
             np.asarray,
         )
-        length = max(minlength, int(known.max(initial=-1)) + 1)
+        length = max(minlength, int(known.max(initial=0)) + 1 if known.size else 0)
     else:
         length = concrete_index(
             length, "The error occurred because of argument 'length' of jnp.bincount."

@@ -165,6 +165,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "swapaxes": shapes.swapaxes,
     "take": taking.take,
     "to_device": array_methods.to_device,
+    "tolist": array_methods.tolist,
     "trace": linear_algebra.trace,
     "transpose": array_methods.transpose,
     "var": statistics.var,

@@ -55,11 +55,6 @@ def where(
     if x is None and y is None:
         check_arraylike("where", condition)
         return nonzero(condition, size=size, fill_value=fill_value)
-    if x is None or y is None:
-        raise ValueError(
-            "Either both or neither of the x and y arguments should be provided to"
-            f" jax.numpy.where, got {x} and {y}."
-        )
     check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError(

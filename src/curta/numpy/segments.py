@@ -140,7 +140,7 @@ class _Segments:
         data, ids = ensure_arraylikes(name, data, ids)
         if self.count is None:
             known = concrete(ids, f"{name}() `segment_ids` argument.", np.asarray)
-            self.count = int(known.max(initial=-1)) + 1
+            self.count = int(known.max()) + 1 if known.size else 0
         start = _start(start, data.dtype)
         shape = (self.count, *data.shape[1:])
         if bucket_size is None:

@@ -281,9 +281,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     (4, 3, 2)
     """
     a = ensure_arraylike("swapaxes", a)
-    i, j = canonical_axis(axis1, a.ndim), canonical_axis(axis2, a.ndim)
-    order = list(range(a.ndim))
-    order[i], order[j] = order[j], order[i]
+    order = np.arange(a.ndim)
+    order[axis1], order[axis2] = order[axis2], order[axis1]
     return lax.transpose(a, order)
 
 

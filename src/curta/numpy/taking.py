@@ -392,7 +392,7 @@ def compress(
     condition = lax.slice_in_dim(condition, 0, count)
     a = lax.slice_in_dim(a, 0, count)
     if size is None:
-        if extra.size and any(extra):
+        if any(extra):
             raise ValueError("condition contains entries that are out of bounds")
         return moveaxis(getitem(a, condition), 0, axis)
     if not 0 <= size <= count:
