@@ -17,7 +17,7 @@ def rows(x):
 @pytest.mark.parametrize("start", [-9, -1, 0, 1, 2, 9])
 def test_slices_at_places_read_from_data(start):
     def fun(x, start):
-        return lax.dynamic_slice(rows(x), (start, 0), (1, 4))
+        return lax.dynamic_slice(rows(x), (start, start * 0), (1, 4))
 
     for kind in np.int64, np.int32, np.int8:
         got = curta.jit(fun)(X, kind(start))
