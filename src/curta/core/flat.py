@@ -36,7 +36,7 @@ def debug_info(
 
 def function_name(fun: Callable[..., Any]) -> str:
     """The name of a function, looking through partials and callable objects."""
-    while isinstance(fun, functools.partial):
+    while isinstance(fun, functools.partial) and not hasattr(fun, "__name__"):
         fun = fun.func
     return getattr(fun, "__name__", type(fun).__name__)
 

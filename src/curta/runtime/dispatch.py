@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -34,6 +35,9 @@ class CompiledCall:
     ):
         self.executable = run = executable(closed)
         self.out_avals = closed.out_avals
+        self.without_bits = [
+            i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
+        ]
         self.name = name
         self.device = device
         self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
@@ -42,7 +46,7 @@ class CompiledCall:
         borrows = isinstance(run, NativeExecutable)
         self.storage = borrowed if borrows else copied
 
-    def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
         inputs = []
         device = self.device
         for x in args:
@@ -58,7 +62,13 @@ class CompiledCall:
         outs = self.run(*inputs)
         if self.consumed:
             self._consume(args)
-        return [ArrayImpl(x, a, device) for x, a in zip(outs, self.out_avals)]
+        results: list[Any] = [
+            ArrayImpl(x, a, device) for x, a in zip(outs, self.out_avals)
+        ]
+        # Tangents of integers, which have no bits, are NumPy arrays wherever they occur.
+        for i in self.without_bits:
+            results[i] = outs[i]
+        return results
 
     def _check_donation(self, inputs: Sequence[Any]) -> None:
         for i in self.consumed:
