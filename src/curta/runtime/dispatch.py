@@ -65,7 +65,7 @@ class CompiledCall:
         results: list[Any] = [
             ArrayImpl(x, a, device) for x, a in zip(outs, self.out_avals)
         ]
-        # Tangents of integers, which have no bits, are NumPy arrays wherever they occur.
+        # Tangents of integers have no bits: they are NumPy arrays everywhere.
         for i in self.without_bits:
             results[i] = outs[i]
         return results
