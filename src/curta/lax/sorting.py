@@ -57,20 +57,19 @@ def sort_key_val(
     return first, second
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` greatest elements along `axis`, descending, and their places.
 
     Raises ValueError if there are fewer than `k` elements.
 
     >>> import curta
     >>> curta.lax.top_k(curta.numpy.array([1., 3., 2.]), 2)
-    (Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32))
+    [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
     k = operator.index(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
-    values, places = TopK(k, canonicalize_axis(axis, typeof(operand).ndim))(operand)
-    return values, places
+    return list(TopK(k, canonicalize_axis(axis, typeof(operand).ndim))(operand))
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

@@ -125,8 +125,8 @@ def histogram2d(
     >>> from curta import numpy as jnp
     >>> x = jnp.array([0.0, 1.0])
     >>> jnp.histogram2d(x, x, bins=2)[0]
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
     """
     x, y = ensure_arraylikes("histogram2d", x, y)
     try:
@@ -151,7 +151,7 @@ def histogramdd(
 
     >>> from curta import numpy as jnp
     >>> jnp.histogramdd(jnp.array([[0.0], [1.0], [1.0]]), bins=2)[0]
-    Array([1., 2.], dtype=float32)
+    Array([1, 2], dtype=int32)
     """
     if weights is None:
         (sample,) = promote_dtypes_inexact(ensure_arraylike("histogramdd", sample))
@@ -178,8 +178,6 @@ def histogramdd(
     flat = ravel_multi_index(tuple(places), sizes, mode="clip")
     counts = reshape(bincount(flat, weights, length=math.prod(sizes)), sizes)
     counts = getitem(counts, (slice(1, -1),) * dims)
-    if weights is None:
-        counts = cast(counts, sample.dtype)
     if density:
         counts = true_divide(counts, sum(counts))
         for i, e in enumerate(edges):
