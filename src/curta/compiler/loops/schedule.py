@@ -79,8 +79,11 @@ def count_turns(outer: tuple[LoopVar, ...], pieces: int, block: int) -> int:
     return math.prod(extents) * pieces
 
 
-def schedule(kernel: Kernel, vector_bytes: int) -> Schedule:
-    """The schedule of a kernel, from its shapes and what its body costs."""
+def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule:
+    """The schedule of a kernel, from its shapes and what its body costs.
+
+    `often` says that it runs many times, so that it pays to make it fast though small.
+    """
     column = kernel.dims[-1] if prefers_columns(kernel) else None
     outer = kernel.dims[:-1] if column else kernel.dims
     split, piece, block = *_split(kernel, column), 1
@@ -89,7 +92,7 @@ def schedule(kernel: Kernel, vector_bytes: int) -> Schedule:
         outer = (*(v for v in outer if v != neighbours), neighbours)
         split, piece = kernel.stages[0].dims[-1], TILE
         block = TILE
-    little = kernel_cost(kernel) < LITTLE_COST
+    little = kernel_cost(kernel) < LITTLE_COST and not often
     vectors = tuple(
         _vectors(s, _lane_extent(s, column), vector_bytes, little)
         for s in kernel.stages

@@ -1,0 +1,168 @@
+"""The steps of an executable: groups of items to native functions.
+
+Groups between which nothing runs in Python make one native step: their kernels are
+assembled, scheduled, placed and emitted together, with the entry that runs them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from curta.compiler.cache import object_file
+from curta.compiler.dot_code import dot_code
+from curta.compiler.dump import dump
+from curta.compiler.executable import KeptArena, NativeStep, PythonStep, Step
+from curta.compiler.graph.fuse import Group, Plan
+from curta.compiler.graph.itemise import Program
+from curta.compiler.graph.items import (
+    ControlItem,
+    DotItem,
+    EqnItem,
+    reads,
+    written,
+)
+from curta.compiler.link import load
+from curta.compiler.llvm import target
+from curta.compiler.llvm.entry import (
+    ENTRY,
+    Scheduled,
+    Work,
+    buffers,
+    callees,
+    emit_entry,
+)
+from curta.compiler.loops.assemble import assemble
+from curta.compiler.loops.bufferize import place, plan_arena
+from curta.compiler.loops.check import check_kernel
+from curta.compiler.loops.nodes import Buffer, Kernel
+from curta.compiler.loops.schedule import kernel_cost, schedule
+from curta.compiler.loops.split import piece_index, split_folds
+from curta.compiler.pretty import pretty_work
+
+LONG = 1 << 20  # a program of this cost lets other Python threads run
+WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher level
+
+
+def make_steps(plan: Plan, program: Program, often: bool) -> list[Step]:
+    """The steps that run a plan; `often` if it is the body of a loop."""
+    segments = _segments(plan)
+    visible = _visible(segments, program)
+    return [_step(s, program, v, often) for s, v in zip(segments, visible, strict=True)]
+
+
+def _segments(plan: Plan) -> list[list[Group]]:
+    """Groups that can run without returning to Python between them, together."""
+    segments: list[list[Group]] = []
+    for group in plan.groups:
+        python = isinstance(group.items[0], EqnItem)
+        if python or not segments or isinstance(segments[-1][0].items[0], EqnItem):
+            segments.append([group])
+        else:
+            segments[-1].append(group)
+    return segments or [[]]
+
+
+def _step(
+    segment: list[Group], program: Program, visible: list[Buffer], often: bool
+) -> Step:
+    first = segment[0].items[0] if segment else None
+    if isinstance(first, EqnItem):
+        return PythonStep(first.eqn, first.operands, first.results)
+    machine = target.host()
+    works: list[Library | Kernel] = []
+    for group in segment:
+        item = group.items[0]
+        if isinstance(item, (DotItem, ControlItem)):
+            works.append(item)
+        else:
+            kernel = assemble(group, program.builder)
+            works += split_folds(kernel, program.builder)
+    users = Counter(b for w in works for b in _touched(w))
+    shared = {*visible, *(b for b, count in users.items() if count > 1)}
+    shared.update(b for w in works if not isinstance(w, Kernel) for b in _touched(w))
+    done = [
+        _scheduled(w, machine, shared, often) if isinstance(w, Kernel) else w
+        for w in works
+    ]
+    dump("kernels", lambda: "\n".join(map(pretty_work, done)))
+    return _native_step(done, visible, machine, often)
+
+
+Library = DotItem | ControlItem
+
+
+def _touched(work: Library | Kernel) -> Sequence[Buffer]:
+    return work.buffers() if isinstance(work, Kernel) else buffers(work)
+
+
+def _scheduled(
+    kernel: Kernel, machine: target.Target, shared: set[Buffer], often: bool
+) -> Scheduled:
+    plan = schedule(kernel, machine.vector_bytes, often)
+    if os.environ.get("CURTA_CHECK"):
+        check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
+    return Scheduled(kernel, plan, place(kernel, plan, shared))
+
+
+def _native_step(
+    works: list[Work], pointers: list[Buffer], machine: target.Target, often: bool
+) -> NativeStep:
+    created = {b for w in works for b in _written(w)}
+    arena = plan_arena([buffers(w) for w in works], set(pointers))
+    module = machine.module()
+    emit_entry(module, works, pointers, arena)
+    text = module.text()
+    dump("llvm", lambda: text)
+    code = load(object_file(text, _level(works, often)), [ENTRY])
+    dots, programs = callees(works)
+    products = [dot_code(dot) for dot in dots]
+    words = [p.address for p in products]
+    for called in programs:
+        words += [called.address, ctypes.addressof(called.words)]
+    return NativeStep(
+        code,
+        code.address(ENTRY),
+        (*products, *programs),
+        tuple(words),
+        KeptArena(),
+        tuple(pointers),
+        tuple(b for b in pointers if b in created),
+        sum(map(_cost, works)) > LONG,
+    )
+
+
+def _level(works: list[Work], often: bool) -> int:
+    """How hard the code generator should try: long folds are worth good registers."""
+    kernels = [w.kernel for w in works if isinstance(w, Scheduled)]
+    folds = [k for k in kernels if any(s.folds for s in k.stages)]
+    worth_it = any(often or kernel_cost(k) > WORTH_OPTIMISING for k in folds)
+    return target.GOOD if worth_it else target.QUICK
+
+
+def _written(work: Work) -> list[Buffer]:
+    return work.kernel.stored() if isinstance(work, Scheduled) else written(work)
+
+
+def _cost(work: Work) -> int:
+    if isinstance(work, Scheduled):
+        return kernel_cost(work.kernel)
+    return work.dot.work if isinstance(work, DotItem) else LONG + 1
+
+
+def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]]:
+    """For each segment, the buffers that others (or the caller) see, in order.
+
+    A program of one segment sees all its results, arguments and constants.
+    """
+    ends = [*program.outputs, *program.inputs, *program.consts]
+    if len(segments) == 1:
+        return [ends]
+    used = [
+        dict.fromkeys(b for g in s for i in g.items for b in (*reads(i), *written(i)))
+        for s in segments
+    ]
+    counts = Counter(b for buffers in used for b in buffers)
+    return [[b for b in own if counts[b] > 1 or b in ends] for own in used]
