@@ -44,7 +44,7 @@ def jvp(
         )
     leaves, in_tree = tree_util.tree_flatten(tuple(primals))
     tangent_leaves, tangent_tree = tree_util.tree_flatten(tuple(tangents))
-    if in_tree != tangent_tree:
+    if in_tree != tangent_tree or type(primals) is not type(tangents):
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree"
             f" structure; primals have tree structure {in_tree} whereas tangents have"

@@ -10,7 +10,7 @@ from curta import tree_util
 from curta.api.arguments import as_result
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
-from curta.core.jaxpr import Jaxpr, eval_jaxpr
+from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import is_array_like, typeof
 from curta.ops.structure import instantiate
@@ -34,7 +34,7 @@ class LinearMap:
     out_nonzero: tuple[bool, ...]
     in_tree: Any
     out_tree: Any
-    name: str
+    debug_info: DebugInfo
 
     def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
         """The input cotangents, as the tuple of arguments."""
@@ -98,7 +98,7 @@ def forward(
         tuple(lin.out_nonzero[:count]),
         in_tree,
         flat.out_tree,
-        info.function(),
+        info,
     )
     return Forward(outs, linear, lin.jaxpr.consts, aux)
 

@@ -40,20 +40,21 @@ class VJP:
         linear = self._linear
         if len(cotangents) != 1:
             raise TypeError(
-                f"The function returned by `jax.vjp` applied to {linear.name} was"
-                f" called with {len(cotangents)} arguments, but functions returned by"
-                " `jax.vjp` must be called with a single argument corresponding to the"
-                " single value returned by the function being differentiated (even if"
-                " that returned value is a tuple or other container). Put the"
-                " cotangents of several outputs into one tuple."
+                f"The function returned by `jax.vjp` applied to"
+                f" {linear.debug_info.name} was called with {len(cotangents)}"
+                " arguments, but functions returned by `jax.vjp` must be called with a"
+                " single argument corresponding to the single value returned by the"
+                " function being differentiated (even if that returned value is a"
+                " tuple or other container). Put the cotangents of several outputs"
+                " into one tuple."
             )
         leaves, found_tree = tree_util.tree_flatten(cotangents[0])
         if found_tree != linear.out_tree:
             raise ValueError(
                 "unexpected tree structure.\n\nThe argument to a VJP function returned"
                 " by `jax.vjp` must match the pytree structure of the differentiated"
-                f" function {linear.name}.\n\nBut the tree structures differ: expected"
-                f" {linear.out_tree}, got {found_tree}."
+                f" function {linear.debug_info.function()}.\n\nBut the tree structures"
+                f" differ: expected {linear.out_tree}, got {found_tree}."
             )
         for ct, out in zip(leaves, linear.out_avals, strict=True):
             _check_cotangent(typeof(ct), out)
@@ -69,7 +70,8 @@ class VJP:
         return cls(linear, residuals)
 
     def __repr__(self) -> str:
-        return f"VJP(fun={self._linear.name}, out_tree={self._linear.out_tree})"
+        name = self._linear.debug_info.function()
+        return f"VJP(fun={name}, out_tree={self._linear.out_tree})"
 
 
 def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:

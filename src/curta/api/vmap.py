@@ -76,7 +76,7 @@ def vmap(
 def _check_axes_type(what: str, axes: Any) -> None:
     leaves = tree_util.tree_leaves(axes)
     if not (isinstance(axes, (int, tuple, dict)) or axes is None) or not all(
-        isinstance(x, int) for x in leaves
+        isinstance(x, int) and not isinstance(x, bool) for x in leaves
     ):
         raise TypeError(
             f"vmap {what} must be an int, None, or a tuple of entries corresponding to"

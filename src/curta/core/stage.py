@@ -14,6 +14,7 @@ import numpy as np
 from curta import errors
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
+from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
@@ -218,4 +219,8 @@ def stage(
     trace = JaxprTrace(debug_info or DebugInfo())
     with use_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
-        return trace.jaxpr(outs)
+        closed = trace.jaxpr(outs)
+    if check := leak_check(trace):
+        del trace, outs
+        check.finish()
+    return closed

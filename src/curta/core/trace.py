@@ -150,6 +150,14 @@ class Tracer(Array):
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise errors.TracerArrayConversionError(self)
 
+    @property
+    def sharding(self) -> NoReturn:
+        """Only concrete arrays are placed on devices; raises AttributeError."""
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute `sharding`: where a traced value"
+            " will be is not known. The type of the value is jax.typeof(x)."
+        )
+
     def _immutable_subject(self) -> str:
         return f" Got {self!r}."
 

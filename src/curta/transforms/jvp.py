@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer
 from curta.core.tangents import Zero, zero_tangent
@@ -95,6 +96,9 @@ def jvp(
     with use_trace(trace):
         outs = fun(*map(trace.box, primals, tangents))
         pairs = [trace.pair(x) for x in outs]
+    if check := leak_check(trace):
+        del trace, outs
+        check.finish()
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 

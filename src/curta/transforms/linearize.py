@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo
+from curta.core.leaks import leak_check
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.transforms.jvp import JVPTrace, is_differentiable
@@ -54,4 +55,8 @@ def linearize(
         pairs = [trace.pair(x) for x in fun(*boxed)]
     out_nonzero = [type(t) is not Zero for _, t in pairs]
     recorded = partial.recorder.jaxpr([t for _, t in pairs if type(t) is not Zero])
-    return Linearized([p for p, _ in pairs], prune(recorded), in_nonzero, out_nonzero)
+    primals_out = [p for p, _ in pairs]
+    if check := leak_check(trace):
+        del trace, boxed, pairs
+        check.finish()
+    return Linearized(primals_out, prune(recorded), in_nonzero, out_nonzero)

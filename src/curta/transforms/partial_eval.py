@@ -91,7 +91,7 @@ def split_jaxpr(
     Outputs with `force` count as unknown whether they are or not.
     """
     forced = (force,) * len(closed.out_avals) if isinstance(force, bool) else force
-    rest: list[ClosedJaxpr] = []
+    rest: list[Jaxpr] = []
     flags: list[bool] = []
 
     def run_known(*known_args: Any) -> list[Any]:
@@ -109,12 +109,13 @@ def split_jaxpr(
         recorded = partial.recorder.jaxpr(
             [x for x, u in zip(outs, flags, strict=True) if u]
         )
-        rest[:] = [prune(recorded)]
-        return [x for x, u in zip(outs, flags, strict=True) if not u] + rest[0].consts
+        recorded = prune(recorded)
+        rest[:] = [recorded.jaxpr]
+        return [x for x, u in zip(outs, flags, strict=True) if not u] + recorded.consts
 
     known_avals = [a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u]
     known = prune(stage(run_known, known_avals, closed.jaxpr.debug_info))
-    unknown = ClosedJaxpr(hoist_constants(rest[0].jaxpr), ())
+    unknown = ClosedJaxpr(hoist_constants(rest[0]), ())
     kept, places = _without_repeats(known.jaxpr, flags.count(False))
     return Split(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), places)
 

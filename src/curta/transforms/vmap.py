@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta.core.jaxpr import jaxprs_in_params
+from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
@@ -123,6 +124,9 @@ def batch(
     with use_trace(trace):
         outs = fun(*map(trace.box, args, dims))
         pairs = [trace.unbox(x) for x in outs]
+    if check := leak_check(trace):
+        del trace, outs
+        check.finish()
     return [v for v, _ in pairs], [d for _, d in pairs]
 
 
