@@ -123,10 +123,13 @@ def _from_numpy(x: Any, dtype: Any) -> Any:
 def _common_dtype(leaves: list[Any]) -> Any:
     if not leaves:
         return dtypes.default_float_dtype()
+    # One scalar of a type speaks for all of them.
+    scalars = {type(x): x for x in leaves if is_python_scalar(x)}
+    kinds = [*scalars.values(), *(x for x in leaves if type(x) not in scalars)]
     try:
-        return dtypes.lattice_result_type(*leaves)[0]
+        return dtypes.lattice_result_type(*kinds)[0]
     except TypeError:
-        return dtypes.lattice_result_type(*map(np.asarray, leaves))[0]
+        return dtypes.lattice_result_type(*map(np.asarray, kinds))[0]
 
 
 def _leaves(x: Any) -> Iterator[Any]:

@@ -204,18 +204,12 @@ def _attach() -> None:
     for name, (function, symbol, refused) in _COMPARISON.items():
         setattr(Array, f"__{name}__", _binary(function, symbol, refused))
     for name, method in (_UNARY | _METHODS).items():
-        if name not in Array.__dict__:
-            setattr(Array, name, _as_method(method))
+        setattr(Array, name, method)
     for name, getter in _PROPERTIES.items():
         setattr(Array, name, property(getter))
     Array.compress = compress
     Tracer.__iter__ = array_methods.iterate
     shortcuts.attach()
-
-
-def _as_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A plain function, which Python binds to the array it is looked up on."""
-    return function
 
 
 _attach()
