@@ -67,6 +67,20 @@ SMOOTH = {
     "cond": lambda a, b: lax.cond(
         full(X).sum() > 0, lambda a, b: jnp.sin(a), lambda a, b: a * b, full(a), full(b)
     ),
+    "write": lambda a, b: lax.dynamic_update_slice(full(a), full(b)[:1], (1, 0)),
+    "inner grad": lambda a, b: curta.grad(lambda v: jnp.sin(v * b).sum())(a),
+    "inner vmap": lambda a, b: curta.vmap(lambda r: r * r.sum())(full(a)) / COLUMNS,
+    "inner jvp": lambda a, b: curta.jvp(jnp.tanh, (full(a),), (full(b),))[1],
+    "custom": lambda a, b: jnp.logaddexp(a, b),
+    "window": lambda a, b: lax.cumlogsumexp(full(a), axis=1) / 2,
+    "back and forth": lambda a, b: lax.scan(
+        lambda c, r: (c * jnp.cos(r), c.sum()), full(b)[0], full(a), reverse=True
+    )[0],
+    "nested scan": lambda a, b: lax.scan(
+        lambda c, r: (lax.fori_loop(0, 2, lambda i, v: jnp.sin(v + r), c), c),
+        full(a)[1],
+        full(b),
+    )[0],
     "remat": lambda a, b: curta.checkpoint(lambda v: jnp.sin(jnp.tanh(v)))(a),
     "jit": lambda a, b: curta.jit(lambda u, v: u * jnp.cos(v))(a, b),
 }
@@ -79,6 +93,12 @@ KINKED = {
     "sort": lambda a, b: jnp.sort(full(a), axis=1),
     "max columns": lambda a, b: full(a).max(1, keepdims=True),
     "argmax": lambda a, b: full(b)[jnp.argmax(full(a)[:, 0])],
+    "cummax": lambda a, b: lax.cummax(full(a), axis=1),
+    "top": lambda a, b: lax.top_k(full(a), 2)[0].sum(1, keepdims=True) / 2,
+    "order": lambda a, b: full(b)[0][jnp.argsort(full(a)[0])],
+    "switch": lambda a, b: lax.switch(
+        (4 * full(b)[0, 0]).astype(int) % 3, [jnp.sin, jnp.tanh, jnp.abs], a
+    ),
     "branch": lambda a, b: lax.cond(full(b).sum() > 0, jnp.sin, jnp.tanh, a),
 }
 ALL = SMOOTH | KINKED
