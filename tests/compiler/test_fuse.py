@@ -120,3 +120,10 @@ def test_nothing_moves_before_what_it_reads() -> None:
             for load in getattr(member, "loads", ()):
                 assert place.get(load.buffer, -1) <= i
     assert_compiles(closed, ROWS, w, rtol=1e-4)
+
+
+def test_a_sum_over_everything_does_not_take_the_turns_of_others_away() -> None:
+    closed = staged(lambda x: [*softmax(x), ReduceSum((0, 1))(x)], ROWS)
+    plan = plan_of(closed)
+    assert labels(plan) == [["reduce_max", "exp", "reduce_sum", "div"], ["reduce_sum"]]
+    assert_compiles(closed, ROWS)

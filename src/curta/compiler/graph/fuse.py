@@ -30,10 +30,15 @@ MOST_ITEMS = 48  # in a kernel
 
 @dataclass(eq=False)
 class Group:
-    """Items that share a kernel: the nests of all have the first `shared` dims."""
+    """Items that share a kernel: the nests of all have the first `shared` dims.
+
+    `one_body` says that they even share the whole nest, so that threads can split it
+    where it suits, not only between turns of the shared loops.
+    """
 
     items: list[Item]
     shared: int = 0
+    one_body: bool = True
     stored: dict[Buffer, Store] = field(default_factory=dict)
 
     def loops(self) -> list[LoopItem]:
@@ -100,6 +105,7 @@ def _choose(
         group = groups[at]
         shared, reason = _joined(item, group)
         if shared is not None:
+            group.one_body = group.one_body and _in_body(item, group)
             group.items.append(item)
             group.shared = shared
             return at
@@ -124,23 +130,13 @@ def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
     work = item.work + sum(i.work for i in loops)
     if work <= LITTLE_WORK:
         return shared, ""
-    if needed:
-        return _with_dependence(item, group, shared)
-    return _siblings(item, group, shared)
-
-
-def _with_dependence(
-    item: LoopItem, group: Group, shared: int
-) -> tuple[int | None, str]:
-    if _one_body(item, group):
-        return shared, ""
     turns = math.prod(v.extent for v in item.dims[:shared])
-    if shared == 0 or turns < ENOUGH_TURNS:
+    if turns < ENOUGH_TURNS and not (group.one_body and _in_body(item, group)):
         return None, f"only {turns} turns of the shared loops are independent"
-    return shared, ""
+    return (shared, "") if needed else _siblings(item, group, shared)
 
 
-def _one_body(item: LoopItem, group: Group) -> bool:
+def _in_body(item: LoopItem, group: Group) -> bool:
     """Whether all that is read from the group is read where it is stored."""
     if not _same_nest(item, group):
         return False
@@ -164,8 +160,10 @@ def _siblings(item: LoopItem, group: Group, shared: int) -> tuple[int | None, st
 
 
 def _same_nest(item: LoopItem, group: Group) -> bool:
-    nest = item.dims + item.inner
-    return all(i.dims + i.inner == nest for i in group.loops())
+    """Whether the item and the group walk the same dims, and fold the same ones."""
+    items = [*group.loops(), item]
+    nests = {i.dims + i.inner for i in items}
+    return len(nests) == 1 and len({i.dims for i in items if i.folds}) <= 1
 
 
 def _common(first: tuple[LoopVar, ...], second: tuple[LoopVar, ...]) -> int:
