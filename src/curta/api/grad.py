@@ -115,8 +115,6 @@ def check_input(what: str, x: Any, holomorphic: bool, allow_int: bool) -> None:
                 f"{what} with holomorphic=True requires inputs with complex dtype, but"
                 f" got {dtype.name}."
             )
-    elif dtypes.issubdtype(dtype, dtypes.extended):
-        raise TypeError(f"{what} with input dtype {dtype.name}")
     elif not allow_int and not dtypes.issubdtype(dtype, np.inexact):
         raise TypeError(
             f"{what} requires real- or complex-valued inputs (input dtype that is a"

@@ -173,8 +173,8 @@ def _axis_size(
 def _size_along(x: Any, dim: int) -> int:
     if not is_array_like(x):
         raise TypeError(
-            f"vmap cannot map over an argument of type {type(x)}: it is no array. Give"
-            " it None in in_axes only if it is one, or close over it."
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. vmap maps over"
+            " arrays; close over other values."
         )
     shape = typeof(x).shape
     if not -len(shape) <= dim < len(shape):

@@ -133,7 +133,7 @@ def _missing_text(cls: type, rule: str) -> str:
     name = getattr(cls, "name", cls.__name__)
     purpose = _PURPOSE.get(rule, rule)
     return (
-        f"{purpose} for '{name}' is not implemented: class {cls.__name__} has no"
+        f"{purpose} for '{name}' not implemented: class {cls.__name__} has no"
         f" `{rule}` rule. Define {cls.__name__}.{rule} in {where}."
     )
 

@@ -57,7 +57,6 @@ class JaxprTrace(Trace):
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []
         self.constants: dict[int, tuple[Var, Any]] = {}
-        self.finished = False
 
     def new_arg(self, aval: ShapedArray) -> JitTracer:
         """A tracer for one more input."""
@@ -185,23 +184,24 @@ def recording_trace() -> JaxprTrace | None:
 
 def refuse_dead_tracer(x: Tracer) -> None:
     """Raise UnexpectedTracerError if the trace that made `x` is over."""
-    if isinstance(x, JitTracer) and x._trace.finished:
+    if x._trace.finished:
         raise leaked(x)
 
 
-def leaked(x: JitTracer) -> errors.UnexpectedTracerError:
+def leaked(x: Tracer) -> errors.UnexpectedTracerError:
     """The error for a tracer used after its function was traced."""
-    info = x._trace.debug_info
+    info = getattr(x._trace, "debug_info", None)
+    traced = f"{info.function()} traced for {info.traced_for}" if info else "not known"
+    line = getattr(x, "source", "<unknown>")
     return errors.UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side"
         " effect, allowing for an intermediate value with type"
         f" {x.aval.str_short()} wrapped in a {type(x).__name__} to escape the scope"
         " of the transformation.\nJAX transformations require that functions"
         " explicitly return their outputs, and disallow saving intermediate values to"
-        " global state.\nThe function being traced when the value leaked was"
-        f" {info.function()} traced for {info.traced_for}.\nThe leaked intermediate"
-        f" value was created on line {x.source}.\nReturn the value from the function"
-        " instead of storing it; the setting jax_check_tracer_leaks finds where it"
+        f" global state.\nThe function being traced when the value leaked was {traced}."
+        f"\nThe leaked intermediate value was created on line {line}.\nReturn the value"
+        " from the function instead of storing it; the setting jax_check_tracer_leaks finds where it"
         " is kept."
     )
 

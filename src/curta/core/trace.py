@@ -27,6 +27,8 @@ class Trace:
     """An interpretation of ops. `parent` handles what this trace does not change."""
 
     parent: Trace | None = None
+    finished: bool = False
+    """Whether the function it was made for has returned; its tracers are dead then."""
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         """Apply `op`; returns one value, or a sequence if `op.multiple_results`."""
@@ -233,7 +235,7 @@ def typeof(x: Any) -> ShapedArray:
             " supported. To avoid this error, either explicitly convert your object"
             " using jax.numpy.array(), or register your object as a pytree."
         )
-    raise TypeError(f"Argument '{x}' of type '{type(x)}' is not a valid JAX type")
+    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
 
 
 def is_array_like(x: Any) -> bool:

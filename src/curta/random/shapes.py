@@ -16,11 +16,14 @@ def sample_shape(shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of ints; TypeError if it is none."""
     try:
         if isinstance(shape, Sequence) or hasattr(shape, "__iter__"):
-            return tuple(operator.index(d) for d in shape)
+            found = tuple(operator.index(d) for d in shape)
+            if min(found, default=0) >= 0:
+                return found
     except TypeError:
         pass
     raise TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
+        "Shapes must be 1D sequences of concrete values of integer type, at least 0,"
+        f" got {shape}."
     )
 
 

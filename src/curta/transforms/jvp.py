@@ -96,6 +96,7 @@ def jvp(
     with use_trace(trace):
         outs = fun(*map(trace.box, primals, tangents))
         pairs = [trace.pair(x) for x in outs]
+    trace.finished = True
     if check := leak_check(trace):
         del trace, outs
         check.finish()

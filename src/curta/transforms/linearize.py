@@ -56,6 +56,7 @@ def linearize(
     out_nonzero = [type(t) is not Zero for _, t in pairs]
     recorded = partial.recorder.jaxpr([t for _, t in pairs if type(t) is not Zero])
     primals_out = [p for p, _ in pairs]
+    trace.finished = True
     if check := leak_check(trace):
         del trace, boxed, pairs
         check.finish()

@@ -124,6 +124,7 @@ def batch(
     with use_trace(trace):
         outs = fun(*map(trace.box, args, dims))
         pairs = [trace.unbox(x) for x in outs]
+    trace.finished = True
     if check := leak_check(trace):
         del trace, outs
         check.finish()

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.arguments import check_callable
 from curta.config import config
 from curta.control.cond import Cond
 from curta.core.avals import ShapedArray
@@ -42,8 +41,11 @@ def cond(
     >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5)
     Array(6, dtype=int32, weak_type=True)
     """
-    check_callable(true_fun)
-    check_callable(false_fun)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError(
+            "lax.cond: true_fun and false_fun arguments should be callable, got"
+            f" {true_fun} and {false_fun}."
+        )
     if operand is not None:
         if operands:
             raise TypeError(
