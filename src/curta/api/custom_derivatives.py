@@ -143,19 +143,18 @@ class custom_jvp(CustomFunction):
 
         def jvp(primals: Any, tangents: Any) -> Any:
             out = self(*primals)
-            total = tree_util.tree_map(
-                lambda x: instantiate(Zero(typeof(x).to_tangent_aval())), out
-            )
             parts = [
                 rule(t, out, *primals)
                 for t, rule in zip(tangents, jvps, strict=False)
                 if rule is not None
             ]
-            if parts:
-                total = functools.reduce(
-                    lambda a, b: tree_util.tree_map(add_tangents, a, b), parts
+            if not parts:
+                return out, tree_util.tree_map(
+                    lambda x: instantiate(Zero(typeof(x).to_tangent_aval())), out
                 )
-            return out, total
+            return out, functools.reduce(
+                lambda a, b: tree_util.tree_map(add_tangents, a, b), parts
+            )
 
         self.defjvp(jvp)
 
