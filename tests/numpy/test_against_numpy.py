@@ -417,3 +417,17 @@ def test_matrix_norms(ord):
     x = sample((2, 3, 5), "float32")
     ours = jnp.linalg.norm(x, ord=ord, axis=(2, 0))
     assert_same(ours, np.linalg.norm(x, ord=ord, axis=(2, 0)))
+
+
+def test_linalg_works_on_the_last_two_dims():
+    x = sample((2, 3, 3), "float32")
+    assert_same(jnp.linalg.trace(x), np.linalg.trace(x))
+    assert_same(jnp.linalg.diagonal(x, offset=1), np.linalg.diagonal(x, offset=1))
+    assert_same(jnp.linalg.cross(x, x[::-1]), np.linalg.cross(x, x[::-1]), 1e-4)
+    assert_same(jnp.linalg.matrix_power(x, 5), np.linalg.matrix_power(x, 5), 1e-3)
+    chain = [x[0], x[1], x[0, 0]]
+    assert_same(jnp.linalg.multi_dot(chain), np.linalg.multi_dot(chain), 1e-4)
+    with pytest.raises(ValueError, match="Input arrays must be one-dimensional"):
+        jnp.linalg.outer(x, x)
+    with pytest.raises(NotImplementedError, match="needs singular values"):
+        jnp.linalg.norm(x, ord=2, axis=(0, 1))

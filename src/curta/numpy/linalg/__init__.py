@@ -7,13 +7,6 @@ from curta.numpy.linalg.norms import (
     norm,
     vector_norm,
 )
-from curta.numpy.linear_algebra import (
-    cross,
-    diagonal,
-    matmul,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
-)
+from curta.numpy.linalg.products import cross, diagonal, outer, trace
+from curta.numpy.linear_algebra import matmul, tensordot, vecdot
 from curta.numpy.shapes import matrix_transpose

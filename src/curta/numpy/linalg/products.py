@@ -1,0 +1,66 @@
+"""Products, diagonals and traces as the array API has them: of the last two dims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curta.numpy import linear_algebra
+from curta.numpy.arguments import ensure_arraylikes
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sums of the diagonals of the matrices in the last two dims.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.trace(jnp.ones((3, 2, 2)))
+    Array([2., 2., 2.], dtype=float32)
+    """
+    return linear_algebra.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The diagonals of the matrices in the last two dims.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.diagonal(jnp.arange(8).reshape(2, 2, 2))
+    Array([[0, 3],
+           [4, 7]], dtype=int32)
+    """
+    return linear_algebra.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross products of vectors of three components along an axis.
+
+    Raises ValueError for vectors of another size.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
+    x1, x2 = ensure_arraylikes("jnp.linalg.cross", x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they have"
+            f" {x1.shape[axis]=} and {x2.shape[axis]=}"
+        )
+    return linear_algebra.cross(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """All products of an element of one vector with one of another, as a matrix.
+
+    Raises ValueError for arrays of another rank.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
+    x1, x2 = ensure_arraylikes("jnp.linalg.outer", x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(
+            "Input arrays must be one-dimensional, but they are"
+            f" x1.ndim={x1.ndim} x2.ndim={x2.ndim}"
+        )
+    return linear_algebra.outer(x1, x2)
