@@ -96,10 +96,10 @@ def broadcast_in_dim(
     Array([[0, 0, 0],
            [1, 1, 1]], dtype=int32)
     """
-    shape = tuple(shape)
-    if not shape and _is_array_of_rank(operand, 0):
-        return operand
-    dims = tuple(broadcast_dimensions)
+    shape, dims = tuple(shape), tuple(broadcast_dimensions)
+    if isinstance(operand, Array) and operand.shape == shape:
+        if dims == tuple(range(len(shape))):
+            return operand
     if list(dims) != sorted(dims):
         order = sorted(range(len(dims)), key=dims.__getitem__)
         operand, dims = transpose(operand, order), tuple(dims[i] for i in order)

@@ -88,14 +88,14 @@ class BroadcastInDim(Linear):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args
-        dims = self.broadcast_dimensions
-        repeated = tuple(
-            d
-            for d in range(len(self.shape))
-            if d not in dims
-            or (x.aval.shape[dims.index(d)] == 1 and self.shape[d] != 1)
+        shape = x.aval.shape
+        # Dims of size 1 are summed with the new ones, and put back afterwards.
+        long = tuple(i for i, d in enumerate(shape) if d != 1)
+        kept = [self.broadcast_dimensions[i] for i in long]
+        ct = reduce_sum(
+            cotangent, tuple(d for d in range(len(self.shape)) if d not in kept)
         )
-        return [reshape(reduce_sum(cotangent, repeated), x.aval.shape)]
+        return [ct if len(long) == len(shape) else BroadcastInDim(shape, long)(ct)]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
