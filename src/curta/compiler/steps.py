@@ -135,10 +135,10 @@ def _native_step(
 
 
 def _level(works: list[Work], often: bool) -> int:
-    """How hard the code generator should try: long folds are worth good registers."""
+    """How hard the code generator should try: long chains are worth good registers."""
     kernels = [w.kernel for w in works if isinstance(w, Scheduled)]
-    folds = [k for k in kernels if any(s.folds for s in k.stages)]
-    worth_it = any(often or kernel_cost(k) > WORTH_OPTIMISING for k in folds)
+    chains = [k for k in kernels if any(s.folds or s.ordered for s in k.stages)]
+    worth_it = any(often or kernel_cost(k) > WORTH_OPTIMISING for k in chains)
     return target.GOOD if worth_it else target.QUICK
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import zip_longest
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator
@@ -222,8 +223,7 @@ class _KernelEmitter:
         if stage.ordered:  # all is read before anything is written
             for store in stage.stores:
                 self.values.compute(store.value)
-        for store in stage.stores:
-            self._store(store)
+        self._store_all(stage.stores)
         result: Values = []
         for fold in stage.folds:
             count = len(fold.initial)
@@ -291,6 +291,30 @@ class _KernelEmitter:
             results = [self.values.value(s.value) for s in fold.stores]
         for store, value in zip(fold.stores, results, strict=True):
             self._put(store, value)
+
+    def _store_all(self, stores: Sequence[Store]) -> None:
+        """Stores in order; the two parts of a complex number together."""
+        done: Store | None = None
+        for store, following in zip_longest(stores, stores[1:]):
+            if store is done:
+                continue
+            if following is not None and self._store_pair(store, following):
+                done = following
+            else:
+                self._store(store)
+
+    def _store_pair(self, first: Store, second: Store) -> bool:
+        buffer, offset = first.buffer, first.offset
+        if second.buffer is not buffer or second.offset != offset + 1:
+            return False
+        if first.where is not None or buffer in self.placement.registers:
+            return False
+        parts = self.values.compute(first.value), self.values.compute(second.value)
+        if not self.values.store_pair(buffer, offset, parts):
+            return False
+        for store, value in zip((first, second), parts, strict=True):
+            self.values.forward(buffer, store.offset, value)
+        return True
 
     def _store(self, store: Store) -> None:
         self._put(store, self.values.compute(store.value))
@@ -363,8 +387,7 @@ class _KernelEmitter:
             for index in indices:
                 with self.values.scope():
                     self.values.bind(dim, index)
-                    for store in stage.stores:
-                        self._store(store)
+                    self._store_all(stage.stores)
                     for i, fold in enumerate(stage.folds):
                         inputs = [self.values.compute_lanes(x) for x in fold.inputs]
                         kept[i] = self._combine(fold, kept[i], inputs)

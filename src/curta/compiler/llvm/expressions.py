@@ -283,12 +283,36 @@ class Evaluator:
             if mask is None:
                 return self.b.load(wide, pointer)
             return self.b.masked_load(wide, pointer, mask)
+        if stride == 2 and mask is None and self.lanes > 1:
+            return self._load_every_other(wide, pointer)
         if stride == -1 and mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)
             return self.b.shuffle(self.b.load(wide, first), None, self._backwards())
         if stride == 0:
             return self.b.gather(wide, self.b.splat(pointer, self.lanes), mask)
         return self.b.gather(wide, self.b.strided(pointer, stride, wide), mask)
+
+    def _load_every_other(self, wide: Type, pointer: Value) -> Value:
+        """Two loads that overlap by an element, so as not to read beyond the last."""
+        lanes = wide.lanes
+        low = self.b.load(wide, pointer)
+        rest = self.b.offset(pointer, lanes - 1, wide.with_lanes(1))
+        high = self.b.load(wide, rest)
+        order = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
+        return self.b.shuffle(low, high, order)
+
+    def store_pair(
+        self, buffer: Buffer, offset: Affine, parts: tuple[Value, Value]
+    ) -> bool:
+        """Store parts of complex numbers side by side, if lanes are 2 apart."""
+        offset = self._within(buffer, offset)
+        if self.lanes == 1 or self.mask is not None or self._stride(offset) != 2:
+            return False
+        re, im = map(self.spread, parts)
+        order = [i + part * self.lanes for i in range(self.lanes) for part in (0, 1)]
+        place = self._address(buffer, offset, re.type.with_lanes(1))
+        self.b.store(self.b.shuffle(re, im, order), place)
+        return True
 
     def store(self, buffer: Buffer, offset: Affine, value: Value, dtype: Any) -> None:
         """Store the value of the current lanes, as far as the mask allows."""
