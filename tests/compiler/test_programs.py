@@ -309,3 +309,31 @@ def test_equal_layers_compile_once(
     monkeypatch.setenv("CURTA_DUMP", "llvm")
     compile_jaxpr(closed)
     assert capsys.readouterr().err.count("define internal void @kernel") == 1
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_large_concatenations(axis: int) -> None:
+    x, y, empty = (
+        normal(150, 130),
+        normal(150, 130),
+        normal(*((0, 130) if not axis else (150, 0))),
+    )
+
+    def fun(x: Any, y: Any, empty: Any) -> list[Any]:
+        joined = Concatenate(axis)(ops.exp(x), empty, y, ops.neg(ops.exp(x)))
+        return [joined, ReduceSum((axis,))(joined), ops.add(joined, joined)]
+
+    assert_compiles(staged(fun, x, y, empty), x, y, empty)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_side_by_side(dtype: str) -> None:
+    z = (RNG.standard_normal((37, 91)) + 1j * RNG.standard_normal((37, 91))).astype(
+        dtype
+    )
+
+    def fun(z: Any) -> list[Any]:
+        w = ops.mul(z, z)
+        return [w, ops.add(w, z), ReduceSum((0,))(w), Transpose((1, 0))(z)]
+
+    assert_compiles(staged(fun, z), z)

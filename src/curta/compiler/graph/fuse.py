@@ -121,6 +121,8 @@ def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
         return None, "an op that is no loop"
     if item.ordered or loops[0].ordered:
         return None, "updates in order"
+    if item.partial or loops[0].partial:
+        return None, "a part of a value"
     if len(loops) >= MOST_ITEMS:
         return None, f"the kernel has {MOST_ITEMS} items already"
     shared = _common(loops[0].dims[: group.shared], item.dims)

@@ -14,10 +14,10 @@ from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.in_place import may_overwrite
 from curta.compiler.graph.items import EqnItem, Item, loop_item
 from curta.compiler.graph.updates import update_items
-from curta.compiler.graph.values import Values, decide, is_virtual
+from curta.compiler.graph.values import Values, decide, is_joined, is_virtual
 from curta.compiler.loops.build import ScalarBuilder, component
 from curta.compiler.loops.complexes import ComplexExpr
-from curta.compiler.loops.index import Affine, row_major
+from curta.compiler.loops.index import Affine, as_index, row_major
 from curta.compiler.loops.lower import (
     Elements,
     Refused,
@@ -182,12 +182,28 @@ class ItemMaker:
             self.buffers[var] = self.buffers[source]  # type: ignore[index]
             self.aliased.add(self.buffers[var])
             return
+        if is_joined(eqn):
+            return self._join(eqn, self._buffer(var, "v"))
         index = loop_dims(var.aval.shape)
         if var.aval.size:
             value = self.elements.computed(var, index)
             self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
         else:
             self._buffer(var, "v")
+
+    def _join(self, eqn: Eqn, buffer: Buffer) -> None:
+        """A concatenation: an item for each part, which stores to its place."""
+        axis, start = eqn.op.params()["dimension"], 0
+        for part in eqn.invars:
+            index = loop_dims(part.aval.shape)
+            place = list(map(as_index, index))
+            place[axis] = place[axis] + start
+            start += part.aval.shape[axis]
+            if part.aval.size:
+                offset = row_major(place, self.avals[buffer].shape)
+                stores = self.stores(buffer, offset, self.elements.at(part, index))
+                dims = variables(index)
+                self.items.append(loop_item("part", dims, (), stores, (), partial=True))
 
     def _is_temporary(self, atom: Atom | None) -> bool:
         return (

@@ -22,7 +22,8 @@ class LoopItem:
     """A map over `dims`, or a fold over `inner` for each index of `dims`.
 
     An `ordered` item updates a buffer in the order of its indices (a scatter, a
-    cumulative sum), for each index of the first `independent` dims on its own.
+    cumulative sum), for each index of the first `independent` dims on its own. A
+    `partial` item is not the only one that writes its buffer.
     """
 
     label: str
@@ -33,6 +34,7 @@ class LoopItem:
     loads: tuple[Load, ...]
     ordered: bool = False
     independent: int = 0
+    partial: bool = False
 
     @property
     def work(self) -> int:
@@ -109,9 +111,12 @@ def loop_item(
     folds: tuple[Fold, ...],
     ordered: bool = False,
     independent: int = 0,
+    partial: bool = False,
 ) -> LoopItem:
     """A loop item, with the loads of its expressions found."""
     roots: list[Expr] = [e for s in stores for e in s.operands()]
     roots += [x for f in folds for x in f.inputs]
     loads = tuple(e for e in walk(roots) if isinstance(e, Load))
-    return LoopItem(label, dims, inner, stores, folds, loads, ordered, independent)
+    return LoopItem(
+        label, dims, inner, stores, folds, loads, ordered, independent, partial
+    )

@@ -19,10 +19,12 @@ from curta.core.op import Op
 from curta.ops.base import Elementwise
 from curta.ops.cumulative import Cumulative
 from curta.ops.indexing.windows import WindowUpdate
+from curta.ops.joining import Concatenate
 from curta.ops.structure import AddAny, BroadcastInDim, Reshape, Transpose
 
 SHARED_COST = 4  # more than this is not computed twice
 SPREAD_COST = 10  # more than this is not repeated along a broadcast
+LARGE_JOIN = 1 << 14  # elements from which parts are copied one after the other
 LARGEST = 400  # more than this is not put into one expression
 DEEPEST = 24  # ops inlined into one another: rules call each other this deep
 
@@ -94,6 +96,8 @@ def _reason(
         return f"{eqn.op.name} needs memory"
     if var in returned:
         return "returned"
+    if is_joined(eqn):
+        return "joined from large parts"
     if any(c in host or not _reads_elements(c.op) for c in consumers):
         return "used by an op that needs memory"
     if len(consumers) > 1 and cost > SHARED_COST:
@@ -103,6 +107,12 @@ def _reason(
     if cost > SPREAD_COST and any(_spreads(c, var) for c in consumers):
         return f"costs {cost} and is repeated by its consumer"
     return ""
+
+
+def is_joined(eqn: Eqn) -> bool:
+    """Whether a large value is made of parts, each better copied by itself."""
+    size = eqn.outvars[0].aval.size
+    return isinstance(eqn.op, Concatenate) and size >= LARGE_JOIN
 
 
 def _spreads(consumer: Eqn, var: Var) -> bool:

@@ -161,7 +161,8 @@ class Evaluator:
         if order is None:
             order = self._orders[expr] = walk([expr])
         for operand in order:
-            self.value(operand)
+            if not isinstance(operand, IndexValue):  # often only compared
+                self.value(operand)
         return self.value(expr)
 
     def value(self, expr: Expr) -> Value:
@@ -208,7 +209,26 @@ class Evaluator:
             self._remember(key, found)
         return found
 
+    def _compare_index(self, expr: Instr) -> Value | None:
+        """The comparison of an index with a constant, in 32 bits if it fits."""
+        index, bound = expr.args
+        if not isinstance(index, IndexValue) or not isinstance(bound, Const):
+            return None
+        low, high = index.index.bounds
+        if max(-low, high, abs(bound.value)) > _SIGNED32:
+            return None
+        if self.lane not in self._index_depends(index.index):
+            return None
+        type_ = Type("i32", self.lanes)
+        lanes = self._lane_index(index.index, type_)
+        direction = expr.name.partition(".")[2]
+        return self.b.compare(direction, lanes, self.b.const(type_, bound.value))
+
     def _instruction(self, expr: Instr) -> Value:
+        if expr.name.startswith("compare.") and self.lanes > 1:
+            compared = self._compare_index(expr)
+            if compared is not None:
+                return compared
         if self.lane in self.depends(expr) or self._wide(expr.args):
             args = [self.lanewise(a) for a in expr.args]
         else:

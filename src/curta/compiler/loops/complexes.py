@@ -145,7 +145,10 @@ def sqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
     right = b.compare("ge", z.re, b.const(0, z.re.dtype))
     re = b.select(right, large, b.abs(small))
     im = b.select(right, small, b.copysign(large, z.im))
-    return ComplexExpr(re, b.select(zero, z.im, im), z.dtype)
+    infinity = b.const(np.inf, z.im.dtype)
+    infinite = b.compare("eq", b.abs(z.im), infinity)
+    re = b.select(infinite, infinity, re)
+    return ComplexExpr(re, b.select(b.or_(zero, infinite), z.im, im), z.dtype)
 
 
 def rsqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
