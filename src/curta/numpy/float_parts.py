@@ -10,6 +10,7 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes, is_complex
+from curta.numpy.constructors import asarray
 from curta.numpy.promotion import (
     const,
     promote_args,
@@ -97,6 +98,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 @custom_jvp
 def _frexp(x: Any) -> tuple[Any, Any]:
+    x = asarray(x)  # Primals may be NumPy's, in a dtype that is not canonical.
     info = dtypes.finfo(x.dtype)
     # Subnormal numbers are first scaled up to normal ones.
     small = lax.lt(lax.abs(x), const(x, info.tiny))
@@ -121,7 +123,7 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 def _frexp_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (t,) = primals, tangents
     mantissa, exponent = _frexp(x)
-    scale = lax.exp2(lax.neg(lax.convert_element_type(exponent, x.dtype)))
+    scale = lax.exp2(lax.neg(lax.convert_element_type(exponent, mantissa.dtype)))
     still = np.zeros(exponent.shape, dtypes.float0)
     return (mantissa, exponent), (lax.mul(t, scale), still)
 

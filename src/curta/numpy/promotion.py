@@ -18,6 +18,7 @@ from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.stage import JitTracer
 from curta.core.trace import typeof
+from curta.lax.scalars import scalar_array
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.constructors import asarray, weak_constant
 from curta.ops.elementwise.convert import convert_element_type
@@ -31,6 +32,8 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         x = x.concrete_value()
     if isinstance(x, Array) or np.ndim(x) or isinstance(dtype, dtypes.ExtendedDType):
         return convert_element_type(x, dtype, weak_type)
+    if weak_type and is_python_scalar(x) and typeof(x).dtype == dtype:
+        return scalar_array(x)  # a jaxpr shows it as it was written
     value = np.asarray(x, typeof(x).dtype).astype(dtype)[()]
     return weak_constant(value) if weak_type else value
 

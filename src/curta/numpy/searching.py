@@ -108,13 +108,27 @@ def piecewise(
             f"with {count} condition(s), either {count} or {count + 1} functions are"
             f" expected; got {len(functions)}"
         )
+    called = tuple(f if callable(f) else None for f in functions)
+    constants = [0 if callable(f) else f for f in functions]
+    return _piecewise(x, conditions, constants, called, *args, **kw)
 
-    def value(f: Any) -> Any:
-        return cast(asarray(f(x, *args, **kw) if callable(f) else f), x.dtype)
 
-    out = value(functions[-1])
-    for i in range(count):
-        out = select_where(getitem(conditions, i), value(functions[i]), out)
+@inner_jit(static_argnames=("functions",))
+def _piecewise(
+    x: Any,
+    conditions: Any,
+    constants: Sequence[Any],
+    functions: tuple[Callable[..., Any] | None, ...],
+    *args: Any,
+    **kw: Any,
+) -> Any:
+    values = [
+        cast(asarray(constant if f is None else f(x, *args, **kw)), x.dtype)
+        for f, constant in zip(functions, constants)
+    ]
+    out = values[-1]
+    for i, value in enumerate(values[:-1]):
+        out = select_where(getitem(conditions, i), value, out)
     return out
 
 
