@@ -74,9 +74,11 @@ class Exp2(Accurate):
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs
-        if x.dtype.kind == "c":
-            return b.math("exp", b.mul(b.const(np.log(2), x.dtype), x))
-        return b.math("exp2", x)
+        if x.dtype.kind != "c":
+            return b.math("exp2", x)
+        re, im = b.real(x), b.imag(x)
+        factor = b.const(np.log(2), re.dtype)
+        return b.math("exp", b.complex(b.mul(factor, re), b.mul(factor, im)))
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals

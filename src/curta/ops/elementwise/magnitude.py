@@ -62,7 +62,9 @@ class Sign(FlatElementwise):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        if x.dtype.kind in "iuc":
+        if x.dtype.kind == "c":
+            return _direction(x)
+        if x.dtype.kind in "iu":
             return np.sign(x)
         return np.where(x == 0, x, np.sign(x))
 
@@ -76,6 +78,14 @@ class Sign(FlatElementwise):
             # That of complex numbers turns, but its derivative is 0, as in JAX.
             yield cls(), [(shape, "complex", {"rough": True})]
         yield cls(), [((6,), "float", {"special": True})]
+
+
+def _direction(z: Any) -> Any:
+    """z / |z|, and 0 of 0."""
+    modulus = np.where(z == 0, 1, np.absolute(z))
+    out = np.empty_like(z)
+    out.real, out.imag = z.real / modulus, z.imag / modulus
+    return out
 
 
 class Extremum(Elementwise):
