@@ -226,6 +226,46 @@ def test_discrete_distributions():
     assert chi_square(trials, [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.03125]) > 1e-3
 
 
+def test_counts_are_those_of_jax():
+    key = random.key(3)
+    assert random.poisson(key, 3.0, (8,)).tolist() == [0, 4, 2, 4, 7, 1, 1, 1]
+    assert random.poisson(key, 30.0, (4,)).shape == (4,)
+    rates = jnp.array([0.0, 5.0, 500.0])
+    assert random.poisson(key, rates).tolist() == [0, 9, 471]
+    assert random.binomial(key, 10, 0.3, (8,)).tolist() == [0, 1, 4, 3, 6, 5, 2, 0]
+    many = [28, 30, 24, 27, 34, 24, 26, 24]
+    assert random.binomial(key, 100, 0.3, (8,)).tolist() == many
+    thirds = jnp.array([0.2, 0.3, 0.5])
+    assert random.multinomial(key, 20, thirds).tolist() == [4, 4, 12]
+
+
+@pytest.mark.parametrize("rate", [3.0, 40.0])
+def test_poisson(rate):
+    top = int(2 * rate + 6)
+    counts = np.minimum(random.poisson(KEY, rate, (COUNT,)), top)
+    p = scipy.stats.poisson(rate).pmf(np.arange(top + 1))
+    p[-1] += 1 - p.sum()
+    assert chi_square_pooled(counts, p) > 1e-3
+
+
+@pytest.mark.parametrize(("n", "p"), [(10, 0.3), (100, 0.7)])
+def test_binomial(n, p):
+    counts = np.asarray(random.binomial(KEY, n, p, (COUNT,))).astype(int)
+    expected = scipy.stats.binom(n, p).pmf(np.arange(n + 1))
+    assert chi_square_pooled(counts, expected) > 1e-3
+
+
+def chi_square_pooled(found, probabilities):
+    """The test with the rare outcomes counted together."""
+    common = np.asarray(probabilities) * len(found) >= 5
+    places = np.where(common, np.cumsum(common), 0)
+    pooled = np.bincount(places, probabilities)
+    keep = np.flatnonzero(pooled > 0)
+    return chi_square(
+        np.searchsorted(keep, places[np.asarray(found)]), pooled[keep] / pooled.sum()
+    )
+
+
 def test_drawing_without_replacement():
     drawn = random.choice(KEY, 10, (10,), replace=False)
     assert sorted(drawn.tolist()) == list(range(10))

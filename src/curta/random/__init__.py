@@ -1,5 +1,10 @@
 """Random numbers from explicit keys, as in `jax.random`."""
 
+from curta.random.counts import (
+    binomial as binomial,
+    multinomial as multinomial,
+    poisson as poisson,
+)
 from curta.random.discrete import (
     categorical as categorical,
     choice as choice,
