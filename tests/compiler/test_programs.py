@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -337,3 +338,24 @@ def test_complex_numbers_side_by_side(dtype: str) -> None:
         return [w, ops.add(w, z), ReduceSum((0,))(w), Transpose((1, 0))(z)]
 
     assert_compiles(staged(fun, z), z)
+
+
+def test_threads_call_a_program_at_the_same_time() -> None:
+    """Its temporaries are large enough to live in the arena that calls leave behind."""
+    x = normal(400, 300)
+
+    def fun(x: Any) -> list[Any]:
+        e = ops.exp(x)
+        return [ops.add(ReduceSum((0,))(Transpose((1, 0))(e)), ReduceSum((1,))(e))]
+
+    compiled = compile_jaxpr(staged(fun, x), parallel_for=parallel_for_address())
+    inputs = [x + np.float32(k) for k in range(8)]
+    expected = [compiled(a)[0] for a in inputs]
+
+    def work(k: int) -> bool:
+        return all(
+            np.array_equal(compiled(inputs[k])[0], expected[k]) for _ in range(30)
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
