@@ -230,3 +230,10 @@ def test_errors_under_jit():
         curta.jit(jnp.zeros)(3)
     with pytest.raises(TypeError, match="Shapes must be 1D sequences of concrete"):
         curta.jit(lambda x, n: x.reshape(n, -1))(jnp.ones(3), 1)
+
+
+def test_masked_arrays():
+    masked = np.ma.array([1, 2], mask=[True, False])
+    assert jnp.array(masked).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="numpy masked arrays are not supported"):
+        curta.jit(jnp.sin)(masked)

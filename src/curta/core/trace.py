@@ -248,6 +248,11 @@ def is_array_like(x: Any) -> bool:
 
 
 def _numpy_aval(x: Any) -> ShapedArray:
+    if type(x) is not np.ndarray and hasattr(x, "mask"):
+        raise ValueError(
+            "numpy masked arrays are not supported as direct inputs to JAX functions."
+            " Use arr.filled() to convert the value to a standard numpy array."
+        )
     dtype = dtypes.canonicalize_dtype(x.dtype)
     if dtype.kind in "OSUMm":
         raise TypeError(
