@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.api.inner import inner_jit
 from curta.core.avals import is_python_scalar
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.core.trace import typeof
-from curta.lax.shape import concatenate, expand_dims, squeeze
-from curta.ops.elementwise import add, convert_element_type, lt, select_n
+from curta.lax.shape import broadcast_in_dim, concatenate, expand_dims, squeeze
+from curta.ops.elementwise import add, convert_element_type, lt, rem, select_n
 from curta.ops.indexing import (
     DynamicSlice,
     Gather,
@@ -396,6 +397,7 @@ def _starts_in_dim(start: Any, rank: int, axis: int) -> list[Any]:
     return starts
 
 
+@inner_jit(static_argnames=("axis", "keepdims", "allow_negative_indices"))
 def dynamic_index_in_dim(
     operand: Any,
     index: Any,
@@ -416,6 +418,7 @@ def dynamic_index_in_dim(
     return result if keepdims else squeeze(result, (axis,))
 
 
+@inner_jit(static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_index_in_dim(
     operand: Any,
     update: Any,
@@ -441,21 +444,24 @@ def dynamic_update_index_in_dim(
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """The slices of `src` at places `idxs` along `axes`; the places become dim 0.
 
+    Places out of bounds are taken modulo the size.
+
     >>> import curta
-    >>> places = (curta.numpy.array([2, 0]),)
+    >>> places = (curta.numpy.array([2, -3]),)
     >>> curta.lax.index_take(curta.numpy.arange(3) * 10, places, (0,))
     Array([20,  0], dtype=int32)
     """
-    aval = typeof(src)
-    axes = canonicalize_axes(axes, aval.ndim)
-    columns = []
-    for i, axis in zip(idxs, axes, strict=True):
-        zero, bound = (
-            np.asarray(k, typeof(i).dtype)[()] for k in (0, aval.shape[axis])
-        )
-        wrapped = select_n(lt(i, zero), i, add(i, bound))
-        columns.append(expand_dims(wrapped, (1,)))
-    sizes = [1 if d in axes else size for d, size in enumerate(aval.shape)]
-    kept = tuple(range(1, aval.ndim - len(axes) + 1))
+    shape = typeof(src).shape
+    axes = canonicalize_axes(axes, len(shape))
+    places = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
+    dtype = typeof(places).dtype
+    bounds = broadcast_in_dim(
+        np.array([shape[a] for a in axes], dtype), typeof(places).shape, (1,)
+    )
+    places = rem(places, bounds)
+    zero = np.zeros((), dtype)[()]
+    places = select_n(lt(places, zero), places, add(places, bounds))
+    sizes = [1 if d in axes else size for d, size in enumerate(shape)]
+    kept = tuple(range(1, len(shape) - len(axes) + 1))
     numbers = GatherDimensionNumbers(kept, tuple(sorted(axes)), tuple(axes))
-    return gather(src, concatenate(columns, 1), numbers, sizes, mode="clip")
+    return gather(src, places, numbers, sizes)

@@ -191,9 +191,8 @@ class _ScatterExtremum(Scattering):
         def at_updates(x: Any) -> Any:
             return self.gathered(x, indices, updates_aval)
 
-        result = at_updates(out)
-        wins = eq(updates, result)
-        kept = eq(at_updates(operand), result)
+        before, result = at_updates(operand), at_updates(out)
+        wins, kept = eq(updates, result), eq(before, result)
         winners = select_n(wins, nothing, one)
         winners = at_updates(count(zeros(aval), indices, winners))
         writers = at_updates(count(zeros(aval), indices, one))
