@@ -203,10 +203,12 @@ def logistic(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def power(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
-    """exp(w log z), 0 ** 0 = 1 and 0 ** w = 0."""
+    """exp(w log z); 0 ** w is 1 for w = 0, 0 where its real part is positive, else NaN."""
     nothing = _is_zero(b, z)
-    unit = _is_zero(b, w)
-    at_zero = b.select(unit, b.const(1, z.dtype), b.const(0, z.dtype))
+    positive = b.compare("gt", w.re, b.const(0, w.re.dtype))
+    broken = b.const(complex(np.nan, np.nan), z.dtype)
+    at_zero = b.select(positive, b.const(0, z.dtype), broken)
+    at_zero = b.select(_is_zero(b, w), b.const(1, z.dtype), at_zero)
     result: ComplexExpr = b.select(nothing, at_zero, exp(b, mul(b, w, log(b, z))))
     return result
 
