@@ -203,7 +203,7 @@ def logistic(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def power(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
-    """exp(w log z); 0 ** w is 1 for w = 0, 0 where its real part is positive, else NaN."""
+    """exp(w log z); 0 ** w is 1 if w = 0, 0 if its real part is positive, else NaN."""
     nothing = _is_zero(b, z)
     positive = b.compare("gt", w.re, b.const(0, w.re.dtype))
     broken = b.const(complex(np.nan, np.nan), z.dtype)
