@@ -1,0 +1,129 @@
+"""Random keys: mistakes and answers."""
+
+import numpy as np
+import pytest
+from tests.errors.checks import check_message
+
+import curta
+import curta.numpy as jnp
+from curta import random
+
+N = jnp.arange(3)
+
+# what goes wrong, the mistake, the class, JAX's opening words, what helps
+MISTAKES = [
+    (
+        "key float",
+        lambda: random.key(1.5),
+        TypeError,
+        "PRNG key seed must be an integer; got",
+        "got float32",
+    ),
+    (
+        "key array",
+        lambda: random.key(N),
+        TypeError,
+        "key accepts a scalar seed, but was given an",
+        "Use jax.vmap for batching",
+    ),
+    (
+        "key impl",
+        lambda: random.key(0, impl="nope"),
+        ValueError,
+        'unrecognized PRNG implementation "nope". Did',
+        '"threefry2x32", "rbg", "unsafe_rbg"?',
+    ),
+    (
+        "key add",
+        lambda: random.key(0) + 1,
+        TypeError,
+        "add does not accept dtypes key<fry>, int32.",
+        "",
+    ),
+    (
+        "key missing",
+        lambda: random.normal(),
+        TypeError,
+        "normal() missing 1 required positional",
+        "'key'",
+    ),
+    (
+        "key int",
+        lambda: random.normal(0),
+        TypeError,
+        "JAX encountered invalid PRNG key data:",
+        "got ndim=0",
+    ),
+    (
+        "key int shape",
+        lambda: random.normal((3,)),
+        TypeError,
+        "unexpected PRNG key type <class 'tuple'>",
+        "",
+    ),
+    (
+        "key batched",
+        lambda: random.normal(random.split(random.key(0))),
+        ValueError,
+        "normal accepts a single key, but was given a",
+        "Use jax.vmap for batching",
+    ),
+    (
+        "normal int dtype",
+        lambda: random.normal(random.key(0), dtype=int),
+        ValueError,
+        "dtype argument to `normal` must be a float or",
+        "",
+    ),
+    (
+        "uniform shape",
+        lambda: random.uniform(random.key(0), (-1,)),
+        TypeError,
+        "Shapes must be 1D sequences of concrete",
+        "",
+    ),
+    (
+        "randint float",
+        lambda: random.randint(random.key(0), (2,), 0, 3, dtype=float),
+        TypeError,
+        "randint only accepts integer dtypes, got",
+        "",
+    ),
+    (
+        "key to numpy",
+        lambda: np.asarray(random.key(0)),
+        TypeError,
+        "JAX array with PRNGKey dtype cannot be",
+        "Use jax.random.key_data(arr) if you wish to",
+    ),
+    (
+        "key sin",
+        lambda: jnp.sin(random.key(0)),
+        TypeError,
+        "Cannot interpret 'key<fry>' as a data type",
+        "",
+    ),
+    (
+        "key grad",
+        lambda: curta.grad(lambda k: 1.0)(random.key(0)),
+        TypeError,
+        "grad requires real- or complex-valued inputs",
+        "",
+    ),
+    (
+        "wrap bad",
+        lambda: random.wrap_key_data(jnp.ones(2)),
+        TypeError,
+        "JAX encountered invalid PRNG key data:",
+        "got dtype=float32",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "opening", "help"),
+    [row[1:] for row in MISTAKES],
+    ids=[row[0] for row in MISTAKES],
+)
+def test_message(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)

@@ -1,0 +1,340 @@
+"""Differentiation and vectorisation: mistakes and answers."""
+
+import numpy as np
+import pytest
+from tests.errors.checks import check_message
+
+import curta
+import curta.numpy as jnp
+from curta import errors
+
+X = jnp.arange(3.0)
+N = jnp.arange(3)
+
+# what goes wrong, the mistake, the class, JAX's opening words, what helps
+MISTAKES = [
+    (
+        "grad vector",
+        lambda: curta.grad(lambda x: x)(X),
+        TypeError,
+        "Gradient only defined for scalar-output",
+        "Reduce it to a scalar, or use jacrev or vjp",
+    ),
+    (
+        "grad int",
+        lambda: curta.grad(lambda x: x * 2)(3),
+        TypeError,
+        "grad requires real- or complex-valued inputs",
+        "If you want to use Boolean- or",
+    ),
+    (
+        "grad int out",
+        lambda: curta.grad(lambda x: jnp.int32(3))(3.0),
+        TypeError,
+        "grad requires real-valued outputs (output",
+        "For differentiation of functions with",
+    ),
+    (
+        "grad tuple",
+        lambda: curta.grad(lambda x: (x, x))(3.0),
+        TypeError,
+        "Gradient only defined for scalar-output",
+        "for others see jacrev, or has_aux=True",
+    ),
+    (
+        "grad none",
+        lambda: curta.grad(lambda x: None)(3.0),
+        TypeError,
+        "Gradient only defined for scalar-output",
+        "for others see jacrev, or has_aux=True",
+    ),
+    (
+        "grad complex",
+        lambda: curta.grad(lambda x: x * 1j)(3.0),
+        TypeError,
+        "grad requires real-valued outputs (output",
+        "For differentiation of non-holomorphic",
+    ),
+    (
+        "grad complex in",
+        lambda: curta.grad(lambda x: x)(3j),
+        TypeError,
+        "grad requires real-valued outputs (output",
+        "For differentiation of non-holomorphic",
+    ),
+    (
+        "grad holo",
+        lambda: curta.grad(lambda x: x, holomorphic=True)(3.0),
+        TypeError,
+        "grad with holomorphic=True requires inputs",
+        "",
+    ),
+    (
+        "grad str",
+        lambda: curta.grad(lambda x: 1.0)("a"),
+        TypeError,
+        "Argument 'a' of type <class 'str'> is not a",
+        "",
+    ),
+    (
+        "grad argnums",
+        lambda: curta.grad(lambda x: x, argnums=2)(1.0),
+        TypeError,
+        "differentiating with respect to argnums=2",
+        "",
+    ),
+    (
+        "grad aux",
+        lambda: curta.grad(lambda x: x, has_aux=True)(1.0),
+        TypeError,
+        "expected function with aux output to return a",
+        "",
+    ),
+    (
+        "grad np",
+        lambda: curta.grad(lambda x: np.sin(x))(1.0),
+        errors.TracerArrayConversionError,
+        "The numpy.ndarray conversion method",
+        "to index a NumPy array with a traced value,",
+    ),
+    (
+        "grad uint",
+        lambda: curta.grad(lambda x: x * 1.0)(jnp.uint8(3)),
+        TypeError,
+        "grad requires real- or complex-valued inputs",
+        "If you want to use Boolean- or",
+    ),
+    (
+        "grad bool",
+        lambda: curta.grad(lambda x: x * 1.0)(True),
+        TypeError,
+        "grad requires real- or complex-valued inputs",
+        "If you want to use Boolean- or",
+    ),
+    (
+        "grad nothing",
+        lambda: curta.grad(lambda: 1.0)(),
+        TypeError,
+        "differentiating with respect to argnums=0",
+        "",
+    ),
+    (
+        "value and grad str",
+        lambda: curta.value_and_grad(lambda x: "a")(1.0),
+        TypeError,
+        "Argument 'a' of type <class 'str'> is not a",
+        "",
+    ),
+    (
+        "jvp tuple",
+        lambda: curta.jvp(jnp.sin, 1.0, 1.0),
+        TypeError,
+        "primal and tangent arguments to jax.jvp must",
+        "found float and float",
+    ),
+    (
+        "jvp dtype",
+        lambda: curta.jvp(jnp.sin, (1.0,), (1,)),
+        TypeError,
+        "primal and tangent arguments to jax.jvp do",
+        "dtypes must be equal, or in case of",
+    ),
+    (
+        "jvp shape",
+        lambda: curta.jvp(jnp.sin, (X,), (jnp.ones(2),)),
+        ValueError,
+        "jvp called with different primal and tangent",
+        "",
+    ),
+    (
+        "jvp tree",
+        lambda: curta.jvp(jnp.sin, (X,), (X, X)),
+        TypeError,
+        "primal and tangent arguments to jax.jvp must",
+        "primals have tree structure PyTreeDef((*,))",
+    ),
+    (
+        "vjp shape",
+        lambda: curta.vjp(jnp.sin, X)[1](jnp.ones(2)),
+        ValueError,
+        "unexpected JAX type (e.g. shape/dtype) for",
+        "got float32[2], but expected float32[3]",
+    ),
+    (
+        "vjp dtype",
+        lambda: curta.vjp(jnp.sin, X)[1](N),
+        ValueError,
+        "unexpected JAX type (e.g. shape/dtype) for",
+        "got int32[3], but expected float32[3]",
+    ),
+    (
+        "vjp tree",
+        lambda: curta.vjp(jnp.sin, X)[1]((X,)),
+        ValueError,
+        "unexpected tree structure. The argument to a",
+        "expected PyTreeDef(*), got PyTreeDef((*,))",
+    ),
+    (
+        "vjp args",
+        lambda: curta.vjp(jnp.sin, X)[1](X, X),
+        TypeError,
+        "The function returned by `jax.vjp` applied to",
+        "Put the cotangents of several outputs into",
+    ),
+    (
+        "jacfwd int",
+        lambda: curta.jacfwd(lambda x: x)(3),
+        TypeError,
+        "jacfwd requires real-valued inputs (input",
+        "For differentiation of non-holomorphic",
+    ),
+    (
+        "jacrev int",
+        lambda: curta.jacrev(lambda x: x)(3),
+        TypeError,
+        "jacrev requires real- or complex-valued",
+        "If you want to use Boolean- or",
+    ),
+    (
+        "hessian int",
+        lambda: curta.hessian(lambda x: x)(3),
+        TypeError,
+        "jacfwd requires real-valued inputs (input",
+        "For differentiation of non-holomorphic",
+    ),
+    (
+        "vmap sizes",
+        lambda: curta.vmap(jnp.add)(X, jnp.ones(4)),
+        ValueError,
+        "vmap got inconsistent sizes for array axes to",
+        "axis 0 of args[1] of type float32[4]",
+    ),
+    (
+        "vmap in axes len",
+        lambda: curta.vmap(jnp.add, in_axes=(0,))(X, X),
+        ValueError,
+        "vmap in_axes must be an int, None, or a tuple",
+        "",
+    ),
+    (
+        "vmap in axes type",
+        lambda: curta.vmap(jnp.sin, in_axes="a")(X),
+        TypeError,
+        "vmap in_axes must be an int, None, or a tuple",
+        "",
+    ),
+    (
+        "vmap in axes float",
+        lambda: curta.vmap(jnp.sin, in_axes=0.5)(X),
+        TypeError,
+        "vmap in_axes must be an int, None, or a tuple",
+        "",
+    ),
+    (
+        "vmap in axes range",
+        lambda: curta.vmap(jnp.sin, in_axes=2)(X),
+        ValueError,
+        "vmap was requested to map its argument along",
+        "",
+    ),
+    (
+        "vmap scalar",
+        lambda: curta.vmap(jnp.sin)(1.0),
+        ValueError,
+        "vmap was requested to map its argument along",
+        "",
+    ),
+    (
+        "vmap none",
+        lambda: curta.vmap(jnp.sin, in_axes=None)(1.0),
+        ValueError,
+        "vmap must have at least one non-None value in",
+        "",
+    ),
+    (
+        "vmap noargs",
+        lambda: curta.vmap(lambda: 1)(),
+        ValueError,
+        "vmap wrapped function must be passed at least",
+        "",
+    ),
+    (
+        "vmap out axes none",
+        lambda: curta.vmap(jnp.sin, out_axes=None)(X),
+        ValueError,
+        "at vmap out_axes, got axis spec None but",
+        "",
+    ),
+    (
+        "vmap out axes tree",
+        lambda: curta.vmap(lambda x: x, out_axes=(0, 0))(X),
+        ValueError,
+        "vmap out_axes specification must be a tree",
+        "different types at key path vmap out_axes",
+    ),
+    (
+        "vmap out axes range",
+        lambda: curta.vmap(lambda x: x, out_axes=3)(X),
+        ValueError,
+        "axis 3 is out of bounds for array of",
+        "",
+    ),
+    (
+        "vmap str",
+        lambda: curta.vmap(lambda x: x)("a"),
+        TypeError,
+        "Argument 'a' of type <class 'str'> is not a",
+        "close over other values",
+    ),
+    (
+        "vmap out str",
+        lambda: curta.vmap(lambda x: "a")(X),
+        TypeError,
+        "Output from batched function 'a' with type",
+        "",
+    ),
+    (
+        "vmap prefix",
+        lambda: curta.vmap(lambda x: x["a"], in_axes=({"b": 0},))({"a": X}),
+        ValueError,
+        "vmap in_axes specification must be a tree",
+        "different pytree metadata at key path vmap",
+    ),
+    (
+        "vmap bool",
+        lambda: curta.vmap(lambda x: x if x > 0 else -x)(X),
+        errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+        "choose between values with numpy.where or",
+    ),
+    (
+        "vmap mixed",
+        lambda: curta.vmap(lambda d: d["a"])({"a": X, "b": jnp.ones(2)}),
+        ValueError,
+        "vmap got inconsistent sizes for array axes to",
+        "axis 0 of argument d['b'] of type float32[2]",
+    ),
+    (
+        "custom jvp norule",
+        lambda: curta.custom_jvp(lambda x: x)(1.0),
+        AttributeError,
+        "No JVP defined for custom_jvp function",
+        "",
+    ),
+    (
+        "custom vjp norule",
+        lambda: curta.custom_vjp(lambda x: x)(1.0),
+        AttributeError,
+        "No VJP defined for custom_vjp function",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "opening", "help"),
+    [row[1:] for row in MISTAKES],
+    ids=[row[0] for row in MISTAKES],
+)
+def test_message(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)
