@@ -15,7 +15,12 @@ from curta.core.jaxpr import ClosedJaxpr, DebugInfo
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.ops import elementwise as ops
+from curta.ops.cumulative import CumMax, CumSum
+from curta.ops.dot import DotGeneral
 from curta.ops.elementwise.convert import ConvertElementType
+from curta.ops.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
+from curta.ops.indexing.gather import ScatterAdd
+from curta.ops.indexing.numbers import ScatterDimensionNumbers
 from curta.ops.joining import Concatenate
 from curta.ops.reduction import ArgMax, ReduceMax, ReduceMin, ReduceProd
 from curta.ops.shape import Rev, Squeeze
@@ -85,7 +90,7 @@ class RandomProgram:
             x = ConvertElementType(FLOAT32, False)(x)
         return self.random.choice(
             [self._unary, self._unary, self._binary, self._binary, self._reduce,
-             self._move, self._move, self._normalise]
+             self._move, self._move, self._normalise, self._index, self._combine]
         )(x, values)  # fmt: skip
 
     def _unary(self, x: Any, values: list[Any]) -> Any:
@@ -154,3 +159,41 @@ class RandomProgram:
         if int(np.prod(shape)) > 4000:
             return ReduceSum((axis,))(x) if rest else ReduceSum((0,))(x)
         return self.random.choice(moves)()
+
+    def _index(self, x: Any, values: list[Any]) -> Any:
+        """Reads and updates at places that depend on data, and running sums."""
+        shape = typeof(x).shape
+        if not shape or 0 in shape:
+            return ops.neg(x)
+        axis = self.random.randrange(len(shape))
+        sizes = tuple(max(1, d - 1) if i == axis else d for i, d in enumerate(shape))
+        starts = [np.int32(0)] * len(shape)
+        starts[axis] = self._place(x)
+        window = DynamicSlice(sizes)(x, *starts)
+        choice = self.random.random()
+        if choice < 0.3:
+            return window
+        if choice < 0.6:
+            return DynamicUpdateSlice()(x, ops.mul(window, window), *starts)
+        if choice < 0.8:
+            op = self.random.choice([CumSum, CumMax])
+            return op(axis, self.random.random() < 0.5)(ops.tanh(x))
+        rows = ScatterDimensionNumbers((), (0,), (0,))
+        flat = Reshape((int(np.prod(shape)),))(x)
+        places = Reshape((1,))(self._place(x))
+        return ScatterAdd.of(FLOAT32, rows)(flat, places, ReduceMax((0,))(flat))
+
+    def _place(self, x: Any) -> Any:
+        """An integer that depends on data."""
+        total = ReduceSum(tuple(range(len(typeof(x).shape))))(ops.Sign()(x))
+        return ConvertElementType(INT32, False)(total)
+
+    def _combine(self, x: Any, values: list[Any]) -> Any:
+        """Choices between values, and products of matrices."""
+        shape = typeof(x).shape
+        if len(shape) == 2 and self.random.random() < 0.5:
+            side = self.random.randrange(2)
+            numbers = (((side,), (side,)), ((), ()))
+            return DotGeneral(numbers)(ops.tanh(x), ops.tanh(x))
+        positive = ops.gt(x, ops.neg(ops.tanh(x)))
+        return ops.SelectN()(positive, ops.Abs()(x), ops.mul(x, x))
