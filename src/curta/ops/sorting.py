@@ -202,14 +202,22 @@ def _stable_order(keys: Any, axis: int, count: int | None = None) -> Any:
     NumPy's fastest sort is stable.
     """
     size = keys.shape[axis]
-    count = size if count is None else count
+    if count is not None and 8 * count < size >= _SMALL:
+        return np.apply_along_axis(_first_places, axis, keys, count)
     first = tuple(slice(count if d == axis else None) for d in range(keys.ndim))
-    if keys.dtype.itemsize > 4 or keys.size < _SMALL or not count:
+    if keys.dtype.itemsize > 4 or keys.size < _SMALL:
         return np.argsort(keys, axis, kind="stable")[first]
     shape = [1] * keys.ndim
     shape[axis] = size
     wide = np.uint64 if keys.dtype.kind == "u" else np.int64
     packed = (keys.astype(wide) << 32) | np.arange(size, dtype=wide).reshape(shape)
-    if count < size:
-        packed = np.partition(packed, count - 1, axis)[first]
-    return (np.sort(packed, axis) & 0xFFFFFFFF).astype(np.intp)
+    return (np.sort(packed, axis) & 0xFFFFFFFF).astype(np.intp)[first]
+
+
+def _first_places(keys: Any, count: int) -> Any:
+    """The places of the `count` least of `keys`, in order."""
+    if not count:
+        return np.zeros(0, np.intp)
+    bound = np.partition(keys, count - 1)[count - 1]
+    places = np.flatnonzero(keys <= bound)
+    return places[np.argsort(keys[places], kind="stable")[:count]]
