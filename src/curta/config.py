@@ -424,6 +424,13 @@ check_tracer_leaks = _define(
     "Raise when a traced value outlives the function that was traced.",
     traced=True,
 )
+check_static_indices = _define(
+    "jax_check_static_indices",
+    False,
+    _boolean,
+    "Raise IndexError for known indices out of bounds, instead of clamping them.",
+    traced=True,
+)
 enable_checks = _define(
     "jax_enable_checks",
     False,

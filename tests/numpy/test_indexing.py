@@ -6,6 +6,7 @@ from tests.numpy.test_against_numpy import assert_same
 
 import curta
 from curta import numpy as jnp
+from curta.config import check_static_indices
 
 X = np.arange(60.0, dtype="float32").reshape(3, 4, 5)
 
@@ -189,3 +190,14 @@ def test_nonzero_of_static_size():
     assert sized(mask)[0].tolist() == [0, 2, 3, 5, 9]
     with pytest.raises(curta.errors.ConcretizationTypeError, match="jnp.nonzero"):
         curta.jit(jnp.nonzero)(mask)
+
+
+def test_known_indices_out_of_bounds_raise_if_asked():
+    x = jnp.asarray(X)
+    with check_static_indices(True):
+        for index in 3, (0, -5), (slice(None), np.array([1]), 9):
+            with pytest.raises(IndexError, match="out of bounds for axis"):
+                x[index]
+            with pytest.raises(IndexError, match="out of bounds for axis"):
+                curta.jit(lambda x, index=index: x[index])(x)
+        assert x[-1, -4].shape == (5,)

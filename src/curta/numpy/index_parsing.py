@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -206,6 +207,19 @@ def check_slices(entries: Sequence[Entry]) -> None:
                     f"Slice entries must be static integers. Got {part} at position"
                     f" {position}. Use lax.dynamic_slice for a slice of known size at"
                     " a traced place."
+                )
+
+
+def check_bounds(entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool) -> None:
+    """Raise IndexError for a known integer that lies outside its dim."""
+    for entry in entries:
+        if entry.kind is Kind.INTEGER:
+            (axis,) = entry.axes
+            i = operator.index(entry.value)
+            if not (-shape[axis] if wrap else 0) <= i < shape[axis]:
+                raise IndexError(
+                    f"index {i} out of bounds for axis {axis} with size {shape[axis]}"
+                    f" (normalize_indices={wrap})"
                 )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import Tracer
 from curta.numpy.arguments import concrete, index_dtype
@@ -21,6 +22,7 @@ from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import (
     Entry,
     Kind,
+    check_bounds,
     check_slices,
     expand_ellipsis,
     expand_masks,
@@ -49,6 +51,8 @@ def getitem(
     """The elements of `x` at `index`; the meaning of `x[index]` and `x.at[].get()`."""
     entries = parse(index, x.shape)
     parsed = None if mode is None else lax.GatherScatterMode.from_any(mode)
+    if config.jax_check_static_indices and parsed in (None, _CLAMPING[0]):
+        check_bounds(entries, x.shape, wrap_negative)
     if parsed is None or parsed in _CLAMPING:
         plan = _static_slice(entries, x.shape, parsed, wrap_negative)
         if plan is not None:
