@@ -535,7 +535,6 @@ compilation_cache_max_size = _define(
 
 # ---- settings of JAX that choose between implementations of which Curta has one;
 # programs that set them run as they are, and read back what they set.
-
 for _name, _default in {
     "jax_compiler_enable_remat_pass": True,
     "jax_custom_vjp3": False,
