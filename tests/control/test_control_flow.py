@@ -263,3 +263,27 @@ def test_disable_jit_runs_python():
 def test_errors(error, message, call):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_untaken_branch_does_no_harm_to_gradients_under_vmap():
+    def root(x):
+        return lax.cond(x > 0, jnp.sqrt, lambda x: 0.0 * x, x)
+
+    found = both(vmap(grad(root)), jnp.array([4.0, 0.0]))
+    np.testing.assert_allclose(found, [0.25, 0.0])
+
+
+def test_messages_name_where_structures_differ():
+    with pytest.raises(TypeError) as caught:
+        lax.cond(True, lambda x: (x, [x]), lambda x: (x, [x, x]), 1.0)
+    assert (
+        "true_fun output at path [1] is a list of length 1 but false_fun output at path"
+        " [1] is a list of length 2, so the lengths do not match." in str(caught.value)
+    )
+    with pytest.raises(TypeError) as caught:
+        lax.scan(lambda c, x: ({"a": x, "b": (c["a"], x)}, x), {"a": 1.0, "b": XS}, XS)
+    message = str(caught.value)
+    assert "The input carry component c['b'] is a " in message
+    assert "output is a <class 'tuple'>, so their Python types differ." in message
+    with pytest.raises(TypeError, match="carry component loop_carry"):
+        lax.fori_loop(0, 3, lambda i, x: x.astype(int), XS)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
@@ -17,6 +18,7 @@ from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.ops.elementwise.comparison import eq
+from curta.ops.elementwise.convert import stop_gradient
 from curta.ops.elementwise.select import select_n
 from curta.ops.structure import BroadcastInDim, batch_dim_at, zeros
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
@@ -104,22 +106,40 @@ class Cond(Op):
     def _select(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        """Run all branches and choose element by element."""
-        index = batch_dim_at(args[0], dims[0], axis.size, 0)
+        """Run all branches and choose element by element.
+
+        To differentiation, the operands of a branch are constants in the examples
+        that do not take it, so that a NaN of its derivative there does no harm.
+        """
+        index, *operands = (
+            batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
+        )
         outs = []
-        for branch in self.branches:
-            jaxpr, _ = batch_jaxpr(branch, axis, tuple(dims[1:]), True)
-            outs.append(run_closed(jaxpr, args[1:]))
-        chosen = []
-        for xs in zip(*outs, strict=True):
-            shape = typeof(xs[0]).shape
-            which = index if len(xs) != 2 else eq(index, np.int32(1))
-            which = which if len(shape) == 1 else BroadcastInDim(shape, (0,))(which)
-            chosen.append(select_n(which, *xs))
+        for i, branch in enumerate(self.branches):
+            jaxpr, _ = batch_jaxpr(branch, axis, (0,) * len(operands), True)
+            taken = eq(index, np.int32(i))
+            masked = [_chosen(taken, _constant(x), x) for x in operands]
+            outs.append(run_closed(jaxpr, masked))
+        chosen = [_chosen(index, *xs) for xs in zip(*outs, strict=True)]
         return chosen, [0] * len(chosen)
 
     def params(self) -> dict[str, Any]:
         return {"branches": self.branches}
+
+
+def _constant(x: Any) -> Any:
+    inexact = dtypes.issubdtype(typeof(x).dtype, np.inexact)
+    return stop_gradient(x) if inexact else x
+
+
+def _chosen(which: Any, *xs: Any) -> Any:
+    """Of each example, the case that `which` says."""
+    if len(xs) == 1:
+        return xs[0]
+    shape = typeof(xs[0]).shape
+    if len(shape) > 1:
+        which = BroadcastInDim(shape, (0,))(which)
+    return select_n(which, *xs)
 
 
 @functools.lru_cache(maxsize=512)

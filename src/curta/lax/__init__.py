@@ -42,6 +42,7 @@ from curta.lax.comparison import (
     ne,
 )
 from curta.lax.control_flow import (
+    associative_scan,
     cond,
     fori_loop,
     map,

@@ -1,5 +1,8 @@
 """Loops and branches as operations: traced once, differentiated and batched."""
 
+from curta.lax.control_flow.associative import (
+    associative_scan as associative_scan,
+)
 from curta.lax.control_flow.branches import cond as cond, switch as switch
 from curta.lax.control_flow.loops import (
     fori_loop as fori_loop,

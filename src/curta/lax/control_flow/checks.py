@@ -9,6 +9,7 @@ from curta import tree_util
 from curta.api.arguments import parameter_names
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_location, function_name
+from curta.tree_util import equality_errors, equality_errors_pytreedef
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
@@ -43,29 +44,33 @@ def check_same_outputs(
             f"{names[0]} is {described(funs[0])}\n{names[i]} is {described(funs[i])}"
         )
         if trees[i] != trees[0]:
+            differences = [
+                f"{names[0]} output{_at(path)} is a {a} but {names[i]}"
+                f" output{_at(path)} is a {b}, so {why}"
+                for path, a, b, why in equality_errors_pytreedef(trees[0], trees[i])
+            ]
             raise TypeError(
                 f"{what} branch outputs must have the same pytree structure, but they"
-                f" differ:\n\n{where}\n\n{names[0]} output has structure {trees[0]}"
-                f" but {names[i]} output has structure {trees[i]}.\n\nRevise"
+                f" differ:\n\n{where}\n\n{_listed(differences)}\n\nRevise"
                 f" {names[0]} and/or {names[i]} so that they have the same pytree"
                 " structure."
             )
         wrong = [
-            (a, b)
-            for a, b in zip(avals[0], avals[i], strict=True)
+            (path, a, b)
+            for path, a, b in zip(_paths(trees[0]), avals[0], avals[i], strict=True)
             if not same_type(a, b)
         ]
         if wrong:
-            listing = "\n\n".join(
-                f"The output of {names[0]} has type {a.str_short()} but the"
+            differences = [
+                f"the output of {names[0]}{_at(path)} has type {a.str_short()} but the"
                 f" corresponding output of {names[i]} has type {b.str_short()},"
-                f" {_difference(a, b)}."
-                for a, b in wrong
-            )
+                f" {_difference(a, b)}"
+                for path, a, b in wrong
+            ]
             raise TypeError(
                 f"{what} branches must have equal output types but they differ.\n\n"
-                f"{where}\n\n{listing}\n\nRevise {names[0]} and/or {names[i]} so that"
-                " all output types match."
+                f"{where}\n\n{_listed(differences)}\n\nRevise {names[0]}"
+                f" and/or {names[i]} so that all output types match."
             )
 
 
@@ -79,32 +84,63 @@ def check_carry(
     argument: int = 0,
 ) -> None:
     """Raise TypeError unless the carry comes out as it went in."""
-    names = parameter_names(fun)
-    base = names[argument] if argument < len(names) else "carry"
+    component = _component(parameter_names(fun), argument)
     if in_tree != out_tree:
+        differences = [
+            f"{component(path)} is a {a} but the corresponding component of the carry"
+            f" output is a {b}, so {why}"
+            for path, a, b, why in equality_errors(
+                in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)
+            )
+        ]
         raise TypeError(
             f"{what} function carry input and carry output must have the same pytree"
-            f" structure, but they differ:\n\nThe input carry {base} has structure"
-            f" {in_tree} but the carry output has structure {out_tree}.\n\nRevise the"
+            f" structure, but they differ:\n\n{_listed(differences)}\n\nRevise the"
             " function so that the carry output has the same pytree structure as the"
             " carry input."
         )
-    paths = tree_util.tree_leaves_with_path(
-        tree_util.tree_unflatten(in_tree, [0] * in_tree.num_leaves)
-    )
-    wrong = []
-    for (path, _), a, b in zip(paths, in_avals, out_avals, strict=True):
-        if not same_type(a, b):
-            kind = "carry component" if path else "carry"
-            wrong.append(
-                f"The input {kind} {base}{tree_util.keystr(path)} has type"
-                f" {a.str_short()} but the corresponding output carry component has"
-                f" type {b.str_short()}, {_difference(a, b)}."
-            )
-    if wrong:
-        listing = "\n\n".join(wrong)
+    differences = [
+        f"{component(path)} has type {a.str_short()} but the corresponding output carry"
+        f" component has type {b.str_short()}, {_difference(a, b)}"
+        for path, a, b in zip(_paths(in_tree), in_avals, out_avals, strict=True)
+        if not same_type(a, b)
+    ]
+    if differences:
         raise TypeError(
             f"{what} function carry input and carry output must have equal types, but"
-            f" they differ:\n\n{listing}\n\nRevise the function so that all output"
-            " types match the corresponding input types."
+            f" they differ:\n\n{_listed(differences)}\n\nRevise the function so that"
+            " all output types match the corresponding input types."
         )
+
+
+def _component(names: Sequence[str], argument: int) -> Callable[[Any], str]:
+    """How a part of the carry is called in messages, by its path."""
+    if argument >= len(names):
+        return lambda path: (
+            f"the input carry at path {tree_util.keystr(path)}"
+            if path
+            else "the input carry"
+        )
+    name = names[argument]
+    return lambda path: (
+        f"the input carry component {name}{tree_util.keystr(path)}"
+        if path
+        else f"the input carry {name}"
+    )
+
+
+def _paths(tree: Any) -> list[Any]:
+    filled = tree_util.tree_unflatten(tree, [0] * tree.num_leaves)
+    return [path for path, _ in tree_util.tree_leaves_with_path(filled)]
+
+
+def _at(path: Any) -> str:
+    return f" at path {tree_util.keystr(path)}" if path else ""
+
+
+def _listed(differences: Sequence[str]) -> str:
+    """One difference as a sentence, several as a list."""
+    if len(differences) == 1:
+        (only,) = differences
+        return f"{only[0].upper() if only.startswith('the') else only[0]}{only[1:]}."
+    return ";\n".join(f"  * {d}" for d in differences) + "."

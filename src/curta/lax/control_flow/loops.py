@@ -133,8 +133,8 @@ def _counted(
 ) -> Any:
     """The loop as a scan."""
 
-    def step(carry: Any, _: Any) -> Any:
-        i, value = carry
+    def step(loop_carry: Any, _: Any) -> Any:
+        i, value = loop_carry
         return (i + 1, body_fun(i, value)), None
 
     step = _named(step, body_fun)
@@ -149,8 +149,8 @@ def _uncounted(body_fun: Callable[..., Any], lower: Any, upper: Any, init: Any) 
         i, end, _ = carry
         return i < end
 
-    def body(carry: Any) -> Any:
-        i, end, value = carry
+    def body(loop_carry: Any) -> Any:
+        i, end, value = loop_carry
         return i + 1, end, body_fun(i, value)
 
     body = _named(body, body_fun)

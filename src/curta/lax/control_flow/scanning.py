@@ -8,6 +8,7 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.arguments import check_callable
+from curta.api.vmap import vmap
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
@@ -19,7 +20,13 @@ from curta.lax.control_flow.tracing import (
     flat_arrays,
     settled,
 )
-from curta.lax.shape import index_in_dim, stack
+from curta.lax.shape import (
+    concatenate,
+    index_in_dim,
+    reshape,
+    slice,
+    stack,
+)
 
 
 def scan(
@@ -61,10 +68,10 @@ def scan(
         return TracedFunction("scan", f, in_tree, [*avals, *rows])
 
     def carry_out(traced: TracedFunction) -> Sequence[ShapedArray]:
-        return traced.out_avals[: _pair(traced.out_tree)[0].num_leaves]
+        return traced.out_avals[: _pair(traced)[0].num_leaves]
 
     leaves, body = settled(leaves, trace, carry_out, tree)
-    carry_tree, y_tree = _pair(body.out_tree)
+    carry_tree, y_tree = _pair(body)
     avals = [typeof(x) for x in leaves]
     check_carry("scan body", f, tree, carry_tree, avals, carry_out(body))
     consts = body.consts
@@ -86,11 +93,12 @@ def scan(
     )
 
 
-def _pair(out_tree: Any) -> tuple[Any, Any]:
-    children = tree_util.treedef_children(out_tree)
-    shown = tree_util.tree_unflatten(out_tree, range(out_tree.num_leaves))
+def _pair(body: TracedFunction) -> tuple[Any, Any]:
+    """The structures of the carry and of the output."""
+    children = tree_util.treedef_children(body.out_tree)
+    shown = tree_util.tree_unflatten(body.out_tree, body.out_avals)
     if not isinstance(shown, (tuple, list)) or len(children) != 2:
-        raise TypeError(f"scan body output must be a pair, got {out_tree}.")
+        raise TypeError(f"scan body output must be a pair, got {shown}.")
     return children[0], children[1]
 
 
@@ -153,13 +161,43 @@ def _scan_in_python(
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` applied to each element along the leading axis, one after the other.
 
-    With `batch_size`, that many elements at a time are computed together.
+    With `batch_size`, that many elements at a time are computed together, by `vmap`,
+    and those that are left over at the end; 0 stands for all of them.
 
     >>> from curta import lax, numpy as jnp
     >>> lax.map(lambda x: x * x, jnp.arange(3))
     Array([0, 1, 4], dtype=int32)
     """
-    if batch_size is not None:
-        raise NotImplementedError("lax.map takes no batch_size yet: use vmap and scan")
-    _, ys = scan(lambda _, x: ((), f(x)), (), xs)
-    return ys
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    leaves, tree = flat_arrays(xs)
+    size = _scan_length(leaves, None)
+    batches = size // batch_size if batch_size else 0
+    if batches == 0:
+        return vmap(f)(xs)
+    count = batches * batch_size
+    whole = [_batches(_rows(x, 0, count), batch_size) for x in leaves]
+    rest = [_rows(x, count, size) for x in leaves]
+    _, ys = scan(lambda _, x: ((), vmap(f)(x)), (), tree.unflatten(whole))
+    if count == size:
+        return tree_util.tree_map(_flat, ys)
+    last = vmap(f)(tree.unflatten(rest))
+    return tree_util.tree_map(lambda y, r: concatenate([_flat(y), r], 0), ys, last)
+
+
+def _rows(x: Any, start: int, limit: int) -> Any:
+    size, *rest = typeof(x).shape
+    if start == limit or limit - start == size:
+        return x
+    return slice(x, (start, *(0 for _ in rest)), (limit, *rest))
+
+
+def _batches(x: Any, size: int) -> Any:
+    """The elements of `x`, `size` at a time."""
+    count, *rest = typeof(x).shape
+    return reshape(x, (count // size, size, *rest))
+
+
+def _flat(y: Any) -> Any:
+    first, second, *rest = typeof(y).shape
+    return reshape(y, (first * second, *rest))
