@@ -8,6 +8,7 @@ in float32.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.config import config
 from curta.numpy.arguments import (
     Axis,
     canonical_axis,
@@ -42,28 +44,24 @@ class Fold(NamedTuple):
     widens: bool = False  # promotes small integers, computes float16 in float32
 
 
-def fold_axes(fold: Fold, a: Any, **settings: Any) -> Any:
-    """`a` reduced by `fold`; the settings are those of `_fold`."""
-    name = fold.name
-    refuse_out(name, settings.pop("out", None))
-    a = ensure_arraylike(name, a)
-    where = check_where(name, settings.pop("where", None))
-    axis = concrete(settings.pop("axis", None), f"axis argument to jnp.{name}().")
-    axes = reduction_axes(axis, a.ndim)
-    return _fold(fold, a, axes, where, **settings)
-
-
-def _fold(
+def fold_axes(
     fold: Fold,
     a: Any,
-    axes: tuple[int, ...],
-    where: Any,
     *,
+    axis: Axis = None,
     dtype: Any = None,
+    out: None = None,
     keepdims: bool = False,
     initial: Any = None,
+    where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
+    """`a` reduced by `fold`, with all that NumPy's reductions can be asked for."""
+    refuse_out(fold.name, out)
+    a = ensure_arraylike(fold.name, a)
+    where = check_where(fold.name, where)
+    axis = concrete(axis, f"axis argument to jnp.{fold.name}().")
+    axes = reduction_axes(axis, a.ndim)
     if initial is None and not fold.has_identity:
         _require_elements(fold.name, a.shape, axes, where)
     if fold.widens and a.dtype == np.bool_:
@@ -72,18 +70,18 @@ def _fold(
     a = cast(a, computed)
     if where is not None:
         a = select_where(where, a, start_value(fold.start, computed))
-    out = fold.reduce(a, axes)
+    result = fold.reduce(a, axes)
     if initial is not None:
-        initial = cast(initial, out.dtype)
+        initial = cast(initial, result.dtype)
         if np.shape(initial) != ():
             raise ValueError(
                 "initial value must be a scalar. Got array of shape"
                 f" {np.shape(initial)}"
             )
-        out = fold.combine(initial, out)
+        result = fold.combine(initial, result)
     if keepdims:
-        out = lax.expand_dims(out, axes)
-    return out if out.dtype == dtype else cast(out, dtype)
+        result = lax.expand_dims(result, axes)
+    return result if result.dtype == dtype else cast(result, dtype)
 
 
 def _require_elements(
@@ -105,8 +103,16 @@ def _dtypes(fold: Fold, own: Any, wanted: Any, promote: bool) -> tuple[Any, Any]
     if wanted is not None:
         dtype = user_dtype(wanted, fold.name)
         return dtype, dtype
-    dtype = widened_integer(own) if fold.widens and promote else own
-    return dtype, upcast_half(dtype) if fold.widens else dtype
+    if not fold.widens:
+        return own, own
+    return _widened_dtypes(own, promote, config.jax_enable_x64)
+
+
+@functools.cache
+def _widened_dtypes(own: Any, promote: bool, x64: bool) -> tuple[Any, Any]:
+    """The dtypes of a sum or product; `x64` decides what the default integer is."""
+    dtype = widened_integer(own) if promote else own
+    return dtype, upcast_half(dtype)
 
 
 def upcast_half(dtype: Any) -> Any:
