@@ -164,7 +164,9 @@ def rebase_donate_argnums(
     """
     static, donated = set(static_argnums), set(donate_argnums)
     if both := sorted(static & donated):
-        raise ValueError(f"arguments {both} cannot be both static and donated.")
+        raise ValueError(
+            f"static_argnums and donate_argnums cannot intersect, but both have {both}"
+        )
     return tuple(i - sum(s < i for s in static) for i in sorted(donated))
 
 

@@ -103,3 +103,23 @@ def test_sequential():
     sums, ys = curta.vmap(f, in_axes=(0, None))(jnp.arange(3), 10)
     assert sums.tolist() == [10, 11, 12] and ys.tolist() == [10, 10, 10]
     assert "scan" in str(curta.make_jaxpr(curta.vmap(f))(jnp.ones(2), jnp.ones(2)))
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_custom_derivatives_may_close_over_the_batch(staged):
+    def scaled(y):
+        f = curta.custom_jvp(lambda x: x * y)
+        f.defjvp(lambda primals, tangents: (f(*primals), 10.0 * tangents[0] * y))
+        return curta.jit(f) if staged else f
+
+    ys = jnp.arange(3.0)
+    assert curta.vmap(lambda y: scaled(y)(2.0))(ys).tolist() == [0, 2, 4]
+    assert curta.vmap(lambda y, x: scaled(y)(x))(ys, ys).tolist() == [0, 1, 4]
+    if not staged:
+        gradients = curta.vmap(lambda y: curta.grad(scaled(y))(2.0))(ys)
+        assert gradients.tolist() == [0, 10, 20]
+
+
+def test_what_is_not_batched_stays_so():
+    unbatched = curta.vmap(lambda x: curta.nn.relu(2.0), out_axes=None)
+    assert unbatched(jnp.arange(3.0)) == 2

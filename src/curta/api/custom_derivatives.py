@@ -40,6 +40,13 @@ class CustomFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    def __getattr__(self, name: str) -> Any:
+        """The methods of decorators below this one, `def_vmap` for example."""
+        fun = self.__dict__.get("fun")
+        if name.startswith("def") and isinstance(fun, CustomFunction):
+            return getattr(fun, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
     def resolve(
         self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, ...]:
@@ -62,8 +69,9 @@ class CustomFunction:
         if bound.kwargs:
             raise TypeError(
                 f"The input arguments to the {kind}-decorated function"
-                f" {self._name()} could not be resolved to positional-only arguments:"
-                f" it has keyword-only parameters {sorted(bound.kwargs)}"
+                f" {self._name()} could not be resolved to positional-only arguments."
+                " The following keyword arguments could not be resolved to positions:"
+                f" {', '.join(sorted(bound.kwargs))}"
             )
         return bound.args
 

@@ -18,7 +18,7 @@ from curta.core.tangents import Zero
 from curta.core.trace import current_trace, typeof
 from curta.ops.structure import batch_dim_at, instantiate
 from curta.transforms.partial_eval import residuals_as_inputs
-from curta.transforms.vmap import BatchAxis, batch
+from curta.transforms.vmap import BatchAxis, BatchTrace, batch
 
 
 class SymbolicZero:
@@ -88,7 +88,7 @@ class CustomJVP:
     debug_info: DebugInfo
     rule_name: str
     symbolic_zeros: bool = False
-    out_dims: list[int] = dataclasses.field(default_factory=list)
+    out_dims: list[int | None] = dataclasses.field(default_factory=list)
 
     def __call__(self, *args: Any) -> Sequence[Any]:
         return current_trace().custom_jvp(self, args)
@@ -107,13 +107,18 @@ class CustomJVP:
         op = CustomJVPCall(closed, self, len(consts))
         return lambda *args: op(*consts, *args)
 
-    def batched(self, axis: BatchAxis, dims: Sequence[int | None]) -> CustomJVP:
+    def batched(
+        self,
+        axis: BatchAxis,
+        dims: Sequence[int | None],
+        outer: BatchTrace | None = None,
+    ) -> CustomJVP:
         """The function over a batch; its outputs are batched along dim 0."""
-        out_dims: list[int] = []
+        out_dims: list[int | None] = []
 
         def fun(*args: Any) -> Sequence[Any]:
-            outs = batch_outputs(self.fun, axis, args, dims)
-            out_dims[:] = [0] * len(outs)
+            outs, found = batch_outputs(self.fun, axis, args, dims, outer)
+            out_dims[:] = found
             return outs
 
         def rule(
@@ -134,24 +139,35 @@ class CustomJVP:
                 return [*outs, *(instantiate(take_zero(t)) for t in out_tangents)]
 
             tangent_dims = [dims[i] for i in given]
-            results = batch_outputs(
+            results, found = batch_outputs(
                 run,
                 axis,
                 [*primals, *(tangents[i] for i in given)],
                 [*dims, *tangent_dims],
+                outer,
             )
-            out_dims[:] = [0] * out_count[0]
+            out_dims[:] = found[: out_count[0]]
             return results[: out_count[0]], results[out_count[0] :]
 
         return dataclasses.replace(self, fun=fun, rule=rule, out_dims=out_dims)
 
 
 def batch_outputs(
-    fun: Flat, axis: BatchAxis, args: Sequence[Any], dims: Sequence[int | None]
-) -> list[Any]:
-    """Map `fun` over a batch, every output batched along dim 0."""
-    outs, found = batch(fun, axis, args, dims)
-    return [batch_dim_at(x, d, axis.size, 0) for x, d in zip(outs, found, strict=True)]
+    fun: Flat,
+    axis: BatchAxis,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    outer: BatchTrace | None = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Map `fun` over a batch: outputs batched along dim 0, all or none, and their dims.
+
+    None of them is if no argument is batched and `fun` closes over no batch.
+    """
+    outs, found = batch(fun, axis, args, dims, outer)
+    if all(d is None for d in [*dims, *found]):
+        return outs, found
+    moved = [batch_dim_at(x, d, axis.size, 0) for x, d in zip(outs, found, strict=True)]
+    return moved, [0] * len(moved)
 
 
 @dataclasses.dataclass(frozen=True)

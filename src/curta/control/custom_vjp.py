@@ -17,7 +17,7 @@ from curta.core.trace import current_trace, typeof
 from curta.ops.structure import batch_dim_at, instantiate, reduce_sum
 from curta.transforms.jvp import is_differentiable
 from curta.transforms.partial_eval import residuals_as_inputs
-from curta.transforms.vmap import BatchAxis, batch
+from curta.transforms.vmap import BatchAxis, BatchTrace, batch
 
 # fwd(primals, perturbed) -> outputs, residuals
 Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[Any]]]
@@ -69,13 +69,18 @@ class CustomVJP:
         op = CustomVJPCall(closed, self, len(consts))
         return lambda *args: op(*consts, *args)
 
-    def batched(self, axis: BatchAxis, dims: Sequence[int | None]) -> CustomVJP:
+    def batched(
+        self,
+        axis: BatchAxis,
+        dims: Sequence[int | None],
+        outer: BatchTrace | None = None,
+    ) -> CustomVJP:
         """The function over a batch; its outputs are batched along dim 0."""
         out_dims: list[int] = []
         residual_dims: list[int | None] = []
 
         def fun(*args: Any) -> Sequence[Any]:
-            outs = batch_outputs(self.fun, axis, args, dims)
+            outs, _ = batch_outputs(self.fun, axis, args, dims, outer)
             out_dims[:] = [0] * len(outs)
             return outs
 
@@ -89,7 +94,7 @@ class CustomVJP:
                 count[:] = [len(outs)]
                 return [*outs, *residuals]
 
-            results, found = batch(run, axis, primals, dims)
+            results, found = batch(run, axis, primals, dims, outer)
             n = count[0]
             residual_dims[:] = found[n:]
             out_dims[:] = [0] * n

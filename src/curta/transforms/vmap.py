@@ -41,9 +41,12 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies each op's `batch` rule in the parent trace."""
 
-    def __init__(self, parent: Trace, axis: BatchAxis):
+    def __init__(self, parent: Trace, axis: BatchAxis, outer: BatchTrace | None = None):
         self.parent: Trace = parent
         self.axis = axis
+        # A custom rule that is batched may close over tracers of the trace that it
+        # is batched by.
+        self.outer = outer
 
     def axis_sizes(self) -> dict[Any, int]:
         sizes = self.parent.axis_sizes()
@@ -55,7 +58,7 @@ class BatchTrace(Trace):
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """The value of `x` and its batch dim, None if it has none."""
-        if type(x) is BatchTracer and x._trace is self:
+        if type(x) is BatchTracer and (x._trace is self or x._trace is self.outer):
             return x.val, x.batch_dim
         if isinstance(x, Tracer):
             refuse_dead_tracer(x)
@@ -81,20 +84,20 @@ class BatchTrace(Trace):
         return self.box(out, out_dims)
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        # The function may close over tracers of this trace even if no argument is one.
         return self._custom(call, args, self.parent.custom_jvp)
 
     def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        if all(self.unbox(x)[1] is None for x in args):
+            with use_trace(self.parent):
+                return self.parent.custom_vjp(call, args)
         return self._custom(call, args, self.parent.custom_vjp)
 
     def _custom(self, call: Any, args: Sequence[Any], handle: Any) -> Sequence[Any]:
         pairs = [self.unbox(x) for x in args]
-        vals = [v for v, _ in pairs]
-        dims = [d for _, d in pairs]
         with use_trace(self.parent):
-            if all(d is None for d in dims):
-                return handle(call, vals)
-            batched = call.batched(self.axis, dims)
-            outs = handle(batched, vals)
+            batched = call.batched(self.axis, [d for _, d in pairs], self)
+            outs = handle(batched, [v for v, _ in pairs])
         return [self.box(v, d) for v, d in zip(outs, batched.out_dims, strict=True)]
 
 
@@ -118,9 +121,10 @@ def batch(
     axis: BatchAxis,
     args: Sequence[Any],
     dims: Sequence[int | None],
+    outer: BatchTrace | None = None,
 ) -> tuple[list[Any], list[int | None]]:
     """Map a flat function over the batch dims of `args`; outputs with their dims."""
-    trace = BatchTrace(current_trace(), axis)
+    trace = BatchTrace(current_trace(), axis, outer)
     with use_trace(trace):
         outs = fun(*map(trace.box, args, dims))
         pairs = [trace.unbox(x) for x in outs]
