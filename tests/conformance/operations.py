@@ -31,7 +31,14 @@ TESTED_ELSEWHERE: dict[str, str] = {
 
 # Ops that may be differentiated nowhere, as in JAX; asking raises MissingRule.
 NOT_DIFFERENTIABLE = frozenset(
-    {"igamma_grad_a", "nextafter", "random_gamma_grad", "zeta"}
+    {
+        "geqrf",
+        "householder_product",
+        "igamma_grad_a",
+        "nextafter",
+        "random_gamma_grad",
+        "zeta",
+    }
 )
 
 

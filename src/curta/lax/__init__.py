@@ -2,6 +2,7 @@
 
 from curta.control.primitives import *
 from curta.dtypes import dtype
+from curta.lax import linalg as linalg
 from curta.lax.arithmetic import (
     abs,
     add,
