@@ -9,13 +9,26 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from curta.core.op import Op
+from curta.core.user_op import UserOp, abstract_eval_rules, impl_rules, new_op_class
 
 
 class Primitive:
     """The identity of an operation: its `name`, and how to apply it.
+
+    Made from a name it is an operation of the program's own, whose rules are given
+    with `def_impl` and `def_abstract_eval`, and in `curta.interpreters`:
+
+    >>> double = Primitive("double")
+    >>> _ = double.def_impl(lambda x: 2 * x)
+    >>> _ = double.def_abstract_eval(lambda x: x)
+    >>> double.bind(3.0)
+    Array(6., dtype=float32, weak_type=True)
+
+    Those of the package are found by `primitive_of`:
 
     >>> from curta.core.primitive import primitive_of
     >>> import curta
@@ -24,18 +37,50 @@ class Primitive:
     (sin, Array(0., dtype=float32, weak_type=True))
     """
 
-    __slots__ = ("__weakref__", "multiple_results", "name", "op_class")
+    __slots__ = ("__weakref__", "name", "op_class")
 
-    def __init__(self, op_class: type[Op]):
-        self.op_class = op_class
-        self.name = op_class.name
-        self.multiple_results = op_class.multiple_results
+    op_class: type[Op]
+
+    def __init__(self, op: str | type[Op]):
+        self.op_class = new_op_class(op, self) if isinstance(op, str) else op
+        self.name = self.op_class.name
+
+    @property
+    def multiple_results(self) -> bool:
+        """Whether the operation has a sequence of results."""
+        return self.op_class.multiple_results
+
+    @multiple_results.setter
+    def multiple_results(self, several: bool) -> None:
+        self._own("multiple_results").multiple_results = several
+
+    def def_impl(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Let `rule(*arrays, **params)` evaluate the operation, on NumPy arrays."""
+        self._own("def_impl")
+        impl_rules[self] = rule
+        return rule
+
+    def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Let `rule(*avals, **params)` give the aval (or avals) of the result."""
+        self._own("def_abstract_eval")
+        abstract_eval_rules[self] = rule
+        return rule
+
+    def _own(self, what: str) -> type[UserOp]:
+        if not issubclass(self.op_class, UserOp):
+            raise TypeError(
+                f"{what} is for primitives made from a name: the rules of {self.name}"
+                f" are those of the class {self.op_class.__name__}."
+            )
+        return self.op_class
 
     def with_params(self, **params: Any) -> Op:
         """The op with these parameters, named as in `eqn.params`.
 
         Raises TypeError for parameters that the op does not have.
         """
+        if issubclass(self.op_class, UserOp):
+            return self.op_class(tuple(sorted(params.items())))
         renamed = self.op_class.param_names
         fields: dict[str, Any] = {}
         for key, value in params.items():
@@ -73,4 +118,4 @@ class Primitive:
 @functools.cache
 def primitive_of(op_class: type[Op]) -> Primitive:
     """The one primitive of a class of ops."""
-    return Primitive(op_class)
+    return op_class.primitive if issubclass(op_class, UserOp) else Primitive(op_class)

@@ -1,0 +1,70 @@
+"""Ops that programs define: their rules are functions given to a `Primitive`.
+
+A compiled program runs them by their evaluation rule, outside of the machine code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from curta.core.op import Op
+
+if TYPE_CHECKING:
+    from curta.core.primitive import Primitive
+
+Rules = dict["Primitive", Callable[..., Any]]
+
+# The rules of primitives that programs define; curta.interpreters shows them.
+impl_rules: Rules = {}
+abstract_eval_rules: Rules = {}
+jvp_rules: Rules = {}
+transpose_rules: Rules = {}
+batch_rules: Rules = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class UserOp(Op):
+    """An op of a program's own; `items` are its parameters."""
+
+    primitive: ClassVar[Primitive]
+    items: tuple[tuple[str, Any], ...] = ()
+
+    def params(self) -> dict[str, Any]:
+        return dict(self.items)
+
+    def _rule(self, rules: Rules, name: str) -> Callable[..., Any]:
+        return rules[self.primitive] if self.primitive in rules else self._missing(name)
+
+    def aval(self, *avals: Any) -> Any:
+        return self._rule(abstract_eval_rules, "aval")(*avals, **self.params())
+
+    def eval(self, *args: Any) -> Any:
+        out = self._rule(impl_rules, "eval")(*args, **self.params())
+        return [*map(np.asarray, out)] if self.multiple_results else np.asarray(out)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        rule = self._rule(jvp_rules, "jvp")
+        out, tangent = rule(primals, tangents, **self.params())
+        return out, tangent
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        rule = self._rule(transpose_rules, "transpose")
+        found: Sequence[Any] = rule(cotangent, *args, **self.params())
+        return found
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        rule = self._rule(batch_rules, "batch")
+        out, out_dim = rule(args, dims, **self.params())
+        return out, out_dim
+
+
+def new_op_class(name: str, primitive: Primitive) -> type[UserOp]:
+    """The class of the ops of a new primitive."""
+    body = {"name": name, "primitive": primitive, "__module__": "primitives"}
+    return type(name, (UserOp,), body)
