@@ -123,3 +123,27 @@ def test_custom_derivatives_may_close_over_the_batch(staged):
 def test_what_is_not_batched_stays_so():
     unbatched = curta.vmap(lambda x: curta.nn.relu(2.0), out_axes=None)
     assert unbatched(jnp.arange(3.0)) == 2
+
+
+def test_custom_vjp_may_close_over_the_batch():
+    def scaled(x):
+        f = curta.custom_vjp(lambda y: x * y)
+        f.defvjp(lambda y: (f(y), (x, y)), lambda res, ct: (10 * ct * res[0],))
+        return f
+
+    xs = jnp.arange(3.0)
+    assert curta.vmap(lambda x: scaled(x)(3.0))(xs).tolist() == [0, 3, 6]
+    gradients = curta.vmap(lambda x: curta.grad(scaled(x))(3.0))(xs)
+    assert gradients.tolist() == [0, 10, 20]
+
+
+def test_custom_vjp_of_what_is_not_batched():
+    f = curta.custom_vjp(lambda w: 3 * w)
+    f.defvjp(lambda w: (3 * w, None), lambda _, ct: (3 * ct,))
+
+    def total(w):
+        return curta.vmap(lambda x: x + f(w))(jnp.arange(3.0)).sum()
+
+    assert curta.grad(total)(2.0) == 9
+    assert curta.jit(curta.grad(total))(2.0) == 9
+    assert curta.vmap(lambda x: f(2.0), out_axes=None)(jnp.arange(3.0)) == 6

@@ -191,6 +191,11 @@ class _Pushforward:
                 )
         return linear.push(residuals, leaves)
 
+    @property
+    def args(self) -> tuple[Jaxpr]:
+        """The jaxpr of the map, where programs written for JAX look for it."""
+        return (self.linear.jaxpr,)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Pushforward) and other.linear == self.linear
 

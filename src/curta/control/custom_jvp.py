@@ -117,8 +117,7 @@ class CustomJVP:
         out_dims: list[int | None] = []
 
         def fun(*args: Any) -> Sequence[Any]:
-            outs, found = batch_outputs(self.fun, axis, args, dims, outer)
-            out_dims[:] = found
+            outs, out_dims[:] = batch_outputs(self.fun, axis, args, dims, outer)
             return outs
 
         def rule(
@@ -159,13 +158,23 @@ def batch_outputs(
     dims: Sequence[int | None],
     outer: BatchTrace | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Map `fun` over a batch: outputs batched along dim 0, all or none, and their dims.
-
-    None of them is if no argument is batched and `fun` closes over no batch.
-    """
+    """Map `fun` over a batch; its outputs and their dims, see `aligned`."""
     outs, found = batch(fun, axis, args, dims, outer)
+    return aligned(outs, found, axis, dims)
+
+
+def aligned(
+    outs: Sequence[Any],
+    found: Sequence[int | None],
+    axis: BatchAxis,
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """Outputs batched along dim 0, all or none, and their dims.
+
+    None of them is if no argument is batched and the function closes over no batch.
+    """
     if all(d is None for d in [*dims, *found]):
-        return outs, found
+        return list(outs), list(found)
     moved = [batch_dim_at(x, d, axis.size, 0) for x, d in zip(outs, found, strict=True)]
     return moved, [0] * len(moved)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from curta.control.custom_call import CustomCall
-from curta.control.custom_jvp import Flat, batch_outputs, show_zero, take_zero
+from curta.control.custom_jvp import Flat, aligned, batch_outputs, show_zero, take_zero
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import DebugInfo
 from curta.core.op import Op
@@ -36,7 +36,7 @@ class CustomVJP:
     fwd_name: str
     bwd_name: str
     symbolic_zeros: bool = False
-    out_dims: list[int] = dataclasses.field(default_factory=list)
+    out_dims: list[int | None] = dataclasses.field(default_factory=list)
 
     def __call__(self, *args: Any) -> Sequence[Any]:
         return current_trace().custom_vjp(self, args)
@@ -75,13 +75,12 @@ class CustomVJP:
         dims: Sequence[int | None],
         outer: BatchTrace | None = None,
     ) -> CustomVJP:
-        """The function over a batch; its outputs are batched along dim 0."""
-        out_dims: list[int] = []
+        """The function over a batch; outputs are batched along dim 0, all or none."""
+        out_dims: list[int | None] = []
         residual_dims: list[int | None] = []
 
         def fun(*args: Any) -> Sequence[Any]:
-            outs, _ = batch_outputs(self.fun, axis, args, dims, outer)
-            out_dims[:] = [0] * len(outs)
+            outs, out_dims[:] = batch_outputs(self.fun, axis, args, dims, outer)
             return outs
 
         def fwd(
@@ -97,15 +96,12 @@ class CustomVJP:
             results, found = batch(run, axis, primals, dims, outer)
             n = count[0]
             residual_dims[:] = found[n:]
-            out_dims[:] = [0] * n
-            outs = [
-                batch_dim_at(x, d, axis.size, 0)
-                for x, d in zip(results[:n], found[:n], strict=True)
-            ]
+            outs, out_dims[:] = aligned(results[:n], found[:n], axis, dims)
             return outs, results[n:]
 
         def bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
-            return self._batched_bwd(axis, dims, residual_dims, residuals, cts)
+            ct_dims = [*residual_dims, *out_dims]
+            return self._batched_bwd(axis, dims, ct_dims, residuals, cts)
 
         return dataclasses.replace(self, fun=fun, fwd=fwd, bwd=bwd, out_dims=out_dims)
 
@@ -113,7 +109,7 @@ class CustomVJP:
         self,
         axis: BatchAxis,
         dims: Sequence[int | None],
-        residual_dims: Sequence[int | None],
+        given_dims: Sequence[int | None],
         residuals: Sequence[Any],
         cts: Sequence[Any],
     ) -> Sequence[Any]:
@@ -125,9 +121,9 @@ class CustomVJP:
             zero[:] = [type(ct) is Zero for ct in found]
             return [ct for ct in found if type(ct) is not Zero]
 
-        outs, found = batch(
-            run, axis, [*residuals, *shown], [*residual_dims, *[0] * len(shown)]
-        )
+        if all(d is None for d in given_dims):
+            return self.bwd(residuals, shown)
+        outs, found = batch(run, axis, [*residuals, *shown], given_dims)
         given = iter(zip(outs, found, strict=True))
         return [
             Zero(None) if z else _to_input_dim(*next(given), dim, axis.size)  # type: ignore[arg-type]

@@ -83,14 +83,12 @@ class BatchTrace(Trace):
             return [self.box(v, d) for v, d in zip(out, out_dims, strict=True)]
         return self.box(out, out_dims)
 
+    # A custom function may close over tracers of this trace even if no argument is one.
+
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
-        # The function may close over tracers of this trace even if no argument is one.
         return self._custom(call, args, self.parent.custom_jvp)
 
     def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
-        if all(self.unbox(x)[1] is None for x in args):
-            with use_trace(self.parent):
-                return self.parent.custom_vjp(call, args)
         return self._custom(call, args, self.parent.custom_vjp)
 
     def _custom(self, call: Any, args: Sequence[Any], handle: Any) -> Sequence[Any]:
