@@ -59,6 +59,7 @@ from curta.lax.conversion import (
     copy,
     imag,
     real,
+    stage,
     stop_gradient,
 )
 from curta.lax.dot import batch_matmul, dot, dot_general

@@ -122,3 +122,13 @@ def copy(x: Any) -> Any:
     Array(2., dtype=float32, weak_type=True)
     """
     return ops.copy(x)
+
+
+def stage(x: Any, /) -> Any:
+    """x, a number or NumPy array, as an array; arrays stay what they are.
+
+    >>> from curta import lax
+    >>> lax.stage(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return x if isinstance(x, Array) else to_array(x)
