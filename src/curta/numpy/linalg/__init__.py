@@ -1,12 +1,28 @@
-"""Linear algebra: norms, products, powers."""
+"""Linear algebra, as in `jax.numpy.linalg`."""
 
-from curta.numpy.linalg.norms import (
-    matrix_norm,
-    matrix_power,
-    multi_dot,
-    norm,
-    vector_norm,
+from curta.numpy.linalg.decompositions import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    matrix_rank,
+    qr,
+    svd,
+    svdvals,
 )
+from curta.numpy.linalg.determinants import det, slogdet
+from curta.numpy.linalg.norms import matrix_norm, multi_dot, norm, vector_norm
+from curta.numpy.linalg.powers import matrix_power
 from curta.numpy.linalg.products import cross, diagonal, outer, trace
+from curta.numpy.linalg.solving import (
+    cond,
+    inv,
+    lstsq,
+    pinv,
+    solve,
+    tensorinv,
+    tensorsolve,
+)
 from curta.numpy.linear_algebra import matmul, tensordot, vecdot
 from curta.numpy.shapes import matrix_transpose

@@ -1,8 +1,7 @@
-"""Norms of vectors and matrices, powers and chains of matrices."""
+"""Norms of vectors and matrices, and products of chains of matrices."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,11 +18,10 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.arithmetic import absolute, power
 from curta.numpy.einstein_summation import einsum
-from curta.numpy.linear_algebra import matmul
-from curta.numpy.matrices import eye
+from curta.numpy.linalg.decompositions import svdvals
 from curta.numpy.promotion import const, promote_dtypes_inexact
 from curta.numpy.reductions import max, min, sum
-from curta.numpy.shapes import broadcast_to
+from curta.numpy.shapes import expand_dims, moveaxis
 
 
 @inner_jit(static_argnames=("ord", "axis", "keepdims"))
@@ -31,8 +29,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     """The norm of a vector (over one axis) or of a matrix (over two).
 
     By default the root of the sum of squares, over all axes. For vectors `ord` is a
-    number or an infinity; for matrices "fro", 1, -1, or an infinity. The orders 2, -2
-    and "nuc" of matrices need singular values and raise NotImplementedError.
+    number or an infinity; for matrices "fro", 1, -1, or an infinity, and of singular
+    values 2 (the greatest), -2 (the least) or "nuc" (their sum).
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
@@ -64,10 +62,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord is None or ord in ("f", "fro"):
         return lax.sqrt(sum(_squares(x), axis=axes, keepdims=keepdims))
     if ord in ("nuc", 2, -2):
-        raise NotImplementedError(
-            f"the matrix norm of order {ord!r} needs singular values, which are not"
-            " available; use the Frobenius norm, or orders 1, -1, inf, -inf"
-        )
+        return _norm_of_singular_values(x, ord, axes, keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     inner, outer = (row, column) if ord in (1, -1) else (column, row)
@@ -77,6 +72,17 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     if ord < 0:
         return min(totals, axis=outer, keepdims=keepdims)
     return max(totals, axis=outer, keepdims=keepdims, initial=0)
+
+
+def _norm_of_singular_values(
+    x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool
+) -> Any:
+    s = svdvals(moveaxis(x, axes, (-2, -1)))
+    if ord == 2:
+        out = max(s, axis=-1, initial=0)
+    else:
+        out = min(s, axis=-1) if ord == -2 else sum(s, axis=-1)
+    return expand_dims(out, axes) if keepdims else out
 
 
 def vector_norm(
@@ -119,45 +125,6 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """
     x = ensure_arraylike("jnp.linalg.matrix_norm", x)
     return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
-
-
-@inner_jit(static_argnames=("n",))
-def matrix_power(a: Any, n: int) -> Any:
-    """The product of n copies of square matrices, by repeated squaring.
-
-    Raises TypeError for matrices that are not square, NotImplementedError for
-    negative n, which needs the inverse.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5)
-    Array([[1, 5],
-           [0, 1]], dtype=int32)
-    """
-    a = ensure_arraylike("jnp.linalg.matrix_power", a)
-    if a.ndim < 2:
-        raise TypeError(
-            f"{a.ndim}-dimensional array given. Array must be at least two-dimensional"
-        )
-    if a.shape[-2] != a.shape[-1]:
-        raise TypeError("Last 2 dimensions of the array must be square")
-    try:
-        n = operator.index(n)
-    except TypeError as error:
-        raise TypeError(f"exponent must be an integer, got {n}") from error
-    if n < 0:
-        raise NotImplementedError(
-            "negative powers of matrices need the inverse, which is not available"
-        )
-    if n == 0:
-        return broadcast_to(eye(a.shape[-2], dtype=a.dtype), a.shape)
-    out, square = None, a
-    while True:
-        if n % 2:
-            out = square if out is None else matmul(out, square)
-        n //= 2
-        if n == 0:
-            return out
-        square = matmul(square, square)
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
