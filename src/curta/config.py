@@ -23,6 +23,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from curta.config_parsers import (
+    parse_boolean,
+    parse_device,
+    parse_one_of,
+    parse_optional_text,
+    parse_positive,
+)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -147,7 +155,7 @@ class Option:
                 overrides["context"] = _make_context(overrides)
 
     def __call__(self, value: Any = _UNSET) -> Override:
-        if value is _UNSET and self.parse is _boolean:
+        if value is _UNSET and self.parse is parse_boolean:
             value = True
         if value is _UNSET:
             raise TypeError(
@@ -228,43 +236,6 @@ def _option(name: str) -> Option:
         raise AttributeError(f"Unrecognized config option: {name}") from None
 
 
-# ---- parsers: a value given by the user or the environment -> the value stored
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, str):
-        return bool(value)
-    if value.lower() in ("y", "yes", "t", "true", "on", "1"):
-        return True
-    if value.lower() in ("n", "no", "f", "false", "off", "0"):
-        return False
-    raise ValueError(f"invalid truth value {value!r}; write true or false")
-
-
-def _optional_text(value: Any) -> str | None:
-    return None if value is None or value == "" else os.fspath(value)
-
-
-def _one_of(*allowed: str | None) -> Callable[[Any], str | None]:
-    def parse(value: Any) -> str | None:
-        for candidate in allowed:
-            if value == candidate:
-                return candidate
-        raise ValueError(f"new enum value must be in {list(allowed)}, got {value!r}")
-
-    return parse
-
-
-def _device(value: Any) -> Any:
-    if value is None or isinstance(value, str) or hasattr(value, "platform"):
-        return value
-    raise ValueError(
-        "jax.default_device must be passed either a Device object (e.g. "
-        "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
-        f"{value!r}"
-    )
-
-
 def _define(
     name: str,
     default: Any,
@@ -295,35 +266,35 @@ def _define(
 enable_x64 = _define(
     "jax_enable_x64",
     False,
-    _boolean,
+    parse_boolean,
     "Keep 64-bit integers, floats and complex numbers instead of halving them.",
     traced=True,
 )
 explicit_x64_dtypes = _define(
     "jax_explicit_x64_dtypes",
     "warn",
-    _one_of("warn", "error", "allow"),
+    parse_one_of("warn", "error", "allow"),
     "What a 64-bit dtype asked for by name does while jax_enable_x64 is off.",
     traced=True,
 )
 numpy_dtype_promotion = _define(
     "jax_numpy_dtype_promotion",
     "standard",
-    _one_of("standard", "strict"),
+    parse_one_of("standard", "strict"),
     "'strict' refuses operands of different dtypes (Python scalars excepted).",
     traced=True,
 )
 numpy_rank_promotion = _define(
     "jax_numpy_rank_promotion",
     "allow",
-    _one_of("allow", "warn", "raise"),
+    parse_one_of("allow", "warn", "raise"),
     "What happens when operands of different rank are broadcast together.",
     traced=True,
 )
 default_matmul_precision = _define(
     "jax_default_matmul_precision",
     None,
-    _one_of(
+    parse_one_of(
         None,
         *("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
         *("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY"),
@@ -338,7 +309,7 @@ default_matmul_precision = _define(
 softmax_custom_jvp = _define(
     "jax_softmax_custom_jvp",
     False,
-    _boolean,
+    parse_boolean,
     "Differentiate softmax by its own rule instead of through its parts.",
     traced=True,
 )
@@ -348,14 +319,14 @@ softmax_custom_jvp = _define(
 default_prng_impl = _define(
     "jax_default_prng_impl",
     "threefry2x32",
-    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    parse_one_of("threefry2x32", "rbg", "unsafe_rbg"),
     "The generator behind random.key(seed) when none is named.",
     traced=True,
 )
 threefry_partitionable = _define(
     "jax_threefry_partitionable",
     True,
-    _boolean,
+    parse_boolean,
     "Threefry counts elements in 64 bits; False gives the bits of older releases.",
     traced=True,
 )
@@ -369,27 +340,27 @@ random_seed_offset = _define(
 high_dynamic_range_gumbel = _define(
     "jax_high_dynamic_range_gumbel",
     False,
-    _boolean,
+    parse_boolean,
     "Draw Gumbel noise from two samples, to cover low probabilities better.",
     traced=True,
 )
 legacy_prng_key = _define(
     "jax_legacy_prng_key",
     "allow",
-    _one_of("allow", "warn", "error"),
+    parse_one_of("allow", "warn", "error"),
     "What raw uint32 keys given to functions of curta.random do.",
 )
 enable_custom_prng = _define(
     "jax_enable_custom_prng",
     False,
-    _boolean,
+    parse_boolean,
     "PRNGKey gives typed keys, as key does.",
     traced=True,
 )
 debug_key_reuse = _define(
     "jax_debug_key_reuse",
     False,
-    _boolean,
+    parse_boolean,
     "Raise KeyReuseError where a random key is consumed twice.",
     traced=True,
 )
@@ -399,66 +370,68 @@ debug_key_reuse = _define(
 disable_jit = _define(
     "jax_disable_jit",
     False,
-    _boolean,
+    parse_boolean,
     "Run jitted functions as the Python they are, for a debugger or print.",
     traced=True,
 )
 debug_nans = _define(
     "jax_debug_nans",
     False,
-    _boolean,
+    parse_boolean,
     "Raise FloatingPointError where a computation yields NaN.",
     traced=True,
 )
 debug_infs = _define(
     "jax_debug_infs",
     False,
-    _boolean,
+    parse_boolean,
     "Raise FloatingPointError where a computation yields an infinity.",
     traced=True,
 )
 check_tracer_leaks = _define(
     "jax_check_tracer_leaks",
     False,
-    _boolean,
+    parse_boolean,
     "Raise when a traced value outlives the function that was traced.",
     traced=True,
 )
 check_static_indices = _define(
     "jax_check_static_indices",
     False,
-    _boolean,
+    parse_boolean,
     "Raise IndexError for known indices out of bounds, instead of clamping them.",
     traced=True,
 )
 enable_checks = _define(
     "jax_enable_checks",
     False,
-    _boolean,
+    parse_boolean,
     "Check every intermediate representation between passes; slow.",
 )
 log_compiles = _define(
     "jax_log_compiles",
     False,
-    _boolean,
+    parse_boolean,
     "Log a warning for every function that is traced and compiled.",
 )
 explain_cache_misses = _define(
     "jax_explain_cache_misses",
     False,
-    _boolean,
+    parse_boolean,
     "Log why a jitted function had to be traced again.",
 )
 no_tracing = _define(
     "jax_no_tracing",
     False,
-    _boolean,
+    parse_boolean,
     "Raise where a jitted function would be traced again.",
 )
 traceback_filtering = _define(
     "jax_traceback_filtering",
     "auto",
-    _one_of("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+    parse_one_of(
+        "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"
+    ),
     "How the frames of Curta itself are kept out of tracebacks.",
 )
 
@@ -467,14 +440,14 @@ traceback_filtering = _define(
 default_device = _define(
     "jax_default_device",
     None,
-    _device,
+    parse_device,
     "The device that holds new arrays: a Device, a platform's name, or None.",
     traced=True,
 )
 platforms = _define(
     "jax_platforms",
     None,
-    _optional_text,
+    parse_optional_text,
     "Comma-separated platforms to start, the default one first.",
 )
 platform_name = _define(
@@ -492,8 +465,15 @@ num_cpu_devices = _define(
 backend = _define(
     "curta_backend",
     "llvm",
-    _one_of("llvm", "numpy"),
+    parse_one_of("llvm", "numpy"),
     "'numpy' runs compiled functions through the eval rules instead of LLVM.",
+    traced=True,
+)
+while_checkpoints = _define(
+    "curta_while_checkpoints",
+    64,
+    parse_positive,
+    "How many states of a while loop are kept in memory while it runs backwards.",
     traced=True,
 )
 num_threads = _define(
@@ -514,14 +494,14 @@ dump = _define(
 enable_compilation_cache = _define(
     "jax_enable_compilation_cache",
     True,
-    _boolean,
+    parse_boolean,
     "Keep compiled kernels on disk.",
     environment=("CURTA_CACHE",),
 )
 compilation_cache_dir = _define(
     "jax_compilation_cache_dir",
     None,
-    _optional_text,
+    parse_optional_text,
     "Where compiled kernels are kept; None is a folder in the user's cache.",
     environment=("CURTA_CACHE_DIR",),
 )
@@ -546,5 +526,5 @@ for _name, _default in {
     "jax_use_direct_linearize": True,
     "jax_use_shardy_partitioner": True,
 }.items():
-    _parse = _boolean if isinstance(_default, bool) else type(_default)
+    _parse = parse_boolean if isinstance(_default, bool) else type(_default)
     _define(_name, _default, _parse, "Accepted; there is no choice to make.")

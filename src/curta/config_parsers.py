@@ -1,0 +1,53 @@
+"""What a user or the environment gives for a setting, as the value that is stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+
+def parse_boolean(value: Any) -> bool:
+    """A switch: true and false in the words that shells use."""
+    if not isinstance(value, str):
+        return bool(value)
+    if value.lower() in ("y", "yes", "t", "true", "on", "1"):
+        return True
+    if value.lower() in ("n", "no", "f", "false", "off", "0"):
+        return False
+    raise ValueError(f"invalid truth value {value!r}; write true or false")
+
+
+def parse_optional_text(value: Any) -> str | None:
+    """Text or a path; None and the empty text are None."""
+    return None if value is None or value == "" else os.fspath(value)
+
+
+def parse_positive(value: Any) -> int:
+    """A whole number of at least 1."""
+    number = int(value)
+    if number < 1:
+        raise ValueError(f"expected a number of at least 1, got {value!r}")
+    return number
+
+
+def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
+    """A parser that lets only these values through."""
+    def parse(value: Any) -> str | None:
+        for candidate in allowed:
+            if value == candidate:
+                return candidate
+        raise ValueError(f"new enum value must be in {list(allowed)}, got {value!r}")
+
+    return parse
+
+
+def parse_device(value: Any) -> Any:
+    """A device, the name of a platform, or None."""
+    if value is None or isinstance(value, str) or hasattr(value, "platform"):
+        return value
+    raise ValueError(
+        "jax.default_device must be passed either a Device object (e.g. "
+        "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
+        f"{value!r}"
+    )
