@@ -60,14 +60,20 @@ def check_grads(
         return
     if "fwd" in modes:
         check_grads(
-            functools.partial(jvp, f), (args, args), order - 1, modes, atol, rtol, eps
+            functools.partial(jvp, f),
+            (args, _tangents(args)),
+            order - 1,
+            modes,
+            atol,
+            rtol,
+            eps,
         )
     if "rev" in modes:
         check_grads(
             functools.partial(_pulled, f), args, order - 1, modes, atol, rtol, eps
         )
     if "lin" in modes:
-        check_grads(pushed, (args, args), order - 1, modes, atol, rtol, eps)
+        check_grads(pushed, (args, _tangents(args)), order - 1, modes, atol, rtol, eps)
 
 
 def check_jvp(
@@ -119,7 +125,7 @@ def check_vjp(
     tangents = _random_like(args)
     out_tangents = _finite_difference(f, args, tangents, eps)
     cotangents = _random_like(out, seed=1)
-    conjugate = functools.partial(tree_util.tree_map, np.conj)
+    conjugate = functools.partial(tree_util.tree_map, _conjugate)
     pulled = conjugate(pullback(conjugate(cotangents)))
     found, expected = _inner(tangents, pulled), _inner(out_tangents, cotangents)
     check_close(found, expected, atol, rtol, f"{err_msg} cotangent projection")
@@ -179,6 +185,17 @@ def _finite_difference(
     return tree_util.tree_map(difference, moved(eps), moved(-eps))
 
 
+def _tangents(tree: Any) -> Any:
+    """The values themselves as tangents: float0 zeros for integers."""
+
+    def tangent(x: Any) -> Any:
+        aval = typeof(x).to_tangent_aval()
+        is_zero = aval.dtype == dtypes.float0
+        return np.zeros(aval.shape, dtypes.float0) if is_zero else x
+
+    return tree_util.tree_map(tangent, tree)
+
+
 def _random_like(tree: Any, seed: int = 0) -> Any:
     """Random tangents for a pytree of arrays: float0 zeros for integers."""
     rng = np.random.RandomState(seed)
@@ -212,6 +229,10 @@ def _inner(xs: Any, ys: Any) -> Any:
     return functools.reduce(np.add, terms, 0.0)
 
 
+def _conjugate(x: Any) -> Any:
+    return x if np.asarray(x).dtype == dtypes.float0 else np.conj(x)
+
+
 def _linearized(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
     out, pushforward = linearize(f, *primals)
     return out, pushforward(*tangents)
@@ -219,7 +240,7 @@ def _linearized(f: Callable[..., Any], primals: Any, tangents: Any) -> Any:
 
 def _pulled(f: Callable[..., Any], *args: Any) -> Any:
     out, pullback = vjp(f, *args)
-    return pullback(out)
+    return pullback(_tangents(out))
 
 
 def _wide(x: Any) -> Any:

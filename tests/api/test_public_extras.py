@@ -1,0 +1,122 @@
+"""Policies of checkpoint, pullbacks as pytrees, scopes, checks of gradients."""
+
+import contextlib
+import io
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import test_util
+from curta.ad_checkpoint import checkpoint_name, print_saved_residuals
+from curta.extend.core.primitives import dot_general_p, name_p
+
+policies = curta.checkpoint_policies
+
+
+def saved(fun, *args):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        print_saved_residuals(fun, *args)
+    return [line.split(" from ")[0] for line in out.getvalue().splitlines()]
+
+
+def layer(w, x):
+    return jnp.sin(checkpoint_name(jnp.sin(x @ w), "hidden")).sum()
+
+
+NOTHING = ["f32[2,2]", "f32[3,2]"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        (policies.nothing_saveable, []),
+        (policies.dots_saveable, ["f32[3,2] output of dot_general"]),
+        (
+            policies.dots_with_no_batch_dims_saveable,
+            ["f32[3,2] output of dot_general"],
+        ),
+        (policies.save_only_these_names("hidden"), ["f32[3,2] named 'hidden'"]),
+        (policies.save_only_these_names("other"), []),
+        (policies.save_any_names_but_these("hidden"), []),
+        (
+            policies.save_from_both_policies(
+                policies.dots_saveable, policies.save_only_these_names("hidden")
+            ),
+            ["f32[3,2] output of dot_general", "f32[3,2] named 'hidden'"],
+        ),
+    ],
+)
+def test_policies(policy, kept):
+    w, x = jnp.ones((2, 2)), jnp.ones((3, 2))
+    f = curta.checkpoint(layer, policy=policy)
+    assert sorted(saved(f, w, x)) == sorted(NOTHING + kept)
+    np.testing.assert_allclose(curta.grad(f)(w, x), curta.grad(layer)(w, x), rtol=1e-6)
+
+
+def test_policies_of_ones_own_see_primitives():
+    seen = []
+    f = curta.checkpoint(layer, policy=lambda prim, *avals, **params: seen.append(prim))
+    curta.grad(f)(jnp.ones((2, 2)), jnp.ones((3, 2)))
+    assert dot_general_p in seen and name_p in seen
+
+
+def test_pullbacks_cross_jit():
+    f = curta.jit(lambda w, x: curta.vjp(layer, w, x))
+    w, x = jnp.ones((2, 2)), jnp.ones((3, 2))
+    out, pull = f(w, x)
+    apply = curta.jit(lambda pull, ct: pull(ct))
+    first = apply(pull, jnp.ones(()))
+    apply(f(2 * w, x)[1], jnp.ones(()))
+    assert apply.cache_statistics().signatures == 1
+    np.testing.assert_allclose(first[0], curta.grad(layer)(w, x), rtol=1e-6)
+
+
+def test_fwd_and_bwd_of_one_argument():
+    fwd, bwd = curta.fwd_and_bwd(lambda x, y: (x * y, "aux"), 1, True, jitted=False)
+    out, residuals, aux = fwd(2.0, 3.0)
+    assert (out, aux, bwd(residuals, 1.0)) == (6, "aux", 2)
+
+
+def test_pushforwards_cross_jit():
+    _, push = curta.linearize(jnp.sin, 0.0)
+    assert curta.jit(lambda push, t: push(t))(push, 2.0) == 2
+
+
+def test_scopes():
+    @curta.named_scope("outer")
+    def f(x):
+        with curta.named_scope("inner"):
+            y = jnp.sin(x)
+        return curta.named_call(jnp.cos, name="last")(y)
+
+    names = [e.source_info.name_stack for e in curta.make_jaxpr(f)(1.0).eqns]
+    assert names == ["outer/inner", "outer/last"]
+    with pytest.raises(TypeError, match="must be a string"):
+        curta.named_scope(3)
+
+
+def test_live_arrays():
+    x = jnp.ones(3)
+    assert any(y is x for y in curta.live_arrays())
+    x.delete()
+    assert not any(y is x for y in curta.live_arrays())
+
+
+@pytest.mark.parametrize("modes", [("fwd", "rev"), ("lin",)])
+def test_check_grads_passes_what_is_right(modes):
+    def f(tree, n):
+        return {"out": jnp.tanh(tree["a"]) * n, "count": n}
+
+    test_util.check_grads(f, ({"a": jnp.arange(3.0)}, 2), order=2, modes=modes)
+    test_util.check_grads(lambda z: z * z, (1.0 + 2.0j,), order=1)
+
+
+@pytest.mark.parametrize("modes", [("fwd",), ("rev",), ("lin",)])
+def test_check_grads_finds_what_is_wrong(modes):
+    f = curta.custom_jvp(lambda x: x**2)
+    f.defjvp(lambda primals, tangents: (f(*primals), 1.1 * primals[0] * tangents[0]))
+    with pytest.raises(AssertionError):
+        test_util.check_grads(f, (3.0,), order=1, modes=modes)
