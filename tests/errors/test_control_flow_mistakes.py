@@ -76,15 +76,6 @@ MISTAKES = [
         "",
     ),
     (
-        "while grad",
-        lambda: curta.grad(
-            lambda x: lax.while_loop(lambda c: c < 3.0, lambda c: c + x, 0.0)
-        )(1.0),
-        ValueError,
-        "Reverse-mode differentiation does not work",
-        "Try using lax.scan, or using fori_loop with",
-    ),
-    (
         "fori bounds",
         lambda: lax.fori_loop(0.0, 3, lambda i, c: c, 0),
         TypeError,

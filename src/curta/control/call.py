@@ -28,6 +28,10 @@ class JaxprOp(Op):
         """The same op on another jaxpr."""
         return dataclasses.replace(self, jaxpr=jaxpr)  # type: ignore[type-var]
 
+    @property
+    def effects(self) -> frozenset[str]:
+        return self.jaxpr.effects
+
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return self.jaxpr.out_avals
 

@@ -39,6 +39,10 @@ class Cond(Op):
     multiple_results: ClassVar[bool] = True
     branches: Branches
 
+    @property
+    def effects(self) -> frozenset[str]:
+        return frozenset().union(*(b.effects for b in self.branches))
+
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return self.branches[0].out_avals
 

@@ -59,6 +59,10 @@ class Scan(Op):
             self, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry
         )
 
+    @property
+    def effects(self) -> frozenset[str]:
+        return self.jaxpr.effects
+
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         outs = self.jaxpr.out_avals
         return [*outs[: self.num_carry], *map(self._stacked, outs[self.num_carry :])]
@@ -364,8 +368,11 @@ def _outputs_from_consts(
             constvars=(), invars=jaxpr.invars[:n_consts], outvars=(), eqns=()
         )
         return ClosedJaxpr(empty, ())
+    # What has effects stays in the loop, to happen in every turn.
     chosen = jaxpr.replace(
-        invars=jaxpr.invars[:n_consts], outvars=[jaxpr.outvars[i] for i in outputs]
+        invars=jaxpr.invars[:n_consts],
+        outvars=[jaxpr.outvars[i] for i in outputs],
+        eqns=[e for e in jaxpr.eqns if not e.effects],
     )
     return ClosedJaxpr(dce_jaxpr(chosen), known.consts)
 

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
+from curta.config import config
+from curta.control.checkpointing import count_steps, undo_steps
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.core.stage import stage
-from curta.core.tangents import Zero, zero_tangent
+from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.ops.elementwise.select import select_n
 from curta.ops.reduction import ReduceOr
 from curta.ops.structure import (
     BroadcastInDim,
+    add_tangents,
     batch_dim_at,
     instantiate,
+    zeros,
 )
-from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed
-from curta.transforms.partial_eval import PartialTrace, split_jaxpr
+from curta.transforms.dce import dce_jaxpr
+from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.partial_eval import (
+    PartialTrace,
+    residuals_as_inputs,
+    split_jaxpr,
+)
 from curta.transforms.vmap import BatchAxis
 
 
@@ -45,6 +54,10 @@ class While(Op):
         """What belongs to the condition's constants, the body's, and the carry."""
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    @property
+    def effects(self) -> frozenset[str]:
+        return self.cond_jaxpr.effects | self.body_jaxpr.effects
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return self.body_jaxpr.out_avals
@@ -116,14 +129,44 @@ class While(Op):
         consts = [x for x, u in zip(body_consts, const_unknown, strict=True) if not u]
         kept = [x for x, u in zip(carry, carry_unknown, strict=True) if not u]
         op = While(cond, body, len(cond_consts), len(consts))
-        return op(*cond_consts, *consts, *kept)
+        return list(op(*cond_consts, *consts, *kept))
 
-    def transpose(self, cotangent: Any, *args: Any) -> NoReturn:
-        raise ValueError(
-            "Reverse-mode differentiation does not work for lax.while_loop or"
-            " lax.fori_loop with dynamic start/stop values. Try using lax.scan, or"
-            " using fori_loop with static start/stop."
-        )
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        # What is known runs forwards again, see `control.checkpointing`.
+        linear = tuple(map(is_linear, args))
+        plan = _reverse_plan(self, linear)
+        cond_consts, body_consts, carry = self.parts(args)
+        consts = [x for x in body_consts if not is_linear(x)]
+        known = [x for x, f in zip(carry, plan.linear_carry, strict=True) if not f]
+        ct_carry = [
+            instantiate(ct)
+            for ct, f in zip(cotangent, plan.linear_carry, strict=True)
+            if f
+        ]
+        ct_consts = [zeros(x.aval) for x in body_consts if is_linear(x)]
+
+        def step(state: Sequence[Any]) -> Sequence[Any]:
+            return run_closed(plan.step, [*consts, *state])
+
+        def undo(state: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+            found = run_closed(plan.undo, [*consts, *state, *cts[len(ct_consts) :]])
+            sums = map(add_tangents, cts[: len(ct_consts)], found)
+            return [*sums, *found[len(ct_consts) :]]
+
+        def goes_on(state: Sequence[Any]) -> Any:
+            return run_closed(plan.condition, [*cond_consts, *state])[0]
+
+        rows = config.curta_while_checkpoints
+        count = count_steps(run_loop, goes_on, step, known)
+        cts = [*ct_consts, *ct_carry]
+        cts = list(undo_steps(run_loop, step, undo, count, known, cts, rows))
+        for_consts, for_carry = iter(cts), iter(cts[len(ct_consts) :])
+        moved = [next(for_carry) if f else None for f in plan.linear_carry]
+        return [
+            *(None for _ in cond_consts),
+            *(next(for_consts) if is_linear(x) else None for x in body_consts),
+            *(ct if is_linear(x) else None for x, ct in zip(carry, moved, strict=True)),
+        ]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -153,6 +196,59 @@ class While(Op):
             body_consts = [*cond_consts, *body_consts]
         op = While(cond, body, len(cond_consts), len(body_consts))
         return op(*cond_consts, *body_consts, *moved), list(new_dims)
+
+
+def run_loop(
+    cond: Callable[..., Any], body: Callable[..., Sequence[Any]], carry: Sequence[Any]
+) -> list[Any]:
+    """The final carry of `while cond(*carry): carry = body(*carry)`."""
+    avals = [typeof(x) for x in carry]
+    goes_on, cond_consts = residuals_as_inputs(stage(lambda *xs: [cond(*xs)], avals))
+    step, body_consts = residuals_as_inputs(stage(body, avals))
+    op = While(goes_on, step, len(cond_consts), len(body_consts))
+    return list(op(*cond_consts, *body_consts, *carry))
+
+
+class ReversePlan(NamedTuple):
+    """The parts of a loop to run it backwards.
+
+    `condition` and `step` see the part of the carry that depends on no linear input;
+    `undo` takes the known constants, that part of the carry before a step, and the
+    cotangents of the others after it, to the cotangents of the linear constants and
+    of the others before it.
+    """
+
+    condition: ClosedJaxpr
+    step: ClosedJaxpr
+    undo: ClosedJaxpr
+    linear_carry: tuple[bool, ...]
+
+
+@functools.lru_cache(maxsize=512)
+def _reverse_plan(op: While, linear: tuple[bool, ...]) -> ReversePlan:
+    cond_linear, const_linear, carry = map(tuple, op.parts(linear))
+    carry = _unknown_carry(op.body_jaxpr, const_linear, carry)
+    condition = split_jaxpr(op.cond_jaxpr, cond_linear + carry).known
+    split = split_jaxpr(op.body_jaxpr, const_linear + carry, carry)
+    count = carry.count(False)
+    known = split.known.jaxpr
+    step = dce_jaxpr(known.replace(outvars=known.outvars[:count]))
+    n_res = len(split.residual_places)
+    n_linear = len(split.unknown.in_avals) - n_res
+    flags = (False,) * n_res + (True,) * n_linear
+    transposed, _ = transpose_jaxpr(
+        split.unknown, flags, (True,) * carry.count(True), True
+    )
+    n_known = len(split.known.in_avals)
+
+    def undo(*args: Any) -> list[Any]:
+        state, cts = args[:n_known], args[n_known:]
+        residuals = split.residuals(state, run_closed(split.known, state))
+        return run_closed(transposed, [*residuals, *cts])
+
+    avals = [*split.known.in_avals, *transposed.in_avals[n_res:]]
+    step_closed = ClosedJaxpr(step, split.known.consts)
+    return ReversePlan(condition, step_closed, stage(undo, avals), carry)
 
 
 @functools.lru_cache(maxsize=512)

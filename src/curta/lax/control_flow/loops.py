@@ -29,10 +29,18 @@ def while_loop(
 ) -> Any:
     """`val = init_val; while cond_fun(val): val = body_fun(val); return val`.
 
+    Reverse mode works, an extension: JAX refuses it. It keeps at most
+    `config.curta_while_checkpoints` states of the loop and computes the others again,
+    so it takes several times as long as the loop.
+
     Args:
       cond_fun: from the carry to a boolean scalar.
       body_fun: from the carry to a carry of the same structure and types.
       init_val: the initial carry, a tree of arrays.
+
+    Raises:
+      TypeError: if `cond_fun` gives anything else, or the carry comes out with another
+        structure or other types than it went in.
 
     >>> from curta import lax
     >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
@@ -89,8 +97,8 @@ def fori_loop(
 ) -> Any:
     """`val = init_val; for i in range(lower, upper): val = body_fun(i, val)`.
 
-    With static bounds it is a scan, which reverse mode can differentiate; with traced
-    ones a while loop.
+    With static bounds it is a scan; with traced ones a while loop, whose states reverse
+    mode computes again (see `while_loop`).
 
     Args:
       lower, upper: integer bounds.
