@@ -4,11 +4,10 @@ The states of the loop are needed last to first. Some are kept in a stack of a f
 number of rows, those between are computed again from the one before them: the rows
 that are free are spread over the steps to the state needed next, half of them at a
 time so that some are left for the steps between two of them. As the steps are undone
-their rows are free for the steps before. While the rows hold out, `n` steps take
-`O(n log n)` steps forward altogether, and `2 n` if there are no more than the square
-of a quarter of the rows (compare Griewank and Walther, "Algorithm 799: revolve",
-which is optimal for a number of steps known in advance, as is the case here, but
-computes its schedule on the host).
+their rows are free for the steps before. With `r` rows, `r` steps are computed once
+more, `r**2 / 4` steps twice, and so on until no rows are left for the smallest gaps.
+(Griewank and Walther, "Algorithm 799: revolve", is the optimum, with a schedule that
+a program on the host works out.)
 """
 
 from __future__ import annotations
