@@ -1,5 +1,6 @@
 """Functions for neural networks, as in `jax.nn`."""
 
+from curta.nn import initializers as initializers
 from curta.nn.activations import (
     celu as celu,
     elu as elu,

@@ -32,6 +32,10 @@ from curta.random.keys import (
     split as split,
     wrap_key_data as wrap_key_data,
 )
+from curta.random.linear import (
+    multivariate_normal as multivariate_normal,
+    orthogonal as orthogonal,
+)
 from curta.random.samplers import (
     bernoulli as bernoulli,
     bits as bits,

@@ -1,0 +1,383 @@
+"""Functions that make the first values of the weights of neural networks.
+
+Each of the functions here but `zeros` and `ones` returns an initializer: a function of
+(key, shape, dtype) that returns an array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, random
+from curta.core.shapes import canonicalize_shape
+from curta.ops.elementwise.complex import part_dtype
+
+Axes = int | Sequence[int]
+Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
+Distribution = Literal["truncated_normal", "normal", "uniform"]
+
+_STDDEV_WITHIN_2 = 0.87962566103423978
+"""The standard deviation of normal numbers between -2 and 2."""
+_COMPLEX_STDDEV_WITHIN_2 = 0.95311164380491208
+"""The standard deviation of normal complex numbers of absolute value up to 2."""
+
+
+@runtime_checkable
+class Initializer(Protocol):
+    """A function that makes an array of a shape and dtype from a key."""
+
+    def __call__(
+        self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Any:
+        """The array."""
+        raise NotImplementedError
+
+
+def _chosen(dtype: Any) -> Any:
+    return dtypes.canonicalize_dtype(float if dtype is None else dtype)
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An array of zeros; `key` is not used.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.zeros(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return jnp.zeros(shape, _chosen(dtype))
+
+
+def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An array of ones; `key` is not used.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.ones(random.key(0), (2,))
+    Array([1., 1.], dtype=float32)
+    """
+    return jnp.ones(shape, _chosen(dtype))
+
+
+def _initializer(make: Callable[[Any, Any, Any], Any], default: Any) -> Initializer:
+    """The initializer that calls `make(key, shape, dtype)`."""
+
+    def init(
+        key: Any, shape: Any, dtype: Any = default, out_sharding: Any = None
+    ) -> Any:
+        return make(key, shape, _chosen(dtype))
+
+    return init
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """An initializer of arrays filled with `value`.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.constant(7)(random.key(0), (2,))
+    Array([7., 7.], dtype=float32)
+    """
+    return _initializer(lambda key, shape, dt: jnp.full(shape, value, dt), dtype)
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer of uniform draws from [0, scale).
+
+    >>> from curta import nn, random
+    >>> nn.initializers.uniform(10.0)(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return _initializer(
+        lambda key, shape, dt: random.uniform(key, shape, dt) * jnp.array(scale, dt),
+        dtype,
+    )
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer of normal draws of standard deviation `stddev`.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.normal(5.0)(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return _initializer(
+        lambda key, shape, dt: random.normal(key, shape, dt) * jnp.array(stddev, dt),
+        dtype,
+    )
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """An initializer of normal draws between `lower` and `upper`, times `stddev`.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.truncated_normal(5.0)(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def make(key: Any, shape: Any, dtype: Any) -> Any:
+        drawn = random.truncated_normal(key, lower, upper, shape, dtype)
+        return drawn * jnp.array(stddev, dtype)
+
+    return _initializer(make, dtype)
+
+
+def variance_scaling(
+    scale: Any,
+    mode: Mode,
+    distribution: Distribution,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: Any = None,
+) -> Initializer:
+    """An initializer whose draws have variance scale / n.
+
+    Args:
+      scale: a positive factor.
+      mode: what n is: the number of inputs ("fan_in") or outputs ("fan_out") of the
+        layer, or their arithmetic ("fan_avg") or geometric ("fan_geo_avg") mean.
+      distribution: "normal", "truncated_normal" (to twice the standard deviation) or
+        "uniform".
+      in_axis, out_axis: the axes of the inputs and outputs. Axes that are neither are
+        those of a receptive field, which counts for both,
+      batch_axis: but for these, which do not count.
+
+    >>> from curta import nn, random
+    >>> init = nn.initializers.variance_scaling(1.0, "fan_in", "normal")
+    >>> init(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def make(key: Any, shape: Any, dtype: Any) -> Any:
+        shape = canonicalize_shape(shape)
+        fans = _fans(shape, in_axis, out_axis, batch_axis)
+        variance = jnp.array(scale / _denominator(mode, *fans), dtype)
+        return _with_variance(key, shape, dtype, variance, distribution)
+
+    return _initializer(make, dtype)
+
+
+def _size(shape: tuple[int, ...], axes: Axes) -> int:
+    if isinstance(axes, int):
+        return shape[axes]
+    return math.prod(shape[i] for i in axes)
+
+
+def _fans(
+    shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes
+) -> tuple[float, float]:
+    """The numbers of inputs and of outputs of a layer with weights of `shape`."""
+    if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional"
+            " weights tensor with default in_axis. Must be at least 2D or specify in_axis"
+            " explicitly."
+        )
+    inputs, outputs = _size(shape, in_axis), _size(shape, out_axis)
+    field = math.prod(shape) / inputs / outputs / _size(shape, batch_axis)
+    return inputs * field, outputs * field
+
+
+def _denominator(mode: str, inputs: float, outputs: float) -> float:
+    if mode == "fan_in":
+        return inputs
+    if mode == "fan_out":
+        return outputs
+    if mode == "fan_avg":
+        return (inputs + outputs) / 2
+    if mode == "fan_geo_avg":
+        return math.sqrt(inputs * outputs)
+    raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
+
+
+def _with_variance(
+    key: Any, shape: Any, dtype: Any, variance: Any, distribution: str
+) -> Any:
+    real = dtypes.issubdtype(dtype, np.floating)
+    if distribution == "normal":
+        return random.normal(key, shape, dtype) * jnp.sqrt(variance)
+    if distribution == "uniform":
+        if real:
+            drawn = random.uniform(key, shape, dtype, -1)
+            return drawn * jnp.sqrt(3 * variance)
+        return _in_disc(key, shape, dtype) * jnp.sqrt(variance)
+    if distribution == "truncated_normal":
+        if real:
+            stddev = jnp.sqrt(variance) / jnp.array(_STDDEV_WITHIN_2, dtype)
+            return random.truncated_normal(key, -2, 2, shape, dtype) * stddev
+        stddev = jnp.sqrt(variance) / jnp.array(_COMPLEX_STDDEV_WITHIN_2, dtype)
+        return _complex_truncated_normal(key, 2, shape, dtype) * stddev
+    raise ValueError(
+        f"invalid distribution for variance scaling initializer: {distribution}"
+    )
+
+
+def _in_disc(key: Any, shape: Any, dtype: Any) -> Any:
+    """Complex numbers uniform in a disc, of mean square 1."""
+    for_radius, for_angle = random.split(key)
+    squared = 2 * random.uniform(for_radius, shape, part_dtype(dtype))
+    return jnp.sqrt(squared).astype(dtype) * _phases(for_angle, shape, dtype)
+
+
+def _complex_truncated_normal(key: Any, upper: float, shape: Any, dtype: Any) -> Any:
+    """Normal complex numbers of absolute value up to `upper`."""
+    for_radius, for_angle = random.split(key)
+    mass = 1 - jnp.exp(jnp.array(-(upper**2), dtype))
+    drawn = random.uniform(for_radius, shape, part_dtype(dtype)).astype(dtype)
+    radius = jnp.sqrt(-jnp.log(1 - mass * drawn))
+    return radius * _phases(for_angle, shape, dtype)
+
+
+def _phases(key: Any, shape: Any, dtype: Any) -> Any:
+    angle = 2 * np.pi * random.uniform(key, shape, part_dtype(dtype)).astype(dtype)
+    return jnp.exp(1j * angle)
+
+
+def glorot_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Uniform draws of variance 2 / (inputs + outputs): Glorot and Bengio (2010).
+
+    >>> from curta import nn, random
+    >>> nn.initializers.glorot_uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(
+        1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def glorot_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Truncated normal draws of variance 2 / (inputs + outputs).
+
+    >>> from curta import nn, random
+    >>> nn.initializers.glorot_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(
+        1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def lecun_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Uniform draws of variance 1 / inputs: LeCun and others (1998).
+
+    >>> from curta import nn, random
+    >>> nn.initializers.lecun_uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(
+        1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def lecun_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Truncated normal draws of variance 1 / inputs.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.lecun_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(
+        1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def he_uniform(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Uniform draws of variance 2 / inputs: He and others (2015).
+
+    >>> from curta import nn, random
+    >>> nn.initializers.he_uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(
+        2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def he_normal(
+    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+) -> Initializer:
+    """Truncated normal draws of variance 2 / inputs.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.he_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(
+        2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(
+    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+) -> Initializer:
+    """An initializer of matrices with orthonormal rows or columns, times `scale`.
+
+    The rows are all axes but `column_axis` of a shape of rank 2 at least.
+
+    >>> from curta import nn, random
+    >>> nn.initializers.orthogonal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def make(key: Any, shape: Any, dtype: Any) -> Any:
+        if len(shape) < 2:
+            raise ValueError("orthogonal initializer requires at least a 2D shape")
+        if 0 in shape:
+            return jnp.zeros(shape, dtype)
+        columns = shape[column_axis]
+        rest = tuple(int(d) for d in np.delete(shape, column_axis))
+        q = random.orthogonal(key, math.prod(rest), (), dtype, columns)
+        q = jnp.moveaxis(jnp.reshape(q, (*rest, columns)), -1, column_axis)
+        return jnp.array(scale, dtype) * q
+
+    return _initializer(make, dtype)
+
+
+def delta_orthogonal(
+    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+) -> Initializer:
+    """An initializer of convolution kernels that are orthogonal at their centre.
+
+    The shape has 1 to 3 spatial dims, then inputs, then outputs, which are not fewer.
+    Elsewhere the kernel is 0: Xiao and others (2018).
+
+    >>> from curta import nn, random
+    >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 3, 3)).shape
+    (3, 3, 3)
+    """
+
+    def make(key: Any, shape: Any, dtype: Any) -> Any:
+        if len(shape) not in (3, 4, 5):
+            raise ValueError(
+                "Delta orthogonal initializer requires a 3D, 4D or 5D shape, got"
+                f" {shape}."
+            )
+        if shape[-1] < shape[-2]:
+            raise ValueError(
+                "`fan_in` must be less or equal than `fan_out`, the last two dims, got"
+                f" {shape}."
+            )
+        matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
+        centre = tuple((k - 1) // 2 for k in shape[:-2])
+        return jnp.zeros(shape, dtype).at[centre].set(matrix)
+
+    return _initializer(make, dtype)

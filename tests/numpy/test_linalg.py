@@ -1,0 +1,202 @@
+"""`curta.numpy.linalg` against NumPy, and its derivatives against differences."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.config import enable_x64
+from curta.test_util import check_grads
+
+RNG = np.random.default_rng(0)
+DTYPES = ["float32", "complex64"]
+
+
+def random(*shape, dtype="float32"):
+    x = RNG.normal(size=shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * RNG.normal(size=shape)
+    return x.astype(dtype)
+
+
+def positive(*shape, dtype="float32"):
+    x = random(*shape, dtype=dtype)
+    return x @ x.conj().swapaxes(-1, -2) + np.eye(shape[-1], dtype=dtype)
+
+
+def assert_close(got, wanted, tolerance=1e-3):
+    np.testing.assert_allclose(np.asarray(got), wanted, tolerance, tolerance)
+
+
+SQUARE = {
+    "cholesky": lambda n, x: n.linalg.cholesky(x),
+    "det": lambda n, x: n.linalg.det(x),
+    "inv": lambda n, x: n.linalg.inv(x),
+    "pinv": lambda n, x: n.linalg.pinv(x),
+    "eigvalsh": lambda n, x: n.linalg.eigvalsh(x),
+    "svdvals": lambda n, x: n.linalg.svd(x, compute_uv=False),
+    "cond": lambda n, x: n.linalg.cond(x),
+    "cond of order 1": lambda n, x: n.linalg.cond(x, 1),
+    "cond of order -2": lambda n, x: n.linalg.cond(x, -2),
+    "slogdet": lambda n, x: n.linalg.slogdet(x)[1],
+    "sign": lambda n, x: n.linalg.slogdet(x)[0],
+    "third power": lambda n, x: n.linalg.matrix_power(x, 3),
+    "power -2": lambda n, x: n.linalg.matrix_power(x, -2),
+    "solve": lambda n, x: n.linalg.solve(x, x + n.eye(x.shape[-1])),
+    "rank": lambda n, x: n.linalg.matrix_rank(x),
+    "nuclear norm": lambda n, x: n.linalg.norm(x, "nuc", axis=(-2, -1)),
+    "norm of order 2": lambda n, x: n.linalg.norm(x, 2, axis=(-2, -1)),
+    "norm of order -2": lambda n, x: n.linalg.norm(x, -2, (-2, -1), True),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (4, 4), (2, 5, 5)], ids=str)
+@pytest.mark.parametrize("name", SQUARE)
+def test_functions_of_square_matrices_are_numpys(name, shape, dtype):
+    x = positive(*shape, dtype=dtype)
+    wanted = SQUARE[name](np, x)
+    assert_close(SQUARE[name](jnp, x), wanted)
+    if shape == (2, 5, 5):
+        assert_close(curta.jit(lambda x: SQUARE[name](jnp, x))(x), wanted)
+        batched = curta.vmap(lambda x: SQUARE[name](jnp, x))(x)
+        assert_close(batched, wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 2)], ids=str)
+def test_decompositions_multiply_to_the_matrix(shape, dtype):
+    x = random(*shape, dtype=dtype)
+    q, r = jnp.linalg.qr(x)
+    assert_close(q @ r, x)
+    assert_close(jnp.linalg.qr(x, "r"), r)
+    q, r = jnp.linalg.qr(x, "complete")
+    assert_close(q @ r, x)
+    for got, wanted in zip(jnp.linalg.qr(x, "raw"), np.linalg.qr(x, "raw")):
+        assert_close(got, wanted)
+    u, s, vh = jnp.linalg.svd(x, full_matrices=False)
+    assert_close((u * s[..., None, :]) @ vh, x)
+    assert_close(jnp.linalg.pinv(x), np.linalg.pinv(x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvectors_are_eigenvectors(dtype):
+    x = random(2, 4, 4, dtype=dtype)
+    w, v = jnp.linalg.eig(x)
+    assert_close(x @ v, v * w[..., None, :])
+    assert_close(np.sort_complex(jnp.linalg.eigvals(x)), np.sort_complex(w))
+    h = positive(4, 4, dtype=dtype)
+    w, v = jnp.linalg.eigh(h)
+    assert_close(h @ v, v * w)
+    u, s, vh = jnp.linalg.svd(-h, hermitian=True)
+    assert_close((u * s) @ vh, -h)
+    assert_close(jnp.linalg.cholesky(h, upper=True), np.linalg.cholesky(h).conj().T)
+
+
+def test_least_squares_and_tensor_equations():
+    a, b = random(5, 3), random(5, 2)
+    for given in (b, b[:, 0]):
+        for got, wanted in zip(
+            jnp.linalg.lstsq(a, given), np.linalg.lstsq(a, given, rcond=None)
+        ):
+            assert_close(np.ravel(got), np.ravel(wanted))
+    assert jnp.linalg.lstsq(a.T, b[:3], numpy_resid=True)[1].size == 0
+    x = random(6, 2, 3)
+    assert_close(jnp.linalg.tensorinv(x, 1), np.linalg.tensorinv(x, 1))
+    assert_close(
+        jnp.linalg.tensorsolve(x, np.ones(6)), np.linalg.tensorsolve(x, np.ones(6))
+    )
+
+
+def test_qr_gives_the_same_determinant():
+    x = random(3, 4, 4)
+    for got, wanted in zip(jnp.linalg.slogdet(x, method="qr"), np.linalg.slogdet(x)):
+        assert_close(got, wanted)
+
+
+def test_leading_dims_broadcast_in_solve():
+    a, b = random(2, 1, 3, 3), random(4, 3, 2)
+    assert_close(jnp.linalg.solve(a, b), np.linalg.solve(a, b))
+    wanted = np.linalg.solve(a, b[0, :, :1])[..., 0]
+    assert_close(jnp.linalg.solve(a, b[0, :, 0]), wanted)
+
+
+def test_empty_matrices():
+    empty = np.zeros((2, 0, 0), np.float32)
+    assert_close(jnp.linalg.det(empty), np.ones(2))
+    assert jnp.linalg.inv(empty).shape == (2, 0, 0)
+    assert jnp.linalg.solve(empty, np.zeros((0, 3), np.float32)).shape == (2, 0, 3)
+
+
+def test_singular_matrices_give_no_error():
+    singular = np.ones((4, 4), np.float32)
+    assert jnp.linalg.det(singular) == 0
+    sign, logarithm = jnp.linalg.slogdet(singular)
+    assert sign == 0 and logarithm == -np.inf
+    assert not np.isfinite(jnp.linalg.inv(singular)).any()
+    assert np.isnan(jnp.linalg.cholesky(-singular)).any()
+    assert jnp.linalg.cond(np.zeros((2, 2), np.float32), 1) == np.inf
+
+
+DIFFERENTIABLE = {
+    "cholesky": jnp.linalg.cholesky,
+    "det": jnp.linalg.det,
+    "inv": jnp.linalg.inv,
+    "slogdet": lambda x: jnp.linalg.slogdet(x)[1],
+    "slogdet by qr": lambda x: jnp.linalg.slogdet(x, method="qr")[1],
+    "solve": lambda x: jnp.linalg.solve(x, x + 1),
+    "eigvalsh": jnp.linalg.eigvalsh,
+    "eigh": lambda x: abs(jnp.linalg.eigh(x).eigenvectors),
+    "eigvals": lambda x: jnp.linalg.eigvals(x).real,
+    "qr": jnp.linalg.qr,
+    "svd": lambda x: [abs(y) for y in jnp.linalg.svd(x, full_matrices=False)],
+    "pinv": lambda x: jnp.linalg.pinv(x[..., :2]),
+    "nuclear norm": lambda x: jnp.linalg.norm(x, "nuc"),
+    "power -3": lambda x: jnp.linalg.matrix_power(x, -3),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_derivatives(name):
+    with enable_x64(True):
+        x = positive(4, 4, dtype="float64") / 4 + np.diag([1.0, 2.0, 3.5, 5.0])
+        order = 1 if name == "eigvals" else 2  # the second needs eigenvectors
+        check_grads(DIFFERENTIABLE[name], (x,), order, atol=1e-3, rtol=1e-3)
+
+
+def test_the_derivative_of_the_determinant_of_singular_matrices():
+    x = np.diag([1.0, 2.0, 3.0, 0.0]).astype(np.float32)
+    assert_close(curta.grad(jnp.linalg.det)(x), np.diag([0.0, 0, 0, 6]))
+    x = np.diag([1.0, 2.0, 0.0, 0.0]).astype(np.float32)
+    assert_close(curta.grad(jnp.linalg.det)(x), np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: jnp.linalg.inv(np.ones((2, 3))), ValueError, "Argument to inv"),
+        (lambda: jnp.linalg.det(np.ones((2, 3))), ValueError, "Argument to _det"),
+        (lambda: jnp.linalg.slogdet(np.ones(3)), ValueError, "Argument to slogdet"),
+        (lambda: jnp.linalg.solve(np.ones(3), np.ones(3)), ValueError, "left hand"),
+        (
+            lambda: jnp.linalg.solve(np.eye(3), np.ones((2, 3))),
+            ValueError,
+            "must have shapes",
+        ),
+        (lambda: jnp.linalg.qr(np.eye(3), "odd"), ValueError, "Unsupported QR"),
+        (lambda: jnp.linalg.eigh(np.eye(3), "X"), ValueError, "UPLO must be"),
+        (lambda: jnp.linalg.cond(np.ones((2, 0))), ValueError, "must not be empty"),
+        (lambda: jnp.linalg.cond(np.ones((2, 3)), 1), ValueError, "must be square"),
+        (lambda: jnp.linalg.tensorinv(np.eye(3), 0), ValueError, "ind must be"),
+        (lambda: jnp.linalg.lstsq(np.eye(3), np.ones(2)), ValueError, "Leading dim"),
+        (lambda: jnp.linalg.cholesky(np.ones((2, 3))), TypeError, "add got"),
+        (
+            lambda: jnp.linalg.pinv(np.eye(2), rtol=1, rcond=1),
+            ValueError,
+            "only one of rtol and rcond",
+        ),
+    ],
+)
+def test_mistakes(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
