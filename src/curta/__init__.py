@@ -11,9 +11,11 @@ from curta import (
     core as core,
     custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,
+    debug as debug,
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
+    experimental as experimental,
     extend as extend,
     flatten_util as flatten_util,
     lax as lax,
@@ -24,6 +26,10 @@ from curta import (
     tree as tree,
     tree_util as tree_util,
     typing as typing,
+)
+from curta.api.callbacks import (
+    effects_barrier as effects_barrier,
+    pure_callback as pure_callback,
 )
 from curta.api.checkpoint import checkpoint as checkpoint, remat as remat
 from curta.api.custom_derivatives import (

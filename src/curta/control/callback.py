@@ -55,6 +55,11 @@ class FlatCallback:
     def __hash__(self) -> int:
         return hash((id(self.callback_func), self.in_tree))
 
+    def __repr__(self) -> str:  # as jaxprs show it
+        return (
+            f"_FlatCallback(callback_func={self.callback_func}, in_tree={self.in_tree})"
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class MixedCallback:
@@ -187,9 +192,7 @@ def _example(x: Any, dim: int | None, i: int) -> Any:
     shape = typeof(x).shape
     start, limit = [0] * len(shape), list(shape)
     start[dim], limit[dim] = i, i + 1
-    return reshape(
-        Slice(tuple(start), tuple(limit))(x), shape[:dim] + shape[dim + 1 :]
-    )
+    return reshape(Slice(tuple(start), tuple(limit))(x), shape[:dim] + shape[dim + 1 :])
 
 
 # ---- callbacks with results
@@ -254,9 +257,7 @@ class Computing(HostCall):
         batched = [d is not None for d in dims]
         same = [x for x, b in zip(args, batched, strict=True) if not b]
         rows = [
-            move_dim(x, d, 0)
-            for x, d, b in zip(args, dims, batched, strict=True)
-            if b
+            move_dim(x, d, 0) for x, d, b in zip(args, dims, batched, strict=True) if b
         ]
 
         def body(*values: Any) -> Any:

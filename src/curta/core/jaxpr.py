@@ -88,6 +88,9 @@ class DebugInfo:
         return f"{self.name} at {self.location}" if self.location else self.name
 
 
+_NO_EFFECTS: frozenset[str] = frozenset()
+
+
 class Jaxpr:
     """`lambda constvars; invars. let eqns in outvars`. Compared by identity."""
 
@@ -95,6 +98,7 @@ class Jaxpr:
         "__weakref__",
         "constvars",
         "debug_info",
+        "effects",
         "eqns",
         "invars",
         "outvars",
@@ -113,6 +117,8 @@ class Jaxpr:
         self.outvars = tuple(outvars)
         self.eqns = tuple(eqns)
         self.debug_info = debug_info or DebugInfo()
+        # Of all eqns together; kept, as jaxprs that hold this one ask often.
+        self.effects = _NO_EFFECTS.union(*[e.effects for e in self.eqns])
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
@@ -123,11 +129,6 @@ class Jaxpr:
     def out_avals(self) -> tuple[ShapedArray, ...]:
         """The avals of `outvars`."""
         return tuple(v.aval for v in self.outvars)
-
-    @property
-    def effects(self) -> frozenset[str]:
-        """The effects of all eqns together."""
-        return frozenset().union(*(e.effects for e in self.eqns))
 
     def replace(self, **changes: Any) -> Jaxpr:
         """This jaxpr with some fields replaced."""

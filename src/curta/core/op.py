@@ -38,7 +38,6 @@ class Op:
 
     name: ClassVar[str]
     multiple_results: ClassVar[bool] = False
-    effects: ClassVar[frozenset[str]] = frozenset()
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
@@ -101,6 +100,11 @@ class Op:
         raise MissingRule(_missing_text(cls, "samples"))
 
     # ---- description
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """What the op does besides computing its output; keeps it where it is."""
+        return frozenset()
 
     def params(self) -> dict[str, Any]:
         """The parameters by the names under which a jaxpr prints them."""

@@ -118,6 +118,8 @@ _plans: dict[tuple[Any, ...], Plan] = {}
 def _find_plan(kind: Any, op: Op, avals: Sequence[ShapedArray]) -> Plan:
     if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
         return _plan_of_jaxpr(op, *avals)
+    if op.effects:
+        return _make_plan(op, avals)  # not kept: each is an op of its own
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
     plan = _plans[(kind, *avals)] = _make_plan(op, avals)

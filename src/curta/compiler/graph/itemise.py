@@ -136,7 +136,7 @@ class ItemMaker:
 
     def _eqn(self, eqn: Eqn) -> None:
         wanted = [v for v in eqn.outvars if v in self.values.materialised]
-        if not wanted:
+        if not wanted and not eqn.effects:
             return
         if eqn not in self.host and is_fold(eqn.op):
             self._fold(eqn)

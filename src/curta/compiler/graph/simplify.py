@@ -131,7 +131,7 @@ def identity(eqn: Eqn, context: Context) -> Results | None:
 
 def fold_scalars(eqn: Eqn, context: Context) -> Results | None:
     """An op on literals is the literal that its `eval` rule gives."""
-    if not eqn.invars or len(eqn.outvars) != 1 or eqn.effects:
+    if not eqn.invars or eqn.op.multiple_results or eqn.effects:
         return None
     aval = eqn.outvars[0].aval
     literal = all(isinstance(a, Literal) for a in eqn.invars)

@@ -1,0 +1,299 @@
+"""Calling Python functions from within transformed and compiled functions."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, tree_util
+from curta.control.callback import (
+    VMAP_METHODS,
+    DebugCallback,
+    DebugPrint,
+    FlatCallback,
+    IOCallback,
+    MixedCallback,
+    PureCallback,
+)
+from curta.core.avals import ShapedArray
+from curta.core.trace import is_array_like
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: None = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """The results of a Python function without side effects, within `jit` as well.
+
+    Args:
+      callback: gets the arguments as concrete arrays; returns a pytree of arrays like
+        `result_shape_dtypes`. It may be called more often than the program says, or
+        not at all if nothing depends on its results.
+      result_shape_dtypes: pytree of what has `shape` and `dtype`.
+      *args, **kwargs: pytrees of arrays.
+      sharding: only None: there is one device to call from.
+      vmap_method: what `vmap` does. "sequential" and "sequential_unrolled" call once
+        for each example; "broadcast_all" calls once with all arguments repeated
+        along a leading batch axis; "expand_dims" gives those that are not batched a
+        leading axis of size 1 instead, and "legacy_vectorized" leaves them alone.
+
+    Returns:
+      A pytree of arrays like `result_shape_dtypes`.
+
+    Raises:
+      ValueError: for another `vmap_method`; for 64-bit results without
+        `jax_enable_x64`; when it is differentiated.
+      NotImplementedError: when `vmap` meets it without a `vmap_method`.
+      JaxRuntimeError: if `callback` raises, or returns other shapes or dtypes.
+
+    >>> import curta, numpy as np
+    >>> shape = curta.ShapeDtypeStruct((), np.float32)
+    >>> curta.jit(lambda x: 2 * curta.pure_callback(np.sqrt, shape, x))(9.0)
+    Array(6., dtype=float32)
+    """
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(
+            "vmap_method must be one of the allowed methods"
+            f" {[*VMAP_METHODS, None]}, but got: {vmap_method}"
+        )
+    _check_sharding("pure_callback", sharding)
+    leaves, in_tree = _arrays("pure_callback", args, kwargs)
+    avals, out_tree = _results(result_shape_dtypes)
+    op = PureCallback(FlatCallback(callback, in_tree), avals, None, vmap_method)
+    return tree_util.tree_unflatten(out_tree, op(*leaves))
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: None = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """The results of a Python function with side effects, called exactly once.
+
+    Args:
+      callback: gets the arguments as concrete arrays; returns a pytree of arrays like
+        `result_shape_dtypes`.
+      result_shape_dtypes: pytree of what has `shape` and `dtype`.
+      *args, **kwargs: pytrees of arrays.
+      sharding: only None: there is one device to call from.
+      ordered: whether the order among such calls matters. Calls are made in the
+        order of the program in any case; `vmap` refuses ordered ones.
+
+    Returns:
+      A pytree of arrays like `result_shape_dtypes`.
+
+    Raises:
+      ValueError: for 64-bit results without `jax_enable_x64`; when it is
+        differentiated; when it is ordered and meets `vmap`.
+      JaxRuntimeError: if `callback` raises, or returns other shapes or dtypes.
+
+    >>> import curta, numpy as np
+    >>> from curta.experimental import io_callback
+    >>> seen = []
+    >>> curta.jit(lambda x: io_callback(seen.append, None, x))(3.0)
+    >>> seen
+    [Array(3., dtype=float32)]
+    """
+    _check_sharding("io_callback", sharding)
+    leaves, in_tree = _arrays("io_callback", args, kwargs)
+    avals, out_tree = _results(result_shape_dtypes)
+    op = IOCallback(FlatCallback(callback, in_tree), avals, ordered)
+    return tree_util.tree_unflatten(out_tree, op(*leaves))
+
+
+def _check_sharding(name: str, sharding: Any) -> None:
+    if sharding is not None:
+        raise NotImplementedError(
+            f"{name} takes no sharding, got {sharding}: callbacks run in the process"
+            " itself. Leave the argument out."
+        )
+
+
+def _arrays(name: str, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+    leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+    for i, x in enumerate(leaves):
+        if not is_array_like(x):
+            raise TypeError(
+                f"Error interpreting argument to {name} as a JAX value. The"
+                f" problematic value is of type {type(x)} and was passed to {name} at"
+                f" position {i}. Bind it to the function, with functools.partial say."
+            )
+    return leaves, in_tree
+
+
+def _results(structs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    leaves, tree = tree_util.tree_flatten(structs)
+    for x in leaves:
+        if dtypes.canonicalize_dtype(x.dtype) != x.dtype:
+            raise ValueError(
+                "result_shape_dtypes cannot specify 64-bit types when"
+                f" `jax_enable_x64` is disabled, got {np.dtype(x.dtype)}. Ask for"
+                f" {dtypes.canonicalize_dtype(x.dtype)}, or enable it."
+            )
+    return tuple(ShapedArray(tuple(x.shape), np.dtype(x.dtype)) for x in leaves), tree
+
+
+# ---- debugging
+
+
+def debug_callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Call a Python function to look at values, whatever transformations are at work.
+
+    Under `vmap` it is called once for each example, under differentiation with the
+    primal values. `debug.callback(ordered=True)` is the function with its options
+    set, to be called with a callback and arguments.
+
+    Args:
+      callback: gets the arguments, arrays as concrete ones; its result is ignored.
+      *args, **kwargs: pytrees; leaves that are no arrays are passed as they are.
+      ordered: whether the order among such calls matters. Calls are made in the
+        order of the program in any case.
+      partitioned: whether each device may show its own part; there is one device.
+
+    Raises:
+      TypeError: if `callback` cannot be called.
+
+    What `callback` raises comes out of the program as it is.
+
+    >>> import curta
+    >>> seen = []
+    >>> curta.jit(lambda x: curta.debug.callback(seen.append, x + 1))(3.0)
+    >>> seen
+    [Array(4., dtype=float32)]
+    """
+
+    def call(callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        if not callable(callback):
+            raise TypeError(
+                "first argument to jax.debug.callback must be callable, but got an"
+                f" object of type {type(callback)}"
+            )
+        arrays, in_tree, static = _split(args, kwargs)
+        effect = "OrderedDebug" if ordered else "Debug"
+        flat = MixedCallback(callback, in_tree, static)
+        DebugCallback(flat, effect, partitioned)(*arrays)
+
+    if callback is not None:
+        return call(callback, *args, **kwargs)
+    _check_options("debug_callback", args, kwargs)
+    return call
+
+
+def debug_print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Print values, whatever transformations are at work.
+
+    The text is put together when the program runs: no f-string. Under `vmap` there is
+    a line for each example, under differentiation the primal values are shown.
+    `debug.print(ordered=True)` is the function with its options set.
+
+    Args:
+      fmt: as for `str.format`: "{}" stands for the next of `args`, "{x}" for `x=`.
+      *args, **kwargs: what to show: arrays, or anything else.
+      ordered: whether the order among such calls matters. Lines are printed in the
+        order of the program in any case.
+      partitioned: whether each device may show its own part; there is one device.
+      skip_format_check: whether not to look whether `fmt` fits the arguments; those
+        that a text without placeholders does not show are printed after it.
+
+    Raises:
+      ValueError: for arguments that `fmt` does not show.
+      IndexError, KeyError: for placeholders without an argument.
+
+    >>> import curta
+    >>> curta.jit(lambda x: curta.debug.print("x is {x}, and {}", -x, x=x))(3.0)
+    x is 3.0, and -3.0
+    """
+
+    def show(fmt: str, *args: Any, **kwargs: Any) -> None:
+        if not skip_format_check:
+            _checker.format(fmt, *args, **kwargs)
+        fields = [field for _, field, *_ in string.Formatter().parse(fmt)]
+        arrays, in_tree, static = _split(args, kwargs)
+        op = DebugPrint(
+            fmt,
+            any(field is not None for field in fields),
+            in_tree,
+            tuple(np.get_printoptions().items()),
+            static,
+            ordered,
+            partitioned,
+        )
+        op(*arrays)
+
+    if fmt is not None:
+        return show(fmt, *args, **kwargs)
+    _check_options("debug_print", args, kwargs)
+    return show
+
+
+def _check_options(name: str, args: Any, kwargs: Any) -> None:
+    if args or kwargs:
+        raise TypeError(
+            f"{name} received unexpected arguments in the two-call form: {args=}"
+            f" {kwargs=}. Only options go into the first call."
+        )
+
+
+def _split(args: Any, kwargs: Any) -> tuple[list[Any], Any, tuple[Any, ...]]:
+    """The leaves that are arrays, the structure, and the other leaves with places."""
+    leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+    arrays = [x for x in leaves if is_array_like(x)]
+    static = tuple((i, x) for i, x in enumerate(leaves) if not is_array_like(x))
+    return arrays, in_tree, static
+
+
+class _FormatChecker(string.Formatter):
+    """Looks whether a format string and arguments fit, without formatting."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+    def check_unused_args(
+        self, used_args: Any, args: Sequence[Any], kwargs: Any
+    ) -> None:
+        unused = [x for i, x in enumerate(args) if i not in used_args]
+        if unused:
+            raise ValueError(
+                f"Unused positional arguments to `jax.debug.print`: {unused}. Give"
+                " each a placeholder {} in the text."
+            )
+        names = [k for k in kwargs if k not in used_args]
+        if names:
+            raise ValueError(
+                f"Unused keyword arguments to `jax.debug.print`: {names}. Perhaps the"
+                ' text is an f-string (`f"{x}"`), which is filled in too early: pass'
+                " a plain string."
+            )
+
+
+_checker = _FormatChecker()
+
+
+def effects_barrier() -> None:
+    """Wait until all callbacks of programs called so far were made.
+
+    They have been made when this is called: a program returns after its callbacks.
+    """

@@ -1,0 +1,3 @@
+"""What JAX keeps under `jax.experimental`, as far as it is here."""
+
+from curta.api.callbacks import io_callback as io_callback
