@@ -286,3 +286,31 @@ def test_messages_name_where_structures_differ():
     assert "output is a <class 'tuple'>, so their Python types differ." in message
     with pytest.raises(TypeError, match="carry component loop_carry"):
         lax.fori_loop(0, 3, lambda i, x: x.astype(int), XS)
+
+
+def test_numbers_of_steps_that_are_not_known():
+    def step(c, x):
+        return c, x
+
+    error = curta.errors.ConcretizationTypeError
+    for name in ("length", "unroll"):
+        with pytest.raises(error, match=f"The `{name}` argument to `scan` expects a"):
+            jit(lambda n, k=name: lax.scan(step, 0, **{"length": 2, k: n}))(3)
+    lower, upper = np.int16(0), 3
+    assert jit(lambda n: lax.fori_loop(lower, n, lambda i, s: s + i, 0))(upper) == 3
+    with pytest.raises(TypeError, match="must have equal types"):
+        lax.fori_loop(np.int8(0), np.int16(3), lambda i, s: s, 0)
+
+
+def test_disable_jit_with_vmap_and_arrays_updated_in_place():
+    def count(x):
+        def body(carry):
+            x, y = carry
+            x += 1
+            return x, y + x
+
+        return lax.while_loop(lambda c: c[0] < 10, body, (x, x))[1]
+
+    with curta.disable_jit():
+        assert count(np.array(1.0)) == 55
+        np.testing.assert_array_equal(vmap(count)(jnp.array([1.0, 9.0])), [55, 19])

@@ -24,11 +24,11 @@ def described(fun: Callable[..., Any]) -> str:
 
 def _difference(a: ShapedArray, b: ShapedArray) -> str:
     parts = []
-    if a.shape != b.shape:
-        parts.append("shapes")
     if a.dtype != b.dtype:
-        parts.append("dtypes")
-    return f"so the {' and '.join(parts)} do not match"
+        parts.append("the dtypes do not match")
+    if a.shape != b.shape:
+        parts.append("the shapes do not match")
+    return f"so {', and '.join(parts)}"
 
 
 def check_same_outputs(

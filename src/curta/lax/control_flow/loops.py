@@ -13,6 +13,7 @@ from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.trace import concrete_or_none, typeof
+from curta.errors import ConcretizationTypeError
 from curta.lax.control_flow.checks import check_carry
 from curta.lax.control_flow.scanning import scan
 from curta.lax.control_flow.tracing import (
@@ -49,10 +50,10 @@ def while_loop(
     check_callable(cond_fun)
     check_callable(body_fun)
     if config.jax_disable_jit:
-        value = init_val
-        while cond_fun(value):
-            value = body_fun(value)
-        return value
+        try:
+            return _while_in_python(cond_fun, body_fun, init_val)
+        except ConcretizationTypeError:
+            pass  # The condition differs between the examples of a vmap.
     leaves, tree = flat_arrays(init_val)
     in_tree = args_tree(init_val)
 
@@ -72,6 +73,20 @@ def while_loop(
     )
     outs = op(*condition.consts, *body.consts, *leaves)
     return tree_util.tree_unflatten(tree, outs)
+
+
+def _while_in_python(
+    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], value: Any
+) -> Any:
+    # NumPy arrays become arrays, which no body updates in place.
+    value = tree_util.tree_map(_array, value)
+    while cond_fun(value):
+        value = tree_util.tree_map(_array, body_fun(value))
+    return value
+
+
+def _array(x: Any) -> Any:
+    return convert_element_type(x, typeof(x).dtype) if isinstance(x, np.ndarray) else x
 
 
 def _check_condition(condition: TracedFunction) -> None:
@@ -180,11 +195,10 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, Any]:
                 "lower and upper arguments to fori_loop must be scalars, got shapes"
                 f" {typeof(lower).shape} and {typeof(upper).shape}"
             )
-    integers = [dtypes.issubdtype(d, np.integer) for d in found]
-    if isinstance(lower, int) and integers[1]:
-        return lower, upper, found[1]
-    if isinstance(upper, int) and integers[0]:
-        return lower, upper, found[0]
+    signed = all(dtypes.issubdtype(d, np.signedinteger) for d in found)
+    weak = [typeof(bound).weak_type for bound in (lower, upper)]
+    if signed and weak[0] != weak[1]:
+        return lower, upper, found[1 if weak[0] else 0]
     if found[0] != found[1]:
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got"

@@ -12,7 +12,8 @@ from curta.api.vmap import vmap
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
-from curta.core.trace import typeof
+from curta.core.trace import Tracer, concrete_or_none, typeof
+from curta.errors import ConcretizationTypeError
 from curta.lax.control_flow.checks import check_carry
 from curta.lax.control_flow.tracing import (
     TracedFunction,
@@ -77,13 +78,14 @@ def scan(
     consts = body.consts
     if unroll is True:
         unroll = max(length, 1)
+    unroll = _static("unroll", "`int` or `bool`", unroll)
     op = Scan(
         body.closed(consts, [typeof(c) for c in consts]),
         length,
         bool(reverse),
         len(consts),
         len(leaves),
-        int(unroll),
+        unroll,
         _split_transpose,
     )
     outs = op(*consts, *leaves, *xs_leaves)
@@ -116,13 +118,7 @@ def _scan_length(leaves: Sequence[Any], length: Any) -> int:
             )
     sizes = [typeof(x).shape[0] for x in leaves]
     if length is not None:
-        try:
-            length = operator.index(length)
-        except TypeError as error:
-            raise TypeError(
-                "The `length` argument to `scan` expects a concrete `int` value. This"
-                f" scan got: {length}."
-            ) from error
+        length = _static("length", "`int`", length)
         if not all(length == n for n in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading"
@@ -137,6 +133,18 @@ def _scan_length(leaves: Sequence[Any], length: Any) -> int:
             f"scan got values with different leading axis sizes: {listing}."
         )
     return sizes[0]
+
+
+def _static(name: str, kinds: str, value: Any) -> int:
+    """An argument of scan that must be known while it is traced."""
+    message = f"The `{name}` argument to `scan` expects a concrete {kinds} value."
+    if isinstance(value, Tracer) and concrete_or_none(value) is None:
+        hint = " For a number of steps that is data, use `while_loop` or `fori_loop`."
+        raise ConcretizationTypeError(value, message + hint * (name == "length"))
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise TypeError(f"{message} This scan got: {value}.") from error
 
 
 def _scan_in_python(
