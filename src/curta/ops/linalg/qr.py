@@ -95,6 +95,7 @@ class QR(MatrixOp):
                 for full in (True, False):
                     yield cls(False, full), [(shape, dtype, domain)]
             yield cls(True, False), [((3, 3), dtype, domain)]
+            yield cls(True, True), [((2, 4), dtype, domain)]
         yield cls(), [((2, 2), "float16", values)]
         yield cls(False, False), [((0, 2), "float32")]
 

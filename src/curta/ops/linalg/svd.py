@@ -76,14 +76,14 @@ class SVD(MatrixOp):
         # Townsend, "Differentiating the singular value decomposition" (2016), for
         # singular values that differ, and are not 0 if the matrix is not square.
         (a,), (da,) = primals, tangents
+        op = dataclasses.replace(self, full_matrices=False, compute_uv=True)
+        s, u, vh = op(a)
         m, n = typeof(a).shape[-2:]
         if self.compute_uv and self.full_matrices and m != n:
             raise NotImplementedError(
                 "Singular value decomposition JVP not implemented for full matrices:"
                 f" got shape {typeof(a).shape}. Pass full_matrices=False."
             )
-        op = dataclasses.replace(self, full_matrices=False, compute_uv=True)
-        s, u, vh = op(a)
         v = adjoint(vh)
         inner = matmul(matmul(adjoint(u), da), v)
         ds = diagonal(inner)
