@@ -314,3 +314,17 @@ def test_disable_jit_with_vmap_and_arrays_updated_in_place():
     with curta.disable_jit():
         assert count(np.array(1.0)) == 55
         np.testing.assert_array_equal(vmap(count)(jnp.array([1.0, 9.0])), [55, 19])
+
+
+def test_carry_that_no_step_changes_is_not_batched():
+    def powers(w, x, n):
+        start = 0, x, w
+        carry = lax.while_loop(
+            lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] @ c[2], c[2]), start
+        )
+        return carry[2], carry[1]
+
+    w, xs, counts = 2 * jnp.eye(2), jnp.ones((3, 2)), jnp.arange(3)
+    same, found = jit(vmap(powers, (None, 0, 0), (None, 0)))(w, xs, counts)
+    np.testing.assert_array_equal(same, w)
+    np.testing.assert_array_equal(found[:, 0], [1, 2, 4])

@@ -191,7 +191,9 @@ class While(Op):
             self.body_jaxpr, axis, (*body_dims, *new_dims), carry_flags
         )
         if pred_batched:
-            body = _masked_body(cond, body, len(cond_consts), len(body_consts))
+            body = _masked_body(
+                cond, body, len(cond_consts), len(body_consts), carry_flags
+            )
             cond = _any_of(cond)
             body_consts = [*cond_consts, *body_consts]
         op = While(cond, body, len(cond_consts), len(body_consts))
@@ -309,14 +311,20 @@ def _batched_carry(
     body_dims: tuple[int | None, ...],
     carry: tuple[bool, ...],
 ) -> tuple[tuple[bool, ...], bool]:
-    """Which parts of the carry are batched in the end, and whether the condition is."""
+    """Which parts of the carry are batched in the end, and whether the condition is.
+
+    What the body hands on unchanged stays as it is even if the condition is.
+    """
+    body = op.body_jaxpr.jaxpr
+    pairs = zip(body.outvars, body.invars[op.body_nconsts :], strict=True)
+    changed = [after is not before for after, before in pairs]
     while True:
         dims = tuple(0 if f else None for f in carry)
         _, found = batch_jaxpr(op.body_jaxpr, axis, body_dims + dims)
         joined = tuple(f or d is not None for f, d in zip(carry, found, strict=True))
         _, (pred,) = batch_jaxpr(op.cond_jaxpr, axis, cond_dims + dims)
         if pred is not None:
-            joined = (True,) * len(carry)
+            joined = tuple(map(any, zip(joined, changed, strict=True)))
         if joined == carry:
             return carry, pred is not None
         carry = joined
@@ -324,7 +332,11 @@ def _batched_carry(
 
 @functools.lru_cache(maxsize=512)
 def _masked_body(
-    cond: ClosedJaxpr, body: ClosedJaxpr, n_cond: int, n_body: int
+    cond: ClosedJaxpr,
+    body: ClosedJaxpr,
+    n_cond: int,
+    n_body: int,
+    batched: tuple[bool, ...],
 ) -> ClosedJaxpr:
     """The body that leaves alone the examples whose condition is false."""
 
@@ -333,8 +345,8 @@ def _masked_body(
         (going,) = run_closed(cond, [*args[:n_cond], *carry])
         after = run_closed(body, args[n_cond:])
         return [
-            select_n(_over_dims(going, typeof(x).shape), x, y)
-            for x, y in zip(carry, after, strict=True)
+            select_n(_over_dims(going, typeof(x).shape), x, y) if b else y
+            for x, y, b in zip(carry, after, batched, strict=True)
         ]
 
     avals = [*cond.in_avals[:n_cond], *body.in_avals]
