@@ -3,7 +3,6 @@
 import pytest
 from tests.errors.checks import check_message
 
-import curta
 import curta.numpy as jnp
 from curta import lax
 
