@@ -175,8 +175,8 @@ def _fans(
     if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional"
-            " weights tensor with default in_axis. Must be at least 2D or specify in_axis"
-            " explicitly."
+            " weights tensor with default in_axis. Must be at least 2D or specify"
+            " in_axis explicitly."
         )
     inputs, outputs = _size(shape, in_axis), _size(shape, out_axis)
     field = math.prod(shape) / inputs / outputs / _size(shape, batch_axis)
