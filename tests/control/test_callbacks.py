@@ -493,3 +493,7 @@ def test_effects_barrier(seen):
     curta.jit(lambda x: debug.callback(seen, x))(F32(1))
     curta.effects_barrier()
     assert seen == [1]
+
+
+def test_pjit_is_jit():
+    assert curta.experimental.pjit.pjit is curta.jit

@@ -283,9 +283,9 @@ class _FormatChecker(string.Formatter):
         names = [k for k in kwargs if k not in used_args]
         if names:
             raise ValueError(
-                f"Unused keyword arguments to `jax.debug.print`: {names}. Perhaps the"
-                ' text is an f-string (`f"{x}"`), which is filled in too early: pass'
-                " a plain string."
+                f"Unused keyword arguments to `jax.debug.print`: {names}. You may be"
+                ' passing an f-string (`f"{x}"`), which is filled in too early: pass a'
+                " plain string."
             )
 
 
