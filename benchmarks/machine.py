@@ -87,7 +87,7 @@ class Loops:
             self.fma(count, ctypes.byref(ctypes.c_float()))
 
         flops = 2 * CHAINS * self.lanes * count * self.cores
-        return flops / self._best(work)
+        return flops / self._best(work, rounds=100)
 
     @cache  # noqa: B019 - one instance lives as long as the process
     def bandwidth(self, size: int, copying: bool) -> float:
@@ -114,10 +114,10 @@ class Loops:
             return 2 * share * repeat * self.cores / seconds
         return share * repeat * self.cores / self._best(reading)
 
-    def _best(self, work: Callable[[int], None]) -> float:
+    def _best(self, work: Callable[[int], None], rounds: int = 12) -> float:
         """Seconds of a quick run: the lower decile of many."""
         times = []
-        for _ in range(12):
+        for _ in range(rounds):
             start = time.perf_counter()
             list(self.pool.map(work, range(self.cores)))
             times.append(time.perf_counter() - start)
