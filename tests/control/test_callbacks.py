@@ -260,6 +260,13 @@ def test_checkpoint_calls_again(mode, seen):
     assert set(seen) == {1}
 
 
+def test_checkpoint_refuses_what_is_to_happen_once(seen):
+    f = curta.checkpoint(lambda x: x * counted(seen, lax.stop_gradient(x)))
+    assert f(F32(2)) == 4
+    with pytest.raises(NotImplementedError, match="Effects not supported.*IO"):
+        curta.grad(f)(F32(2))
+
+
 @both
 def test_custom_derivatives_around_pure_callback(mode):
     @curta.custom_jvp

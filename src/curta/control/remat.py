@@ -37,6 +37,13 @@ class Remat(JaxprOp):
             object.__setattr__(self, "jaxpr", ClosedJaxpr(self.jaxpr))
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        once = {e for e in self.effects if "Debug" not in e}
+        if once:
+            raise NotImplementedError(
+                "Effects not supported in partial-eval of `checkpoint`/`remat`:"
+                f" {sorted(once)}. What is computed again would happen again: move it"
+                " out of the function."
+            )
         unknown = tuple(map(partial.is_unknown, args))
         plan = plan_residuals(self.jaxpr, unknown, self.policy)
         known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
