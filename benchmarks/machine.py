@@ -7,7 +7,6 @@ lean on no library that is being measured.
 import ctypes
 import os
 import platform
-import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -115,13 +114,13 @@ class Loops:
         return share * repeat * self.cores / self._best(reading)
 
     def _best(self, work: Callable[[int], None], rounds: int = 12) -> float:
-        """Seconds of a quick run: the lower decile of many."""
+        """Seconds of the quickest run: what the machine can do when left alone."""
         times = []
         for _ in range(rounds):
             start = time.perf_counter()
             list(self.pool.map(work, range(self.cores)))
             times.append(time.perf_counter() - start)
-        return statistics.quantiles(times, n=10)[0]
+        return min(times)
 
 
 def aligned(size: int) -> np.ndarray:
