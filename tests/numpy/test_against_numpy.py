@@ -429,5 +429,6 @@ def test_linalg_works_on_the_last_two_dims():
     assert_same(jnp.linalg.multi_dot(chain), np.linalg.multi_dot(chain), 1e-4)
     with pytest.raises(ValueError, match="Input arrays must be one-dimensional"):
         jnp.linalg.outer(x, x)
-    with pytest.raises(NotImplementedError, match="needs singular values"):
-        jnp.linalg.norm(x, ord=2, axis=(0, 1))
+    for order in (2, -2, "nuc"):
+        found = jnp.linalg.norm(x, ord=order, axis=(1, 2))
+        assert_same(found, np.linalg.norm(x, ord=order, axis=(1, 2)), 1e-4)

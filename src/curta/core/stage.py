@@ -201,8 +201,8 @@ def leaked(x: Tracer) -> errors.UnexpectedTracerError:
         " explicitly return their outputs, and disallow saving intermediate values to"
         f" global state.\nThe function being traced when the value leaked was {traced}."
         f"\nThe leaked intermediate value was created on line {line}.\nReturn the value"
-        " from the function instead of storing it; the setting jax_check_tracer_leaks finds where it"
-        " is kept."
+        " from the function instead of storing it; the setting jax_check_tracer_leaks"
+        " finds where it is kept."
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.array import Array
-from curta.core.trace import Tracer
+from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
 
@@ -77,7 +77,7 @@ def user_dtype(dtype: Any, name: str) -> Any:
 
 def is_complex(x: Any) -> bool:
     """Whether an array has a complex dtype."""
-    return dtypes.issubdtype(x.dtype, np.complexfloating)
+    return dtypes.issubdtype(typeof(x).dtype, np.complexfloating)
 
 
 # ---- static values
