@@ -86,7 +86,7 @@ class Loops:
             self.fma(count, ctypes.byref(ctypes.c_float()))
 
         flops = 2 * CHAINS * self.lanes * count * self.cores
-        return flops / self._best(work, rounds=400)
+        return flops / self._best(work, rounds=2000)
 
     @cache  # noqa: B019 - one instance lives as long as the process
     def bandwidth(self, size: int, copying: bool) -> float:
