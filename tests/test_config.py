@@ -5,12 +5,15 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
+import curta
 from curta.config import (
     config,
     debug_nans,
     disable_jit,
+    enable_checks,
     enable_x64,
     numpy_dtype_promotion,
     random_seed_offset,
@@ -175,3 +178,17 @@ def test_environment(variable, value, setting, expected):
         check=True,
     )
     assert result.stdout.strip() == expected
+
+
+def test_what_is_not_built_cannot_be_switched_on():
+    with pytest.raises(NotImplementedError, match="not available in Curta yet"):
+        config.update("jax_debug_key_reuse", True)
+    config.update("jax_debug_key_reuse", False)
+
+
+def test_seed_offset_and_checks_take_effect():
+    with random_seed_offset(5):
+        assert curta.random.PRNGKey(1).tolist() == [0, 6]
+        assert curta.random.PRNGKey(np.int32(1)).tolist() == [0, 6]
+    with enable_checks(True):
+        assert curta.grad(curta.jit(lambda x: x * x))(3.0) == 6.0

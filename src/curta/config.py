@@ -29,6 +29,7 @@ from curta.config_parsers import (
     parse_one_of,
     parse_optional_text,
     parse_positive,
+    parse_unavailable,
 )
 
 P = ParamSpec("P")
@@ -360,8 +361,8 @@ enable_custom_prng = _define(
 debug_key_reuse = _define(
     "jax_debug_key_reuse",
     False,
-    parse_boolean,
-    "Raise KeyReuseError where a random key is consumed twice.",
+    parse_unavailable,
+    "Find keys that are consumed twice; not built yet, so it can only be off.",
     traced=True,
 )
 
@@ -406,7 +407,7 @@ enable_checks = _define(
     "jax_enable_checks",
     False,
     parse_boolean,
-    "Check every intermediate representation between passes; slow.",
+    "Check every jaxpr that is traced: its types and its scoping; slow.",
 )
 log_compiles = _define(
     "jax_log_compiles",
@@ -432,7 +433,7 @@ traceback_filtering = _define(
     parse_one_of(
         "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"
     ),
-    "How the frames of Curta itself are kept out of tracebacks.",
+    "Accepted: frames of Curta are shown whatever it says.",
 )
 
 # ---- devices, threads, compiler
@@ -448,13 +449,13 @@ platforms = _define(
     "jax_platforms",
     None,
     parse_optional_text,
-    "Comma-separated platforms to start, the default one first.",
+    "Accepted: there is one platform, the CPU.",
 )
 platform_name = _define(
     "jax_platform_name",
     "",
     str,
-    "The one platform to use; jax_platforms is the newer spelling.",
+    "The older spelling of jax_platforms.",
 )
 num_cpu_devices = _define(
     "jax_num_cpu_devices",

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from curta import errors
+from curta.config import config
 from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.check import check_jaxpr
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
 from curta.core.leaks import leak_check
 from curta.core.op import Op
@@ -220,6 +222,8 @@ def stage(
     with use_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
         closed = trace.jaxpr(outs)
+    if config.jax_enable_checks:
+        check_jaxpr(closed.jaxpr)
     if check := leak_check(trace):
         del trace, outs
         check.finish()

@@ -74,6 +74,9 @@ def _key(name: str, seed: Any, impl: Any) -> Any:
             f"{name} accepts a scalar seed, but was given an array of shape"
             f" {np.shape(seed)} != (). Use jax.vmap for batching"
         )
+    if config.jax_random_seed_offset:
+        offset = config.jax_random_seed_offset
+        seed = seed + offset if isinstance(seed, int) else asarray(seed) + offset
     if isinstance(seed, int):
         # Seeds of more bits than the default integer lose the upper ones.
         seed = np.int64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF).astype(np.int64))
