@@ -18,7 +18,6 @@ MAX_FUNCTION = 50
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-
 def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 

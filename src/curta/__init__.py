@@ -21,6 +21,7 @@ from curta import (
     lax as lax,
     nn as nn,
     numpy as numpy,
+    ops as ops,
     random as random,
     stages as stages,
     tree as tree,
@@ -102,7 +103,6 @@ from curta.core.compile_time import (
 )
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
-from curta.numpy import segments as ops
 from curta.runtime.devices import (
     Device as Device,
     default_backend as default_backend,

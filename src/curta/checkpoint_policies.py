@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from curta.core.primitive import Primitive, primitive_of
-from curta.ops.dot import DotGeneral
-from curta.ops.elementwise.convert import Name
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.convert import Name
 
 Policy = Callable[..., bool]
 

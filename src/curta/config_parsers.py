@@ -42,6 +42,7 @@ def parse_positive(value: Any) -> int:
 
 def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     """A parser that lets only these values through."""
+
     def parse(value: Any) -> str | None:
         for candidate in allowed:
             if value == candidate:

@@ -14,18 +14,18 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo
 from curta.core.stage import stage
 from curta.core.trace import typeof
-from curta.ops import elementwise as ops
-from curta.ops.cumulative import CumMax, CumSum
-from curta.ops.dot import DotGeneral
-from curta.ops.elementwise.convert import ConvertElementType
-from curta.ops.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
-from curta.ops.indexing.gather import ScatterAdd
-from curta.ops.indexing.numbers import ScatterDimensionNumbers
-from curta.ops.joining import Concatenate
-from curta.ops.reduction import ArgMax, ReduceMax, ReduceMin, ReduceProd
-from curta.ops.shape import Rev, Squeeze
-from curta.ops.slicing import Pad, Slice
-from curta.ops.structure import (
+from curta.primitives import elementwise as ops
+from curta.primitives.cumulative import CumMax, CumSum
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
+from curta.primitives.indexing.gather import ScatterAdd
+from curta.primitives.indexing.numbers import ScatterDimensionNumbers
+from curta.primitives.joining import Concatenate
+from curta.primitives.reduction import ArgMax, ReduceMax, ReduceMin, ReduceProd
+from curta.primitives.shape import Rev, Squeeze
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.structure import (
     BroadcastInDim,
     ReduceSum,
     Reshape,

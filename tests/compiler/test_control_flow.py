@@ -12,13 +12,13 @@ from curta.compiler.pipeline import compile_jaxpr
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
-from curta.ops import elementwise as ops
-from curta.ops.dot import DotGeneral
-from curta.ops.indexing.dynamic import DynamicSlice
-from curta.ops.indexing.numbers import ScatterDimensionNumbers
-from curta.ops.indexing.scatter import Scatter
-from curta.ops.sorting import Sort
-from curta.ops.structure import BroadcastInDim, ReduceSum, Reshape
+from curta.primitives import elementwise as ops
+from curta.primitives.dot import DotGeneral
+from curta.primitives.indexing.dynamic import DynamicSlice
+from curta.primitives.indexing.numbers import ScatterDimensionNumbers
+from curta.primitives.indexing.scatter import Scatter
+from curta.primitives.sorting import Sort
+from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape
 
 RNG = np.random.default_rng(0)
 MATVEC = DotGeneral((((0,), (0,)), ((), ())))

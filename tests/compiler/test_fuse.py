@@ -12,10 +12,10 @@ from curta.compiler.graph.itemise import itemise
 from curta.compiler.graph.items import Item, written
 from curta.compiler.graph.simplify import simplify
 from curta.core.jaxpr import ClosedJaxpr
-from curta.ops import elementwise as ops
-from curta.ops.dot import DotGeneral
-from curta.ops.reduction import ReduceMax
-from curta.ops.structure import BroadcastInDim, ReduceSum, Transpose
+from curta.primitives import elementwise as ops
+from curta.primitives.dot import DotGeneral
+from curta.primitives.reduction import ReduceMax
+from curta.primitives.structure import BroadcastInDim, ReduceSum, Transpose
 from curta.transforms.dce import dce_jaxpr
 
 ROWS = np.random.default_rng(0).standard_normal((512, 256)).astype(np.float32)

@@ -11,20 +11,20 @@ import pytest
 from tests.compiler.programs import assert_compiles, staged
 
 from curta.compiler.pipeline import compile_jaxpr
-from curta.ops import elementwise as ops
-from curta.ops.cumulative import CumMax, CumMin, CumProd, CumSum
-from curta.ops.dot import DotGeneral
-from curta.ops.elementwise.convert import ConvertElementType
-from curta.ops.indexing.gather import Gather, ScatterAdd
-from curta.ops.indexing.numbers import (
+from curta.primitives import elementwise as ops
+from curta.primitives.cumulative import CumMax, CumMin, CumProd, CumSum
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.indexing.gather import Gather, ScatterAdd
+from curta.primitives.indexing.numbers import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
 )
-from curta.ops.joining import Concatenate
-from curta.ops.reduction import ArgMax, ArgMin, ReduceMax, ReduceOr
-from curta.ops.shape import Iota
-from curta.ops.sorting import Sort
-from curta.ops.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
+from curta.primitives.joining import Concatenate
+from curta.primitives.reduction import ArgMax, ArgMin, ReduceMax, ReduceOr
+from curta.primitives.shape import Iota
+from curta.primitives.sorting import Sort
+from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 from curta.runtime.native_entry import native_entry
 from curta.runtime.threads import parallel_for_address
 

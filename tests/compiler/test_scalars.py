@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
-from curta.ops import elementwise as ops
-from curta.ops.elementwise.convert import ConvertElementType
+from curta.primitives import elementwise as ops
+from curta.primitives.elementwise.convert import ConvertElementType
 
 INTS = [np.dtype(f"{s}int{n}") for s in ("", "u") for n in (8, 16, 32, 64)]
 FLOATS = [np.dtype(ml_dtypes.bfloat16), *(np.dtype(f"float{n}") for n in (16, 32, 64))]

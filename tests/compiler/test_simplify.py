@@ -12,11 +12,11 @@ from tests.compiler.programs import staged
 from curta.compiler.graph.simplify import REWRITES, simplify
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import Jaxpr
-from curta.ops import elementwise as ops
-from curta.ops.dot import DotGeneral
-from curta.ops.elementwise.convert import ConvertElementType
-from curta.ops.joining import Split, Unstack
-from curta.ops.structure import BroadcastInDim, Reshape, Transpose
+from curta.primitives import elementwise as ops
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.joining import Split, Unstack
+from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 from curta.transforms.dce import dce_jaxpr
 
 SPECIAL = np.array(

@@ -30,7 +30,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
         *("AllGather", "AllToAll", "AxisIndex", "Pmax", "Pmin", "Ppermute", "Psum"),
         "PsumScatter",
     ),
-    "tests/ops/test_collective.py",
+    "tests/primitives/test_collective.py",
 )
 
 # Ops that may be differentiated nowhere, as in JAX; asking raises MissingRule.

@@ -207,10 +207,7 @@ class TestGrad:
 
         def first_finite_differences(f, x, eps=1e-3):
             return jnp.array(
-                [
-                    (f(x + eps * v) - f(x - eps * v)) / (2 * eps)
-                    for v in jnp.eye(len(x))
-                ]
+                [(f(x + eps * v) - f(x - eps * v)) / (2 * eps) for v in jnp.eye(len(x))]
             )
 
         result = first_finite_differences(sum_logistic, jnp.arange(3.0))

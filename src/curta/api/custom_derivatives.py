@@ -17,7 +17,7 @@ from curta.core.flat import FlatFunction, debug_info, function_name
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, typeof
 from curta.errors import UnexpectedTracerError
-from curta.ops.structure import add_tangents, instantiate
+from curta.primitives.structure import add_tangents, instantiate
 
 
 class CustomFunction:

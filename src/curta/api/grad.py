@@ -12,7 +12,7 @@ from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, partial_in
 from curta.api.linearized import Forward, forward
 from curta.core.trace import is_array_like, typeof
-from curta.ops.base import scalar_of
+from curta.primitives.base import scalar_of
 
 
 def grad(

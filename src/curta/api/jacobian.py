@@ -15,7 +15,7 @@ from curta.api.jvp import jvp
 from curta.api.vjp import vjp
 from curta.api.vmap import vmap
 from curta.core.trace import is_array_like, typeof
-from curta.ops.structure import reshape
+from curta.primitives.structure import reshape
 
 
 def jacfwd(

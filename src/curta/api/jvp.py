@@ -11,7 +11,7 @@ from curta.api.linearized import FlatWithAux
 from curta.core.avals import ShapedArray
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
-from curta.ops.structure import instantiate
+from curta.primitives.structure import instantiate
 from curta.transforms.jvp import jvp as jvp_flat
 
 

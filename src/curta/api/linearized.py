@@ -13,7 +13,7 @@ from curta.core.flat import debug_info
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import is_array_like, typeof
-from curta.ops.structure import instantiate
+from curta.primitives.structure import instantiate
 from curta.transforms.linearize import Linearized, linearize as linearize_flat
 from curta.transforms.transpose import backward_pass
 

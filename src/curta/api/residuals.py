@@ -13,7 +13,7 @@ from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import Eqn, Jaxpr, Literal, Var
 from curta.core.stage import stage
 from curta.core.trace import typeof
-from curta.ops.elementwise.convert import Name
+from curta.primitives.elementwise.convert import Name
 from curta.transforms.linearize import linearize
 from curta.transforms.partial_eval import prune
 

@@ -21,7 +21,7 @@ from curta.core.jaxpr import Jaxpr
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg
 from curta.core.trace import typeof
-from curta.ops.structure import instantiate
+from curta.primitives.structure import instantiate
 from curta.transforms.transpose import backward_pass
 
 

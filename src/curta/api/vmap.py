@@ -11,7 +11,7 @@ from curta import tree_util
 from curta.api.arguments import as_result, check_callable, parameter_names
 from curta.core.flat import FlatFunction
 from curta.core.trace import is_array_like, typeof
-from curta.ops.structure import batch_dim_at
+from curta.primitives.structure import batch_dim_at
 from curta.transforms.vmap import BatchAxis, batch
 
 

@@ -21,9 +21,9 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
 from curta.errors import JaxRuntimeError
-from curta.ops.elementwise.convert import Copy
-from curta.ops.slicing import Slice
-from curta.ops.structure import broadcast_batch, move_dim, reshape
+from curta.primitives.elementwise.convert import Copy
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import broadcast_batch, move_dim, reshape
 
 VMAP_METHODS = (
     "sequential",

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from curta.core.trace import typeof
-from curta.ops.elementwise.arithmetic import add, div, sub
-from curta.ops.elementwise.bitwise import and_
-from curta.ops.elementwise.comparison import eq, gt, le, lt
-from curta.ops.elementwise.convert import ConvertElementType
-from curta.ops.elementwise.magnitude import max_
-from curta.ops.elementwise.rounding import rem
-from curta.ops.elementwise.select import select_n
-from curta.ops.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
-from curta.ops.structure import BroadcastInDim, Reshape
+from curta.primitives.elementwise.arithmetic import add, div, sub
+from curta.primitives.elementwise.bitwise import and_
+from curta.primitives.elementwise.comparison import eq, gt, le, lt
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.elementwise.magnitude import max_
+from curta.primitives.elementwise.rounding import rem
+from curta.primitives.elementwise.select import select_n
+from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
+from curta.primitives.structure import BroadcastInDim, Reshape
 
 State = Sequence[Any]
 Loop = Callable[[Callable[..., Any], Callable[..., State], State], list[Any]]

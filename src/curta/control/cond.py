@@ -17,10 +17,10 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.ops.elementwise.comparison import eq
-from curta.ops.elementwise.convert import stop_gradient
-from curta.ops.elementwise.select import select_n
-from curta.ops.structure import BroadcastInDim, batch_dim_at, zeros
+from curta.primitives.elementwise.comparison import eq
+from curta.primitives.elementwise.convert import stop_gradient
+from curta.primitives.elementwise.select import select_n
+from curta.primitives.structure import BroadcastInDim, batch_dim_at, zeros
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 

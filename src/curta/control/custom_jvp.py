@@ -16,7 +16,7 @@ from curta.core.jaxpr import DebugInfo
 from curta.core.stage import stage
 from curta.core.tangents import Zero
 from curta.core.trace import current_trace, typeof
-from curta.ops.structure import batch_dim_at, instantiate
+from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, BatchTrace, batch
 

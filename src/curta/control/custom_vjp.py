@@ -14,7 +14,7 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
-from curta.ops.structure import batch_dim_at, instantiate, reduce_sum
+from curta.primitives.structure import batch_dim_at, instantiate, reduce_sum
 from curta.transforms.jvp import is_differentiable
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, BatchTrace, batch

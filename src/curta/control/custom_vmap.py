@@ -10,7 +10,7 @@ from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
-from curta.ops.structure import batch_dim_at, instantiate
+from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jaxprs import jvp_jaxpr
 from curta.transforms.jvp import is_differentiable, jvp
 from curta.transforms.vmap import BatchAxis, batch

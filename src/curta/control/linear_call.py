@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.tangents import Zero, is_linear, zero_tangent
-from curta.ops.structure import batch_dim_at, instantiate
+from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jaxprs import batch_jaxpr
 
 

@@ -25,17 +25,17 @@ from curta.control.while_loop import (
     While,
 )
 from curta.core.primitive import primitive_of
-from curta.ops.cumulative import (
+from curta.primitives.cumulative import (
     CumLogSumExp,
     CumMax,
     CumMin,
     CumProd,
     CumSum,
 )
-from curta.ops.dot import (
+from curta.primitives.dot import (
     DotGeneral,
 )
-from curta.ops.elementwise.arithmetic import (
+from curta.primitives.elementwise.arithmetic import (
     Add,
     Div,
     IntegerPow,
@@ -45,7 +45,7 @@ from curta.ops.elementwise.arithmetic import (
     Square,
     Sub,
 )
-from curta.ops.elementwise.bitwise import (
+from curta.primitives.elementwise.bitwise import (
     And,
     Clz,
     Not,
@@ -56,7 +56,7 @@ from curta.ops.elementwise.bitwise import (
     ShiftRightLogical,
     Xor,
 )
-from curta.ops.elementwise.comparison import (
+from curta.primitives.elementwise.comparison import (
     Eq,
     EqTo,
     Ge,
@@ -67,20 +67,20 @@ from curta.ops.elementwise.comparison import (
     LtTo,
     Ne,
 )
-from curta.ops.elementwise.complex import (
+from curta.primitives.elementwise.complex import (
     Complex,
     Conj,
     Imag,
     Real,
 )
-from curta.ops.elementwise.convert import (
+from curta.primitives.elementwise.convert import (
     BitcastConvertType,
     ConvertElementType,
     Copy,
     Name,
     StopGradient,
 )
-from curta.ops.elementwise.exponential import (
+from curta.primitives.elementwise.exponential import (
     Exp,
     Exp2,
     Expm1,
@@ -89,7 +89,7 @@ from curta.ops.elementwise.exponential import (
     Logistic,
     Tanh,
 )
-from curta.ops.elementwise.incomplete import (
+from curta.primitives.elementwise.incomplete import (
     BesselI0e,
     BesselI1e,
     Betainc,
@@ -98,19 +98,19 @@ from curta.ops.elementwise.incomplete import (
     IgammaGradA,
     RandomGammaGrad,
 )
-from curta.ops.elementwise.magnitude import (
+from curta.primitives.elementwise.magnitude import (
     Abs,
     Max,
     Min,
     Sign,
 )
-from curta.ops.elementwise.powers import (
+from curta.primitives.elementwise.powers import (
     Cbrt,
     Pow,
     Rsqrt,
     Sqrt,
 )
-from curta.ops.elementwise.rounding import (
+from curta.primitives.elementwise.rounding import (
     Ceil,
     Floor,
     IsFinite,
@@ -119,11 +119,11 @@ from curta.ops.elementwise.rounding import (
     Rem,
     Round,
 )
-from curta.ops.elementwise.select import (
+from curta.primitives.elementwise.select import (
     Clamp,
     SelectN,
 )
-from curta.ops.elementwise.special import (
+from curta.primitives.elementwise.special import (
     Digamma,
     Erf,
     Erfc,
@@ -132,7 +132,7 @@ from curta.ops.elementwise.special import (
     Polygamma,
     Zeta,
 )
-from curta.ops.elementwise.trigonometric import (
+from curta.primitives.elementwise.trigonometric import (
     Acos,
     Acosh,
     Asin,
@@ -146,28 +146,28 @@ from curta.ops.elementwise.trigonometric import (
     Sinh,
     Tan,
 )
-from curta.ops.indexing.dynamic import (
+from curta.primitives.indexing.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
 )
-from curta.ops.indexing.gather import (
+from curta.primitives.indexing.gather import (
     Gather,
     ScatterAdd,
 )
-from curta.ops.indexing.scatter import (
+from curta.primitives.indexing.scatter import (
     Scatter,
     ScatterMax,
     ScatterMin,
     ScatterMul,
     ScatterSub,
 )
-from curta.ops.joining import (
+from curta.primitives.joining import (
     Concatenate,
     Split,
     Stack,
     Unstack,
 )
-from curta.ops.random_bits.ops import (
+from curta.primitives.random_bits.ops import (
     RandomBits,
     RandomFoldIn,
     RandomSeed,
@@ -176,7 +176,7 @@ from curta.ops.random_bits.ops import (
     RandomWrap,
     Threefry2x32,
 )
-from curta.ops.reduction import (
+from curta.primitives.reduction import (
     ArgMax,
     ArgMin,
     ReduceAnd,
@@ -186,21 +186,21 @@ from curta.ops.reduction import (
     ReduceProd,
     ReduceXor,
 )
-from curta.ops.shape import (
+from curta.primitives.shape import (
     Iota,
     Rev,
     Squeeze,
     Tile,
 )
-from curta.ops.slicing import (
+from curta.primitives.slicing import (
     Pad,
     Slice,
 )
-from curta.ops.sorting import (
+from curta.primitives.sorting import (
     Sort,
     TopK,
 )
-from curta.ops.structure import (
+from curta.primitives.structure import (
     AddAny,
     BroadcastInDim,
     ReduceSum,

@@ -17,7 +17,13 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.ops.structure import add_tangents, batch_dim_at, instantiate, move_dim, zeros
+from curta.primitives.structure import (
+    add_tangents,
+    batch_dim_at,
+    instantiate,
+    move_dim,
+    zeros,
+)
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr

@@ -16,9 +16,9 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.ops.elementwise.select import select_n
-from curta.ops.reduction import ReduceOr
-from curta.ops.structure import (
+from curta.primitives.elementwise.select import select_n
+from curta.primitives.reduction import ReduceOr
+from curta.primitives.structure import (
     BroadcastInDim,
     add_tangents,
     batch_dim_at,

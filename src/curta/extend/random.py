@@ -10,12 +10,12 @@ import numpy as np
 from curta.control.primitives import threefry2x32_p as threefry2x32_p
 from curta.core.trace import typeof
 from curta.numpy import concatenate, ravel, reshape
-from curta.ops.random_bits.custom import CustomGenerator
-from curta.ops.random_bits.implementations import (
+from curta.primitives.random_bits.custom import CustomGenerator
+from curta.primitives.random_bits.implementations import (
     KeyImplementation,
     implementation_of,
 )
-from curta.ops.random_bits.ops import RandomSeed
+from curta.primitives.random_bits.ops import RandomSeed
 from curta.random import wrap_key_data as wrap_key_data
 from curta.random.keys import resolve_implementation
 

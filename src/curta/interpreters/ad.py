@@ -25,7 +25,7 @@ from curta.core.tangents import (
 )
 from curta.core.trace import typeof
 from curta.core.user_op import jvp_rules, transpose_rules
-from curta.ops.structure import add_tangents, instantiate as instantiate_zeros
+from curta.primitives.structure import add_tangents, instantiate as instantiate_zeros
 
 __all__ = [
     "UndefinedPrimal",

@@ -194,9 +194,9 @@ from curta.lax.trigonometric import (
     sinh,
     tan,
 )
-from curta.ops.indexing import (
+from curta.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from curta.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision

@@ -10,7 +10,7 @@ from typing import Any
 
 from curta import dtypes
 from curta.lax.exponential import Accuracy, accurate
-from curta.ops import elementwise as ops
+from curta.primitives import elementwise as ops
 
 
 def neg(x: Any) -> Any:

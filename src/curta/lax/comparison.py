@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.ops import elementwise as ops
+from curta.primitives import elementwise as ops
 
 
 def eq(x: Any, y: Any) -> Any:

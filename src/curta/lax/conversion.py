@@ -12,7 +12,7 @@ from curta import dtypes, tree
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
 from curta.core.trace import typeof
-from curta.ops import elementwise as ops
+from curta.primitives import elementwise as ops
 from curta.runtime.transfer import to_array
 
 

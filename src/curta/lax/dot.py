@@ -9,8 +9,8 @@ from typing import Any
 from curta import dtypes
 from curta.config import config
 from curta.core.trace import typeof
-from curta.ops.dot import DotDims, DotGeneral
-from curta.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from curta.primitives.dot import DotDims, DotGeneral
+from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 
 _PRECISIONS = {
     "highest": Precision.HIGHEST,

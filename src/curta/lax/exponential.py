@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeAlias
 
-from curta.ops import elementwise as ops
-from curta.ops.elementwise import AccuracyMode, Tolerance
+from curta.primitives import elementwise as ops
+from curta.primitives.elementwise import AccuracyMode, Tolerance
 
 Accuracy: TypeAlias = Tolerance | AccuracyMode | None
 

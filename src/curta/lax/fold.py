@@ -25,7 +25,7 @@ from curta.lax.reduction import (
     reduce_xor,
 )
 from curta.lax.shape import broadcast, reshape, transpose
-from curta.ops.reduction import (
+from curta.primitives.reduction import (
     ReduceAnd,
     ReduceMax,
     ReduceMin,
@@ -33,7 +33,7 @@ from curta.ops.reduction import (
     ReduceProd,
     ReduceXor,
 )
-from curta.ops.structure import ReduceSum
+from curta.primitives.structure import ReduceSum
 
 # The reductions that need no loop, with the ops that know where they start.
 _KNOWN: dict[Any, tuple[Any, Any]] = {

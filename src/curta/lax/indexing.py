@@ -14,8 +14,8 @@ from curta.core.avals import is_python_scalar
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.core.trace import typeof
 from curta.lax.shape import broadcast_in_dim, concatenate, expand_dims, squeeze
-from curta.ops.elementwise import add, convert_element_type, lt, rem, select_n
-from curta.ops.indexing import (
+from curta.primitives.elementwise import add, convert_element_type, lt, rem, select_n
+from curta.primitives.indexing import (
     DynamicSlice,
     Gather,
     GatherDimensionNumbers,

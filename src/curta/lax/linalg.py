@@ -10,10 +10,10 @@ from curta.lax.arithmetic import add, mul
 from curta.lax.conversion import conj
 from curta.lax.dot import batch_matmul
 from curta.lax.shape import expand_dims, squeeze
-from curta.ops import linalg as ops
-from curta.ops.elementwise import div
-from curta.ops.linalg import matrices
-from curta.ops.precision import Precision
+from curta.primitives import linalg as ops
+from curta.primitives.elementwise import div
+from curta.primitives.linalg import matrices
+from curta.primitives.precision import Precision
 
 
 class EigImplementation(enum.Enum):

@@ -11,7 +11,7 @@ import numpy as np
 from curta import tree_util
 from curta.core.avals import is_python_scalar
 from curta.core.trace import current_trace, typeof
-from curta.ops.collective import (
+from curta.primitives.collective import (
     AllGather,
     AllToAll,
     AxisIndex,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta import dtypes
-from curta.ops import reduction
-from curta.ops.structure import ReduceSum
+from curta.primitives import reduction
+from curta.primitives.structure import ReduceSum
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from curta.ops import elementwise as ops
-from curta.ops.elementwise import RoundingMethod
+from curta.primitives import elementwise as ops
+from curta.primitives.elementwise import RoundingMethod
 
 
 def floor(x: Any) -> Any:

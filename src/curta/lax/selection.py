@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.ops import elementwise as ops
+from curta.primitives import elementwise as ops
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:

@@ -18,11 +18,11 @@ from curta.core.shapes import (
 )
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
-from curta.ops.elementwise import convert_element_type
-from curta.ops.joining import Concatenate, Split, Stack, Unstack
-from curta.ops.shape import Iota, Rev, Squeeze, Tile
-from curta.ops.slicing import Pad, Slice
-from curta.ops.structure import BroadcastInDim, Reshape, Transpose
+from curta.primitives.elementwise import convert_element_type
+from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.shape import Iota, Rev, Squeeze, Tile
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 
 _slice = slice  # Python's own; `slice` below is an array function
 

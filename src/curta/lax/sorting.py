@@ -8,8 +8,8 @@ from typing import Any
 
 from curta.core.shapes import canonicalize_axis
 from curta.core.trace import typeof
-from curta.ops import cumulative
-from curta.ops.sorting import Sort, TopK
+from curta.primitives import cumulative
+from curta.primitives.sorting import Sort, TopK
 
 
 def sort(

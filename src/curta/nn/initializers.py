@@ -15,7 +15,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, random
 from curta.core.shapes import canonicalize_shape
-from curta.ops.elementwise.complex import part_dtype
+from curta.primitives.elementwise.complex import part_dtype
 
 Axes = int | Sequence[int]
 Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]

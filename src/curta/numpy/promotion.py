@@ -21,7 +21,7 @@ from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.constructors import asarray, weak_constant
-from curta.ops.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.convert import convert_element_type
 
 _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 

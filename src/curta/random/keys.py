@@ -13,13 +13,13 @@ from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import is_array_like, typeof
 from curta.numpy import asarray, copy
-from curta.ops.random_bits.gamma import RandomGamma
-from curta.ops.random_bits.implementations import (
+from curta.primitives.random_bits.gamma import RandomGamma
+from curta.primitives.random_bits.implementations import (
     KeyImplementation,
     implementation_names,
     implementation_of,
 )
-from curta.ops.random_bits.ops import (
+from curta.primitives.random_bits.ops import (
     RandomBits,
     RandomFoldIn,
     RandomSeed,

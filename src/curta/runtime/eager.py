@@ -22,7 +22,7 @@ from curta.core.jaxpr import jaxprs_in_params
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
-from curta.ops.base import Elementwise
+from curta.primitives.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import common_device
 from curta.runtime.executables import check_special, executable

@@ -77,4 +77,3 @@ class ShapeDtypeStruct:
         )
 
     __str__ = __repr__
-

@@ -13,7 +13,7 @@ from typing import Any
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg, Zero, zero_tangent
-from curta.ops.structure import batch_dim_at, instantiate
+from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jvp import jvp
 from curta.transforms.transpose import backward_pass
 from curta.transforms.vmap import BatchAxis, batch

@@ -7,7 +7,7 @@ from typing import Any
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.tangents import LinearArg, Zero, is_linear
-from curta.ops.structure import add_any
+from curta.primitives.structure import add_any
 
 
 def backward_pass(

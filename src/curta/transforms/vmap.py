@@ -11,7 +11,7 @@ from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
-from curta.ops.structure import batch_dim_at
+from curta.primitives.structure import batch_dim_at
 
 
 class BatchAxis(NamedTuple):

@@ -16,7 +16,7 @@ from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Eqn
-from curta.ops.cumulative import Cumulative
+from curta.primitives.cumulative import Cumulative
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker

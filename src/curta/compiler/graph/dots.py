@@ -22,7 +22,7 @@ from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
-from curta.ops.dot import DotGeneral, others
+from curta.primitives.dot import DotGeneral, others
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker

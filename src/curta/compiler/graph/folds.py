@@ -10,8 +10,8 @@ import numpy as np
 
 from curta.compiler.loops.build import FLOAT32, ScalarBuilder, is_half
 from curta.core.op import Op
-from curta.ops.families import Reduction
-from curta.ops.reduction import ArgReduction
+from curta.primitives.families import Reduction
+from curta.primitives.reduction import ArgReduction
 
 Scalars = tuple[Any, ...]
 

@@ -11,7 +11,7 @@ import math
 
 from curta.compiler.graph.values import Values
 from curta.core.jaxpr import Eqn, Var
-from curta.ops.indexing.windows import WindowUpdate
+from curta.primitives.indexing.windows import WindowUpdate
 
 
 def may_overwrite(eqn: Eqn, values: Values, free: set[Var]) -> bool:

@@ -30,10 +30,10 @@ from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
-from curta.ops.cumulative import Cumulative
-from curta.ops.dot import DotGeneral
-from curta.ops.indexing.windows import WindowUpdate
-from curta.ops.structure import Reshape
+from curta.primitives.cumulative import Cumulative
+from curta.primitives.dot import DotGeneral
+from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.structure import Reshape
 
 
 @dataclass(frozen=True)

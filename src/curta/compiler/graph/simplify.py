@@ -18,12 +18,12 @@ import numpy as np
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
-from curta.ops.dot import DotGeneral
-from curta.ops.elementwise.arithmetic import Div, Mul, Neg, Sub
-from curta.ops.elementwise.convert import ConvertElementType, Identity
-from curta.ops.joining import Split, Unstack
-from curta.ops.slicing import Slice
-from curta.ops.structure import BroadcastInDim, Reshape, Transpose
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
+from curta.primitives.elementwise.convert import ConvertElementType, Identity
+from curta.primitives.joining import Split, Unstack
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 
 Results = list[Atom]
 

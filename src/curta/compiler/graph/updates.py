@@ -9,7 +9,7 @@ from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.core.jaxpr import Eqn
-from curta.ops.indexing.windows import WindowUpdate
+from curta.primitives.indexing.windows import WindowUpdate
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from curta.compiler.graph.folds import is_fold
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
-from curta.ops.base import Elementwise
-from curta.ops.cumulative import Cumulative
-from curta.ops.indexing.windows import WindowUpdate
-from curta.ops.joining import Concatenate
-from curta.ops.structure import AddAny, BroadcastInDim, Reshape, Transpose
+from curta.primitives.base import Elementwise
+from curta.primitives.cumulative import Cumulative
+from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.joining import Concatenate
+from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
 
 SHARED_COST = 4  # more than this is not computed twice
 SPREAD_COST = 10  # more than this is not repeated along a broadcast

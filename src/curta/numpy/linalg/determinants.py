@@ -22,7 +22,7 @@ from curta.numpy.ranges import arange
 from curta.numpy.reductions import all, count_nonzero, prod, sum
 from curta.numpy.searching import where
 from curta.numpy.shapes import expand_dims
-from curta.ops.linalg.lu import permuted_rows
+from curta.primitives.linalg.lu import permuted_rows
 
 
 class SlogdetResult(NamedTuple):

@@ -33,7 +33,7 @@ from curta.numpy.shapes import (
     ravel,
     reshape,
 )
-from curta.ops.linalg.qr import solved_by_lu
+from curta.primitives.linalg.qr import solved_by_lu
 
 _exact = functools.partial(matmul, precision=lax.Precision.HIGHEST)
 

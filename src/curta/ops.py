@@ -1,0 +1,160 @@
+"""Sums, products and extrema of the elements that belong to one segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
+from curta.numpy.index_update import scatter_update
+from curta.numpy.ranges import arange
+from curta.numpy.reductions import max, min, prod, sum
+
+
+def segment_sum(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The sum of the rows of `data` that have the same segment id.
+
+    The number of segments is by default the largest id plus one; inside jit it has to
+    be given. Rows whose id is negative, or not below it, are dropped. `bucket_size`
+    first adds up buckets of so many rows, for accuracy.
+
+    >>> import curta
+    >>> from curta import numpy as jnp
+    >>> curta.ops.segment_sum(jnp.arange(4), jnp.array([0, 0, 2, 2]))
+    Array([1, 0, 5], dtype=int32)
+    """
+    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+        "segment_sum", data, segment_ids, lax.scatter_add, sum, 0, bucket_size
+    )
+
+
+def segment_prod(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The product of the rows of `data` that have the same segment id.
+
+    >>> import curta
+    >>> from curta import numpy as jnp
+    >>> curta.ops.segment_prod(jnp.arange(4), jnp.array([0, 0, 1, 1]))
+    Array([0, 6], dtype=int32)
+    """
+    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+        "segment_prod", data, segment_ids, lax.scatter_mul, prod, 1, bucket_size
+    )
+
+
+def segment_max(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The largest of the rows of `data` that have the same segment id.
+
+    A segment without rows is the least value of the dtype.
+
+    >>> import curta
+    >>> from curta import numpy as jnp
+    >>> curta.ops.segment_max(jnp.arange(4), jnp.array([0, 0, 1, 1]))
+    Array([1, 3], dtype=int32)
+    """
+    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+        "segment_max", data, segment_ids, lax.scatter_max, max, -np.inf, bucket_size
+    )
+
+
+def segment_min(
+    data: Any,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Any = None,
+) -> Any:
+    """The smallest of the rows of `data` that have the same segment id.
+
+    A segment without rows is the greatest value of the dtype.
+
+    >>> import curta
+    >>> from curta import numpy as jnp
+    >>> curta.ops.segment_min(jnp.arange(4), jnp.array([0, 0, 1, 1]))
+    Array([0, 2], dtype=int32)
+    """
+    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+        "segment_min", data, segment_ids, lax.scatter_min, min, np.inf, bucket_size
+    )
+
+
+class _Segments:
+    """How rows are put into segments."""
+
+    def __init__(
+        self, count: int | None, indices_are_sorted: bool, unique: bool, mode: Any
+    ):
+        if count is not None:
+            count = concrete_index(count, "segment_sum() `num_segments` argument.")
+            if count < 0:
+                raise ValueError("num_segments must be non-negative.")
+        self.count = count
+        self.settings = {
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique,
+            "mode": lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode,
+            "wrap_negative": False,
+        }
+
+    def fold(
+        self,
+        name: str,
+        data: Any,
+        ids: Any,
+        scatter: Callable[..., Any],
+        reduction: Callable[..., Any],
+        start: float,
+        bucket_size: int | None,
+    ) -> Any:
+        data, ids = ensure_arraylikes(name, data, ids)
+        if self.count is None:
+            known = concrete(ids, f"{name}() `segment_ids` argument.", np.asarray)
+            self.count = int(known.max()) + 1 if known.size else 0
+        start = _start(start, data.dtype)
+        shape = (self.count, *data.shape[1:])
+        if bucket_size is None:
+            out = lax.full(shape, start, data.dtype)
+            return scatter_update(out, ids, data, scatter, **self.settings)
+        buckets = -(-ids.size // bucket_size)
+        out = lax.full((buckets, *shape), start, data.dtype)
+        index = (arange(ids.shape[0]) // bucket_size, ids)
+        out = scatter_update(out, index, data, scatter, **self.settings)
+        return lax.convert_element_type(reduction(out, axis=0), data.dtype)
+
+
+def _start(value: float, dtype: Any) -> Any:
+    """0, 1 or an infinity in a dtype; the extreme value of integers and booleans."""
+    if not np.isinf(value) or dtypes.issubdtype(dtype, np.floating):
+        return value
+    if dtype == np.bool_:
+        return value > 0
+    info = dtypes.iinfo(dtype)
+    return info.max if value > 0 else info.min

@@ -1,0 +1,294 @@
+"""Cumulative reductions: element i is the reduction of elements 0 to i."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.core.trace import typeof
+from curta.primitives.elementwise import (
+    abs_,
+    add,
+    eq,
+    exp,
+    log1p,
+    max_,
+    min_,
+    mul,
+    ne,
+    neg,
+    select_n,
+    sub,
+)
+from curta.primitives.joining import Concatenate
+from curta.primitives.reduction import greatest_value, least_value, require_number
+from curta.primitives.shape import Rev
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.structure import add_any, full
+
+Dual = tuple[Any, Any]
+"""A value and its tangent."""
+
+
+def _linear(op: Op, *duals: Dual) -> Dual:
+    """A linear op on values and on tangents."""
+    return op(*[x for x, _ in duals]), op(*[t for _, t in duals])
+
+
+@dataclasses.dataclass(frozen=True)
+class Cumulative(Op):
+    """What the cumulative reductions share; from the end backwards if `reverse`.
+
+    A subclass gives `ufunc`, and `pair` for the derivative.
+    """
+
+    ufunc: ClassVar[np.ufunc]
+    axis: int
+    reverse: bool = False
+
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        """The combination of two elements, and its tangent."""
+        self._missing("jvp")
+
+    def identity(self, dtype: Any) -> Any:
+        """The NumPy scalar that `combine` leaves alone."""
+        self._missing("lower")
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        """One step of the fold, on scalar expressions made by builder `b`."""
+        self._missing("lower")
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        require_number(self.name, x.dtype)
+        if self.axis < 0:
+            raise ValueError(
+                f"XLA operations do not allow negative axes, got axis {self.axis} in"
+                f" {self.name}"
+            )
+        if self.axis >= x.ndim:
+            raise ValueError(
+                f"axis {self.axis} is out of bounds for array of shape {x.shape}"
+            )
+        return x
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        turned = np.flip(x, self.axis) if self.reverse else x
+        half = dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4
+        working = np.dtype(np.float32) if half else x.dtype
+        out = self.accumulated(turned.astype(working, copy=False)).astype(x.dtype)
+        return np.flip(out, self.axis) if self.reverse else out
+
+    def accumulated(self, x: Any) -> Any:
+        """The reduction from the front, in NumPy."""
+        return self.ufunc.accumulate(x, self.axis, dtype=x.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        dual = (primals[0], tangents[0])
+        turn = Rev((self.axis,))
+        if self.reverse:
+            dual = _linear(turn, dual)
+        dual = self._scan(dual)
+        return _linear(turn, dual) if self.reverse else dual
+
+    def _scan(self, dual: Dual) -> Dual:
+        """Prefix reductions of values with their tangents, in a tree of pairs.
+
+        Neighbours are combined, the half as many are scanned, which gives the odd
+        places; the even ones take in one more element each. (Blelloch, "Prefix sums
+        and their applications".)
+        """
+        size = self._size(dual)
+        if size < 2:
+            return dual
+        even, odd = self._part(dual, 0, size - 1, 2), self._part(dual, 1, size, 2)
+        odd = self._scan(self.pair(even, odd))
+        before = odd
+        if size % 2 == 0:
+            before = self._part(odd, 0, self._size(odd) - 1, 1)
+        even = self.pair(before, self._part(dual, 2, size, 2))
+        even = _linear(Concatenate(self.axis), self._part(dual, 0, 1, 1), even)
+        more = self._size(even) > self._size(odd)
+        even = self._spread(even, 0, 0 if more else 1)
+        return _linear(add, even, self._spread(odd, 1, 1 if more else 0))
+
+    def _size(self, dual: Dual) -> int:
+        return typeof(dual[0]).shape[self.axis]
+
+    def _part(self, dual: Dual, start: int, limit: int, step: int) -> Dual:
+        shape = typeof(dual[0]).shape
+        starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+        starts[self.axis], limits[self.axis] = min(start, limit), limit
+        steps[self.axis] = step
+        return _linear(Slice(tuple(starts), tuple(limits), tuple(steps)), dual)
+
+    def _spread(self, dual: Dual, low: int, high: int) -> Dual:
+        """The elements with zeros between them."""
+        aval = typeof(dual[0])
+        config = [(0, 0, 0)] * aval.ndim
+        config[self.axis] = (low, high, 1)
+        zero = aval.dtype.type(0)
+        return _linear(Pad(tuple(config)), dual, (zero, zero))
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        op = dataclasses.replace(self, axis=self.axis + (self.axis >= dim))
+        return op(x), dim
+
+
+@dataclasses.dataclass(frozen=True)
+class CumSum(Cumulative):
+    """The sums of the first elements."""
+
+    name: ClassVar[str] = "cumsum"
+    ufunc: ClassVar[np.ufunc] = np.add
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(0)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.add(acc, x)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), self(*tangents)
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [CumSum(self.axis, not self.reverse)(cotangent)]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "number")
+
+
+@dataclasses.dataclass(frozen=True)
+class CumProd(Cumulative):
+    """The products of the first elements."""
+
+    name: ClassVar[str] = "cumprod"
+    ufunc: ClassVar[np.ufunc] = np.multiply
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(1)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.mul(acc, x)
+
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
+        return mul(x, y), add_any(mul(dx, y), mul(x, dy))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "number")
+
+
+@dataclasses.dataclass(frozen=True)
+class CumMax(Cumulative):
+    """The greatest of the first elements; NaN from the first NaN on."""
+
+    name: ClassVar[str] = "cummax"
+    ufunc: ClassVar[np.ufunc] = np.maximum
+
+    def identity(self, dtype: Any) -> Any:
+        return least_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.max(acc, x)
+
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
+        return max_.jvp([x, y], [dx, dy])
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "real", {"distinct": True})
+
+
+@dataclasses.dataclass(frozen=True)
+class CumMin(Cumulative):
+    """The least of the first elements; NaN from the first NaN on."""
+
+    name: ClassVar[str] = "cummin"
+    ufunc: ClassVar[np.ufunc] = np.minimum
+
+    def identity(self, dtype: Any) -> Any:
+        return greatest_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.min(acc, x)
+
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
+        return min_.jvp([x, y], [dx, dy])
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "real", {"distinct": True})
+
+
+@dataclasses.dataclass(frozen=True)
+class CumLogSumExp(Cumulative):
+    """log(exp(x0) + ... + exp(xi)), without overflow."""
+
+    name: ClassVar[str] = "cumlogsumexp"
+    ufunc: ClassVar[np.ufunc] = np.logaddexp
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        out = super().aval(*avals)
+        if not dtypes.issubdtype(out.dtype, np.inexact):
+            raise TypeError(
+                f"cumlogsumexp does not accept dtype {out.dtype.name}. Accepted dtypes"
+                " are subtypes of inexact."
+            )
+        return out
+
+    def accumulated(self, x: Any) -> Any:
+        if x.dtype.kind != "c":
+            return super().accumulated(x)
+        out = x.copy()
+        rows = np.moveaxis(out, self.axis, 0)
+        for before, row in zip(rows[:-1], rows[1:], strict=True):
+            top = np.maximum(before.real, row.real)
+            row[...] = top + np.log(np.exp(before - top) + np.exp(row - top))
+        return out
+
+    def pair(self, left: Dual, right: Dual) -> Dual:
+        (x, dx), (y, dy) = left, right
+        out = _log_add_exp(x, y)
+        dx = mul(dx, exp(sub(_finite(x), _finite(out))))
+        dy = mul(dy, exp(sub(_finite(y), _finite(out))))
+        return out, add(dx, dy)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _samples(cls, "float")
+
+
+def _log_add_exp(x: Any, y: Any) -> Any:
+    difference = sub(x, y)
+    out = add(max_(x, y), log1p(exp(neg(abs_(difference)))))
+    # inf - inf and NaN: their sum is what is wanted.
+    return select_n(ne(difference, difference), out, add(x, y))
+
+
+def _finite(x: Any) -> Any:
+    """`x` with inf replaced by 0, so that inf less inf is 0."""
+    aval = typeof(x)
+    return select_n(eq(x, aval.dtype.type(np.inf)), x, full(aval, 0))
+
+
+def _samples(cls: Any, *kind: Any) -> Iterator[Any]:
+    yield cls(0), [((5,), *kind)]
+    yield cls(1, reverse=True), [((2, 4), *kind)]
+    yield cls(0), [((1, 2), *kind)]
+    yield cls(0), [((0, 2), *kind)]

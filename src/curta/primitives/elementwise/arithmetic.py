@@ -1,0 +1,304 @@
+"""Sums, products and whole powers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.tangents import Zero
+from curta.core.trace import typeof
+from curta.primitives.base import (
+    INT,
+    NUMBER,
+    Elementwise,
+    Family,
+    FlatElementwise,
+    LinearElementwise,
+    broadcast_to,
+    const,
+)
+
+
+class Neg(LinearElementwise):
+    """-x; integers wrap around."""
+
+    name: ClassVar[str] = "neg"
+    accepts: ClassVar[Family] = NUMBER
+    ufunc: ClassVar[Any] = np.negative
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.neg(*xs)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return neg(t)
+
+    def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
+        return neg(ct)
+
+
+class Sum(LinearElementwise):
+    """x + y or x - y, whose tangent is the sum or difference of the tangents."""
+
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = NUMBER
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        out = self(*primals)
+        s, t = tangents
+        if type(s) is not Zero and type(t) is not Zero:
+            return out, self(s, t)
+        one = self.tangent(1, t, out) if type(s) is Zero else s
+        return out, broadcast_to(one, typeof(out).shape)
+
+
+class Add(Sum):
+    """x + y; integers wrap around."""
+
+    name: ClassVar[str] = "add"
+    ufunc: ClassVar[Any] = np.add
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.add(*xs)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return t
+
+    def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
+        return ct
+
+
+class Sub(Sum):
+    """x - y; integers wrap around."""
+
+    name: ClassVar[str] = "sub"
+    ufunc: ClassVar[Any] = np.subtract
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.sub(*xs)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return neg(t) if i else t
+
+    def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
+        return neg(ct) if i else ct
+
+
+@dataclasses.dataclass(frozen=True)
+class Mul(LinearElementwise):
+    """x * y, computed in `out_dtype` if one is given; integers wrap around."""
+
+    name: ClassVar[str] = "mul"
+    param_names: ClassVar[Mapping[str, str | None]] = {"out_dtype": "out_type"}
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = NUMBER
+    out_type: Any = None
+
+    def out_dtype(self, *dtypes: Any) -> Any:
+        return super().out_dtype(*dtypes) if self.out_type is None else self.out_type
+
+    def eval(self, *args: Any) -> Any:
+        if self.out_type is not None:
+            args = tuple(x.astype(self.out_type) for x in args)
+        return np.multiply(*args)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        if self.out_type is not None:
+            xs = tuple(b.convert(x, self.out_type) for x in xs)
+        return b.mul(*xs)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        x, y = primals
+        return self(x, t) if i else self(t, y)
+
+    def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
+        x, y = args
+        op = mul if self.out_type is None else Mul(args[i].aval.dtype)
+        return op(x, ct) if i else op(ct, y)
+
+    def params(self) -> dict[str, Any]:
+        return {"out_dtype": self.out_type}
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        return {} if self.out_type is None else self.params()
+
+
+class Div(LinearElementwise):
+    """x / y; of integers, truncated, with x / 0 = -1 (all bits set)."""
+
+    name: ClassVar[str] = "div"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = NUMBER
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        if not dtypes.issubdtype(x.dtype, np.integer):
+            return np.true_divide(x, y)
+        divisor = np.where(y == 0, np.ones((), y.dtype), y)
+        quotient = np.floor_divide(np.subtract(x, np.fmod(x, divisor)), divisor)
+        return np.where(y == 0, np.invert(np.zeros((), x.dtype)), quotient)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.div(*xs)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        x, y = primals
+        if i == 0:
+            return div(t, y)
+        return mul(mul(neg(t), x), integer_pow(y, -2))
+
+    def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
+        assert i == 0, "div is linear in its first operand only"
+        return div(ct, args[1])
+
+
+class Square(Elementwise):
+    """x * x."""
+
+    name: ClassVar[str] = "square"
+    accepts: ClassVar[Family] = NUMBER
+    ufunc: ClassVar[Any] = np.square
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.mul(xs[0], xs[0])
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, mul(const(x, 2), x))
+
+
+@dataclasses.dataclass(frozen=True)
+class IntegerPow(Elementwise):
+    """x to the whole power y, by repeated multiplication."""
+
+    name: ClassVar[str] = "integer_pow"
+    accepts: ClassVar[Family] = NUMBER
+    y: int
+
+    def out_dtype(self, *given: Any) -> Any:
+        dtype = super().out_dtype(*given)
+        if self.y < 0 and dtypes.issubdtype(dtype, np.integer):
+            raise TypeError(
+                "Integers cannot be raised to negative powers, got"
+                f" integer_pow({dtype.name}, {self.y}). Convert the base to a float."
+            )
+        return dtype
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        one = np.ones((), x.dtype)
+        if self.y == 0:
+            return np.broadcast_to(one, x.shape)
+        power = _power(x, abs(self.y), np.multiply)
+        return np.true_divide(one, power) if self.y < 0 else power
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        (x,) = xs
+        one = b.const(1, x.dtype)
+        if self.y == 0:
+            return one
+        power = _power(x, abs(self.y), b.mul)
+        return b.div(one, power) if self.y < 0 else power
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,), y = primals, self.y
+        if y == 0:
+            return None
+        if y == 1:
+            return t
+        lower = x if y == 2 else integer_pow(x, y - 1)
+        return mul(t, mul(const(x, y), lower))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for y in 0, 1, 2, 3, 7:
+            yield cls(y), [((2, 3), "number")]
+        for y in -1, -2, -3:
+            yield cls(y), [((4,), "inexact", {"low": 0.5, "high": 2.0})]
+        yield cls(3), [((), "number")]
+        yield cls(2), [((0, 2), "number")]
+
+
+def _power(x: Any, y: int, mul: Any) -> Any:
+    """x to the power y > 0, by squaring."""
+    power = None
+    while True:
+        if y & 1:
+            power = x if power is None else mul(power, x)
+        y >>= 1
+        if not y:
+            return power
+        x = mul(x, x)
+
+
+def integer_pow(x: Any, y: int) -> Any:
+    """x to the whole power y."""
+    return IntegerPow(y)(x)
+
+
+class Mulhi(FlatElementwise):
+    """The upper half of the bits of x * y."""
+
+    name: ClassVar[str] = "mulhi"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = INT
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        bits = dtypes.itemsize_bits(x.dtype)
+        if bits < 64:
+            wide = np.dtype(np.int64 if x.dtype.kind == "i" else np.uint64)
+            product = np.multiply(x.astype(wide), y.astype(wide))
+            return np.right_shift(product, wide.type(bits)).astype(x.dtype)
+        high = _high_word(x.astype(np.uint64), y.astype(np.uint64)).astype(x.dtype)
+        if x.dtype.kind == "u":
+            return high
+        return high - np.where(x < 0, y, 0) - np.where(y < 0, x, 0)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        dtype = xs[0].dtype
+        bits, signed = 8 * dtype.itemsize, dtype.kind == "i"
+        if bits < 64:
+            wide = np.dtype(np.int64 if signed else np.uint64)
+            product = b.mul(*[b.convert(x, wide) for x in xs])
+            shift = b.shr_arith if signed else b.shr_logical
+            return b.convert(shift(product, b.const(bits, wide)), dtype)
+        return _scalar_high_word(b, *xs)
+
+
+def _high_word(x: Any, y: Any) -> Any:
+    """The upper 64 bits of a product of uint64, from products of their halves."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    x_low, x_high, y_low, y_high = x & mask, x >> half, y & mask, y >> half
+    middle = x_high * y_low + ((x_low * y_low) >> half)
+    other = x_low * y_high + (middle & mask)
+    return x_high * y_high + (middle >> half) + (other >> half)
+
+
+def _scalar_high_word(b: Any, x: Any, y: Any) -> Any:
+    dtype, word = x.dtype, np.dtype(np.uint64)
+    mask, half = b.const(0xFFFFFFFF, word), b.const(32, word)
+
+    def halves(value: Any) -> tuple[Any, Any]:
+        value = b.bitcast(value, word)
+        return b.and_(value, mask), b.shr_logical(value, half)
+
+    (x_low, x_high), (y_low, y_high) = halves(x), halves(y)
+    carry = b.shr_logical(b.mul(x_low, y_low), half)
+    low, high = halves(b.add(b.mul(x_high, y_low), carry))
+    _, other = halves(b.add(b.mul(x_low, y_high), low))
+    result = b.bitcast(b.add(b.add(b.mul(x_high, y_high), high), other), dtype)
+    if dtype.kind == "u":
+        return result
+    zero = b.const(0, dtype)
+    for one, two in (x, y), (y, x):
+        below = b.compare("lt", one, zero)
+        result = b.sub(result, b.select(below, two, zero))
+    return result
+
+
+mulhi = Mulhi()
+neg, add, sub, mul, div, square = Neg(), Add(), Sub(), Mul(), Div(), Square()

@@ -1,0 +1,167 @@
+"""Bitwise logic, shifts and counts of bits."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.primitives.base import BOOL_OR_INT, INT, Family, FlatElementwise
+
+
+class Not(FlatElementwise):
+    """Every bit flipped."""
+
+    name: ClassVar[str] = "not"
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_not
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.not_(*xs)
+
+
+class And(FlatElementwise):
+    """Bits set in both."""
+
+    name: ClassVar[str] = "and"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_and
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.and_(*xs)
+
+
+class Or(FlatElementwise):
+    """Bits set in either."""
+
+    name: ClassVar[str] = "or"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_or
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.or_(*xs)
+
+
+class Xor(FlatElementwise):
+    """Bits set in one of the two."""
+
+    name: ClassVar[str] = "xor"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = BOOL_OR_INT
+    ufunc: ClassVar[Any] = np.bitwise_xor
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.xor(*xs)
+
+
+class Shift(FlatElementwise):
+    """x shifted by y places; a y outside 0 .. bits - 1 shifts every bit out."""
+
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = INT
+    domain: ClassVar[dict[str, Any]] = {"low": -2, "high": 70}
+
+
+class ShiftLeft(Shift):
+    """x * 2**y, without the bits that leave."""
+
+    name: ClassVar[str] = "shift_left"
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        legal, count = _shift_count(y)
+        return np.where(legal, np.left_shift(x, count), np.zeros((), x.dtype))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.shl(*xs)
+
+
+class ShiftRightLogical(Shift):
+    """Zeros come in at the top."""
+
+    name: ClassVar[str] = "shift_right_logical"
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        legal, count = _shift_count(y)
+        shifted = np.right_shift(_unsigned(x), _unsigned(count)).astype(x.dtype)
+        return np.where(legal, shifted, np.zeros((), x.dtype))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.shr_logical(*xs)
+
+
+class ShiftRightArithmetic(Shift):
+    """Copies of the first bit come in at the top, in unsigned integers too."""
+
+    name: ClassVar[str] = "shift_right_arithmetic"
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        legal, count = _shift_count(y)
+        last = np.asarray(dtypes.itemsize_bits(x.dtype) - 1, x.dtype)
+        signed = np.dtype(x.dtype.name.removeprefix("u"))
+        count = np.where(legal, count, last).astype(signed)
+        return np.right_shift(x.astype(signed), count).astype(x.dtype)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.shr_arith(*xs)
+
+
+def _shift_count(y: Any) -> tuple[Any, Any]:
+    """Which counts are in range, and the counts with 0 in place of the others."""
+    legal = (y >= 0) & (y < dtypes.itemsize_bits(y.dtype))
+    return legal, np.where(legal, y, np.zeros((), y.dtype))
+
+
+class Count(FlatElementwise):
+    """A count of bits, in the dtype of x."""
+
+    accepts: ClassVar[Family] = INT
+
+
+class PopulationCount(Count):
+    """How many bits are set."""
+
+    name: ClassVar[str] = "population_count"
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return np.bitwise_count(_unsigned(x)).astype(x.dtype)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.population_count(*xs)
+
+
+class Clz(Count):
+    """How many zeros stand before the first bit that is set."""
+
+    name: ClassVar[str] = "clz"
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        word = _unsigned(x).astype(np.uint64)
+        # The exponent of a float64 tells the length of a number of 32 bits exactly.
+        high, low = word >> np.uint64(32), word & np.uint64(0xFFFFFFFF)
+        long, short = (np.frexp(part.astype(np.float64))[1] for part in (high, low))
+        length = np.where(high > 0, long + 32, short)
+        return np.subtract(dtypes.itemsize_bits(x.dtype), length).astype(x.dtype)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.clz(*xs)
+
+
+def _unsigned(x: Any) -> Any:
+    """The bits of integers as unsigned integers."""
+    name = x.dtype.name
+    return x if name.startswith("u") else x.astype(np.dtype(f"u{name}"))
+
+
+population_count, clz = PopulationCount(), Clz()
+not_, and_, or_, xor = Not(), And(), Or(), Xor()
+shift_left = ShiftLeft()
+shift_right_logical = ShiftRightLogical()
+shift_right_arithmetic = ShiftRightArithmetic()

@@ -1,0 +1,177 @@
+"""Exponentials, logarithms, the logistic function and tanh."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
+from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
+
+
+class AccuracyMode(enum.Enum):
+    """How exact a function is to be."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance:
+    """The error that a function may have: absolute, and relative or in ULPs.
+
+    Raises ValueError if one is negative or none is given.
+    """
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
+        if atol < 0 or rtol < 0 or ulps < 0:
+            raise ValueError("Tolerances must be non-negative.")
+        if not (atol or rtol or ulps):
+            raise ValueError("At least one of atol, rtol, or ulps must be set.")
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
+
+
+@dataclasses.dataclass(frozen=True)
+class Accurate(Elementwise):
+    """A function of which one can ask for an accuracy.
+
+    There is one implementation of each, a few units in the last place from exact,
+    whatever `accuracy` says; HIGHEST also takes the more exact of two formulas for
+    the derivative.
+    """
+
+    accepts: ClassVar[Family] = INEXACT
+    accuracy: Any = None
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        return {} if self.accuracy is None else self.params()
+
+    @property
+    def highest(self) -> bool:
+        """Whether the highest accuracy is asked for."""
+        return self.accuracy is AccuracyMode.HIGHEST
+
+
+@dataclasses.dataclass(frozen=True)
+class Exp(Accurate):
+    """e to the power x."""
+
+    name: ClassVar[str] = "exp"
+    ufunc: ClassVar[Any] = np.exp
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return mul(t, out)
+
+
+@dataclasses.dataclass(frozen=True)
+class Exp2(Accurate):
+    """2 to the power x."""
+
+    name: ClassVar[str] = "exp2"
+    ufunc: ClassVar[Any] = np.exp2
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        (x,) = xs
+        if x.dtype.kind != "c":
+            return b.math("exp2", x)
+        re, im = b.real(x), b.imag(x)
+        factor = b.const(np.log(2), re.dtype)
+        return b.math("exp", b.complex(b.mul(factor, re), b.mul(factor, im)))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(log(const(x, 2)), mul(t, out))
+
+
+@dataclasses.dataclass(frozen=True)
+class Expm1(Accurate):
+    """exp(x) - 1, exact for small x too."""
+
+    name: ClassVar[str] = "expm1"
+    ufunc: ClassVar[Any] = np.expm1
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        if self.highest:
+            return mul(t, Exp(self.accuracy)(*primals))
+        return mul(t, add(out, scalar_like(out, 1)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Log(Accurate):
+    """The natural logarithm."""
+
+    name: ClassVar[str] = "log"
+    domain: ClassVar[dict[str, Any]] = {"low": 0.1, "high": 4.0}
+    ufunc: ClassVar[Any] = np.log
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return div(t, *primals)
+
+
+@dataclasses.dataclass(frozen=True)
+class Log1p(Accurate):
+    """log(1 + x), exact for small x too."""
+
+    name: ClassVar[str] = "log1p"
+    domain: ClassVar[dict[str, Any]] = {"low": -0.8, "high": 4.0}
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return _complex_log1p(x) if x.dtype.kind == "c" else np.log1p(x)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return div(t, add(x, scalar_like(x, 1)))
+
+
+def _complex_log1p(z: Any) -> Any:
+    """log(1 + z), without the cancellation of NumPy's near 0."""
+    x, y = z.real, z.imag
+    excess = x * (2 + x) + y * y  # |1 + z|**2 - 1
+    near = np.absolute(excess) < 0.5
+    size = np.where(near, 0.5 * np.log1p(excess), np.log(np.hypot(1 + x, y)))
+    out = np.empty_like(z)
+    out.real, out.imag = size, np.arctan2(y, 1 + x)
+    return out
+
+
+@dataclasses.dataclass(frozen=True)
+class Tanh(Accurate):
+    """The hyperbolic tangent."""
+
+    name: ClassVar[str] = "tanh"
+    ufunc: ClassVar[Any] = np.tanh
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        if self.highest:
+            # 4 s(2x) s(-2x) does not cancel where 1 - tanh(x)**2 does.
+            up = Logistic(self.accuracy)(mul(const(x, 2), x))
+            down = Logistic(self.accuracy)(mul(const(x, -2), x))
+            return mul(t, mul(const(x, 4), mul(up, down)))
+        return mul(add(t, mul(t, out)), sub(scalar_like(x, 1), out))
+
+
+@dataclasses.dataclass(frozen=True)
+class Logistic(Accurate):
+    """1 / (1 + exp(-x))."""
+
+    name: ClassVar[str] = "logistic"
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        one = np.ones((), x.dtype)
+        return np.true_divide(one, np.add(one, np.exp(np.negative(x))))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        if self.highest:
+            return mul(t, mul(out, logistic(neg(x))))
+        return mul(t, mul(out, sub(scalar_like(out, 1), out)))
+
+
+exp, exp2, expm1 = Exp(), Exp2(), Expm1()
+log, log1p = Log(), Log1p()
+tanh, logistic = Tanh(), Logistic()

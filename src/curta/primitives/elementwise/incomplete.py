@@ -1,0 +1,140 @@
+"""Incomplete gamma and beta functions, and Bessel functions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from curta import dtypes
+from curta.core.trace import typeof
+from curta.primitives.base import full_like, scalar_like
+from curta.primitives.elementwise import bessel_values, incomplete_values
+from curta.primitives.elementwise.arithmetic import add, integer_pow, mul, neg, sub
+from curta.primitives.elementwise.comparison import gt
+from curta.primitives.elementwise.exponential import exp, log, log1p
+from curta.primitives.elementwise.magnitude import abs_, sign
+from curta.primitives.elementwise.select import select
+from curta.primitives.elementwise.special import HostFunction, lgamma
+
+
+class OfGamma(HostFunction):
+    """A function of the shape a and the bound x of an incomplete gamma integral."""
+
+    domain: ClassVar[dict[str, Any]] = {"low": 0.3, "high": 6.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Igamma(OfGamma):
+    """The regularised lower incomplete gamma function P(a, x)."""
+
+    name: ClassVar[str] = "igamma"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.igamma)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        a, x = primals
+        return mul(t, _gamma_density(a, x) if i else igamma_grad_a(a, x))
+
+
+@dataclasses.dataclass(frozen=True)
+class Igammac(OfGamma):
+    """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+
+    name: ClassVar[str] = "igammac"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.igammac)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        a, x = primals
+        return neg(mul(t, _gamma_density(a, x) if i else igamma_grad_a(a, x)))
+
+
+def _gamma_density(a: Any, x: Any) -> Any:
+    """exp(-x) x**(a - 1) / gamma(a)."""
+    power = mul(sub(a, full_like(a, 1)), log(x))
+    return exp(sub(add(neg(x), power), lgamma(a)))
+
+
+@dataclasses.dataclass(frozen=True)
+class IgammaGradA(OfGamma):
+    """The derivative of P(a, x) with respect to a."""
+
+    name: ClassVar[str] = "igamma_grad_a"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.igamma_grad_a)
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomGammaGrad(OfGamma):
+    """The derivative of a sample x of Gamma(a, 1) with respect to a."""
+
+    name: ClassVar[str] = "random_gamma_grad"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.random_gamma_grad)
+
+
+@dataclasses.dataclass(frozen=True)
+class Betainc(HostFunction):
+    """The regularised incomplete beta function I_x(a, b)."""
+
+    name: ClassVar[str] = "regularized_incomplete_beta"
+    arity: ClassVar[int] = 3
+    domain: ClassVar[dict[str, Any]] = {"low": 0.1, "high": 0.9}
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.betainc)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        if i < 2:
+            raise ValueError(
+                "Betainc gradient with respect to a and b not supported. Differentiate"
+                " with respect to x only."
+            )
+        a, b, x = primals
+        log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+        right = mul(sub(b, scalar_like(b, 1)), log1p(neg(x)))
+        left = mul(sub(a, scalar_like(a, 1)), log(x))
+        return mul(exp(sub(add(right, left), log_beta)), t)
+
+    @classmethod
+    def samples(cls) -> Any:
+        parameter = {"low": 0.5, "high": 4.0, "constant": True}
+        for shape in (2, 3), (), (0, 2):
+            operands = [(shape, "float", parameter)] * 2
+            yield cls(), [*operands, (shape, "float", cls.domain)]
+
+
+class Bessel(HostFunction):
+    """A modified Bessel function, scaled by exp(-|x|)."""
+
+    arity: ClassVar[int] = 1
+    domain: ClassVar[dict[str, Any]] = {"low": -12.0, "high": 12.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class BesselI0e(Bessel):
+    """exp(-|x|) I0(x)."""
+
+    name: ClassVar[str] = "bessel_i0e"
+    ufunc: ClassVar[Any] = staticmethod(bessel_values.bessel_i0e)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, sub(bessel_i1e(x), mul(sign(x), out)))
+
+
+@dataclasses.dataclass(frozen=True)
+class BesselI1e(Bessel):
+    """exp(-|x|) I1(x)."""
+
+    name: ClassVar[str] = "bessel_i1e"
+    ufunc: ClassVar[Any] = staticmethod(bessel_values.bessel_i1e)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        # 1 / x is of no use at 0, where the slope is 1 / 2.
+        tiny = dtypes.finfo(typeof(x).dtype).eps
+        away = gt(abs_(x), scalar_like(x, tiny))
+        safe = select(away, x, full_like(x, tiny))
+        turn = mul(out, add(sign(safe), integer_pow(safe, -1)))
+        slope = sub(bessel_i0e(safe), turn)
+        return mul(t, select(away, slope, full_like(x, 0.5)))
+
+
+igamma, igammac, igamma_grad_a = Igamma(), Igammac(), IgammaGradA()
+random_gamma_grad, betainc = RandomGammaGrad(), Betainc()
+bessel_i0e, bessel_i1e = BesselI0e(), BesselI1e()

@@ -1,0 +1,149 @@
+"""Powers and roots."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import dtype_name
+from curta.core.trace import typeof
+from curta.primitives.base import (
+    FLOAT,
+    INEXACT,
+    NUMBER,
+    Elementwise,
+    Family,
+    broadcast_shapes,
+    broadcast_to,
+    check_dtype,
+    const,
+    full_like,
+)
+from curta.primitives.elementwise.arithmetic import div, integer_pow, mul, sub
+from curta.primitives.elementwise.comparison import eq
+from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.exponential import Accurate, log
+from curta.primitives.elementwise.magnitude import replace_zero
+from curta.primitives.elementwise.select import select
+
+POSITIVE = {"low": 0.2, "high": 3.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sqrt(Accurate):
+    """The square root; NaN of a negative float."""
+
+    name: ClassVar[str] = "sqrt"
+    domain: ClassVar[dict[str, Any]] = POSITIVE
+    ufunc: ClassVar[Any] = np.sqrt
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return b.sqrt(*xs)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, div(const(x, 0.5), out))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rsqrt(Accurate):
+    """1 / sqrt(x)."""
+
+    name: ClassVar[str] = "rsqrt"
+    domain: ClassVar[dict[str, Any]] = POSITIVE
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return np.true_divide(np.ones((), x.dtype), np.sqrt(x))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        (x,) = xs
+        if x.dtype.kind == "c":
+            return b.math("rsqrt", x)
+        return b.div(b.const(1, x.dtype), b.sqrt(x))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, mul(const(x, -0.5), div(out, x)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Cbrt(Accurate):
+    """The real cube root."""
+
+    name: ClassVar[str] = "cbrt"
+    accepts: ClassVar[Family] = FLOAT
+    domain: ClassVar[dict[str, Any]] = {"low": 0.2, "high": 3.0}
+    ufunc: ClassVar[Any] = np.cbrt
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, mul(const(x, 1 / 3), integer_pow(out, -2)))
+
+
+class Pow(Elementwise):
+    """x to the power y; x is inexact, y of the same dtype or an integer."""
+
+    name: ClassVar[str] = "pow"
+    arity: ClassVar[int] = 2
+
+    def out_dtype(self, *given: Any) -> Any:
+        x, y = given
+        check_dtype(self.name, x, INEXACT, " at position 0")
+        check_dtype(self.name, y, NUMBER, " at position 1")
+        if x == y or dtypes.issubdtype(y, np.integer):
+            return x
+        raise TypeError(
+            "the first argument to pow must have an inexact dtype (float or complex),"
+            " and the second argument must have an inexact or integer dtype, and two"
+            f" inexact dtypes must match, but got {dtype_name(x)} and"
+            f" {dtype_name(y)} respectively."
+        )
+
+    def eval(self, *args: Any) -> Any:
+        x, y = args
+        return np.power(x, y.astype(x.dtype, copy=False))
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        x, y = xs
+        return b.pow(x, b.convert(y, x.dtype))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        x, y = primals
+        if i == 1:
+            log_x = log(replace_zero(x))
+            return convert_element_type(mul(t, mul(log_x, out)), typeof(y).dtype)
+        return mul(t, _pow_slope(x, y))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for shape in (2, 3), (), (0, 2):
+            yield cls(), [(shape, "inexact", POSITIVE), (shape, "inexact")]
+        yield cls(), [((2, 1), "float", POSITIVE), ((1, 3), "float")]
+        powers = ((3,), "int32", {"low": -2, "high": 4})
+        yield cls(), [((3,), "inexact", POSITIVE), powers]
+
+
+def _pow_slope(x: Any, y: Any) -> Any:
+    """y * x**(y - 1): the derivative of x**y with respect to x."""
+    whole = dtypes.issubdtype(typeof(y).dtype, np.integer)
+    x_aval, y_aval = typeof(x), typeof(y)
+    dtype, weak = dtypes.promote_pair(
+        x_aval.dtype, x_aval.weak_type, y_aval.dtype, y_aval.weak_type
+    )
+    x, y = convert_element_type(x, dtype), convert_element_type(y, dtype)
+    if not whole:
+        return mul(y, pow_(x, sub(y, full_like(y, 1))))
+    shape = broadcast_shapes("pow", [x_aval.shape, y_aval.shape])
+    x, y = broadcast_to(x, shape), broadcast_to(y, shape)
+    # At y = 0 the slope is 0 even where x**-1 is infinite.
+    constant, zeros = eq(y, const(y, 0)), full_like(y, 0)
+    slope = mul(replace_zero(y), pow_(x, sub(y, full_like(y, 1))))
+    return select(constant, zeros, slope)
+
+
+sqrt, rsqrt, cbrt, pow_ = Sqrt(), Rsqrt(), Cbrt(), Pow()

@@ -1,0 +1,185 @@
+"""Trigonometric and hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
+from curta.primitives.elementwise.arithmetic import (
+    add,
+    div,
+    integer_pow,
+    mul,
+    neg,
+    square,
+    sub,
+)
+from curta.primitives.elementwise.exponential import Accurate
+from curta.primitives.elementwise.powers import rsqrt
+
+UNIT = {"low": -0.9, "high": 0.9}
+
+
+class Inexact(Elementwise):
+    """A function of one float or complex number."""
+
+    accepts: ClassVar[Family] = INEXACT
+
+
+@dataclasses.dataclass(frozen=True)
+class Sin(Accurate):
+    """The sine, of radians."""
+
+    name: ClassVar[str] = "sin"
+    ufunc: ClassVar[Any] = np.sin
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return mul(t, Cos(self.accuracy)(*primals))
+
+
+@dataclasses.dataclass(frozen=True)
+class Cos(Accurate):
+    """The cosine, of radians."""
+
+    name: ClassVar[str] = "cos"
+    ufunc: ClassVar[Any] = np.cos
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return neg(mul(t, Sin(self.accuracy)(*primals)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tan(Accurate):
+    """The tangent, of radians."""
+
+    name: ClassVar[str] = "tan"
+    domain: ClassVar[dict[str, Any]] = {"low": -1.2, "high": 1.2}
+    ufunc: ClassVar[Any] = np.tan
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, add(const(x, 1), square(out)))
+
+
+class Asin(Inexact):
+    """The inverse sine, in radians."""
+
+    name: ClassVar[str] = "asin"
+    domain: ClassVar[dict[str, Any]] = UNIT
+    ufunc: ClassVar[Any] = np.arcsin
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, rsqrt(sub(const(x, 1), square(x))))
+
+
+class Acos(Inexact):
+    """The inverse cosine, in radians."""
+
+    name: ClassVar[str] = "acos"
+    domain: ClassVar[dict[str, Any]] = UNIT
+    ufunc: ClassVar[Any] = np.arccos
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, neg(rsqrt(sub(const(x, 1), square(x)))))
+
+
+class Atan(Inexact):
+    """The inverse tangent, in radians."""
+
+    name: ClassVar[str] = "atan"
+    domain: ClassVar[dict[str, Any]] = UNIT
+    ufunc: ClassVar[Any] = np.arctan
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return div(t, add(const(x, 1), square(x)))
+
+
+class Atan2(Elementwise):
+    """The angle of the point (y, x), between -pi and pi."""
+
+    name: ClassVar[str] = "atan2"
+    arity: ClassVar[int] = 2
+    accepts: ClassVar[Family] = INEXACT
+    domain: ClassVar[dict[str, Any]] = {"low": 0.2, "high": 3.0}
+
+    def eval(self, *args: Any) -> Any:
+        y, x = args
+        if x.dtype.kind != "c":
+            return np.arctan2(y, x)
+        # log(e**(i a)) = i a, with e**(i a) = (x + i y) / sqrt(x**2 + y**2)
+        i = np.asarray(1j, x.dtype)
+        return -i * np.log((x + i * y) / np.sqrt(x * x + y * y))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        y, x = primals
+        numerator = neg(y) if i else x
+        return mul(t, div(numerator, add(square(y), square(x))))
+
+
+class Sinh(Inexact):
+    """The hyperbolic sine."""
+
+    name: ClassVar[str] = "sinh"
+    ufunc: ClassVar[Any] = np.sinh
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return mul(t, cosh(*primals))
+
+
+class Cosh(Inexact):
+    """The hyperbolic cosine."""
+
+    name: ClassVar[str] = "cosh"
+    ufunc: ClassVar[Any] = np.cosh
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return mul(t, sinh(*primals))
+
+
+class Asinh(Inexact):
+    """The inverse hyperbolic sine."""
+
+    name: ClassVar[str] = "asinh"
+    domain: ClassVar[dict[str, Any]] = UNIT
+    ufunc: ClassVar[Any] = np.arcsinh
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, rsqrt(add(square(x), scalar_like(x, 1))))
+
+
+class Acosh(Inexact):
+    """The inverse hyperbolic cosine; NaN below 1."""
+
+    name: ClassVar[str] = "acosh"
+    domain: ClassVar[dict[str, Any]] = {"low": 1.2, "high": 4.0}
+    ufunc: ClassVar[Any] = np.arccosh
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, rsqrt(sub(square(x), scalar_like(x, 1))))
+
+
+class Atanh(Inexact):
+    """The inverse hyperbolic tangent."""
+
+    name: ClassVar[str] = "atanh"
+    domain: ClassVar[dict[str, Any]] = UNIT
+    ufunc: ClassVar[Any] = np.arctanh
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        one = scalar_like(x, 1)
+        return mul(integer_pow(add(one, x), -1), div(t, sub(one, x)))
+
+
+sin, cos, tan = Sin(), Cos(), Tan()
+asin, acos, atan, atan2 = Asin(), Acos(), Atan(), Atan2()
+sinh, cosh = Sinh(), Cosh()
+asinh, acosh, atanh = Asinh(), Acosh(), Atanh()

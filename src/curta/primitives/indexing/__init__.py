@@ -1,0 +1,20 @@
+"""Reading and writing windows whose places are data."""
+
+from curta.primitives.indexing.dynamic import (
+    DynamicSlice,
+    DynamicUpdateSlice,
+    dynamic_update_slice,
+)
+from curta.primitives.indexing.gather import Gather, ScatterAdd, Scattering
+from curta.primitives.indexing.numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from curta.primitives.indexing.scatter import (
+    Scatter,
+    ScatterMax,
+    ScatterMin,
+    ScatterMul,
+    ScatterSub,
+)

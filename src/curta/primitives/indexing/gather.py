@@ -1,0 +1,398 @@
+"""`gather` and `scatter-add`, which are each other's transposes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Jaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.core.trace import typeof
+from curta.primitives.elementwise import add
+from curta.primitives.indexing.numbers import (
+    Dims,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    batched_both,
+    batched_indices,
+    batched_operand,
+    check_numbers,
+    window_dims,
+    window_sizes,
+    windows_shape,
+)
+from curta.primitives.indexing.windows import (
+    WindowUpdate,
+    find_windows,
+    single_window,
+    source_index,
+)
+from curta.primitives.joining import check_same_dtypes
+from curta.primitives.structure import batch_dim_at, instantiate, move_dim, zeros
+
+CLIP = GatherScatterMode.CLIP
+FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
+PROMISE_IN_BOUNDS = GatherScatterMode.PROMISE_IN_BOUNDS
+
+
+@dataclasses.dataclass(frozen=True)
+class Gather(Op):
+    """Windows of the operand, starting at the index vectors of the second operand."""
+
+    name: ClassVar[str] = "gather"
+    dimension_numbers: GatherDimensionNumbers
+    slice_sizes: Dims
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    mode: GatherScatterMode = PROMISE_IN_BOUNDS
+    fill_value: Any = None
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        operand, indices = avals
+        numbers, sizes = self.dimension_numbers, self.slice_sizes
+        rank = len(numbers.offset_dims) + indices.ndim - 1
+        check_numbers("gather", numbers, operand, indices, rank)
+        if len(sizes) != operand.ndim:
+            raise TypeError(
+                "Gather op must have one slice size for every input dimension; got:"
+                f" len(slice_sizes)={len(sizes)}, input_shape.rank={operand.ndim}"
+            )
+        if len(window_dims(numbers, operand.ndim)) != len(numbers.offset_dims):
+            raise TypeError(
+                "All components of the offset index in a gather op must either be a"
+                " offset dimension or explicitly collapsed/batching; got"
+                f" len(slice_sizes)={len(sizes)}, {numbers}."
+            )
+        for i, (size, bound) in enumerate(zip(sizes, operand.shape, strict=True)):
+            if indices.size and not 0 <= size <= bound:
+                raise TypeError(
+                    f"Slice size at index {i} in gather op is out of range, must be"
+                    f" within [0, {bound} + 1), got {size}."
+                )
+        for i, d in enumerate(numbers.collapsed_slice_dims):
+            if sizes[d] != 1:
+                raise TypeError(
+                    "Gather op can only collapse slice dims with bound 1, but bound is"
+                    f" {sizes[d]} for index {d} at position {i}."
+                )
+        for i, d in enumerate(numbers.operand_batching_dims):
+            if sizes[d] > 1:
+                raise TypeError(
+                    "Gather op can only have operand batching dims with bound 0/1, but"
+                    f" bound is {sizes[d]} for index {d} at position {i}."
+                )
+        return operand.update(shape=windows_shape(numbers, indices.shape, sizes))
+
+    def eval(self, *args: Any) -> Any:
+        operand, indices = args
+        numbers, sizes = self.dimension_numbers, self.slice_sizes
+        fill = self.mode is FILL_OR_DROP
+        if indices.ndim == 1:
+            place, inside = single_window(operand.shape, indices, numbers, sizes)
+            out = operand[place].reshape([sizes[d] for d in self._window(operand)])
+            return out if inside or not fill else np.full_like(out, self.fill_value)
+        windows = find_windows(operand, indices, numbers, sizes)
+        out = windows.view[windows.picks]
+        if fill and windows.inside is not None:
+            out[~windows.inside] = self.fill_value
+        return out.transpose(windows.layout)
+
+    def _window(self, operand: Any) -> list[int]:
+        return window_dims(self.dimension_numbers, operand.ndim)
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        operand, indices = operands
+        source, inside = source_index(
+            b, index, operand, indices, self.dimension_numbers, self.slice_sizes
+        )
+        if self.mode is not FILL_OR_DROP or inside is None:
+            return operand.at(source)
+        fill = b.const(self.fill_value, operand.aval.dtype)
+        return b.guarded(inside, lambda: operand.at(source), fill)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        operand, indices = primals
+        out = self(operand, indices)
+        if type(tangents[0]) is Zero:
+            return out, zero_tangent(typeof(out))
+        fill = 0 if self.mode is FILL_OR_DROP else None
+        op = dataclasses.replace(self, fill_value=fill)
+        return out, op(tangents[0], indices)
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        operand, indices = args
+        op = ScatterAdd.of(
+            typeof(cotangent).dtype,
+            ScatterDimensionNumbers(*self.dimension_numbers),
+            self.indices_are_sorted,
+            self.unique_indices,
+            self.mode,
+        )
+        start = zeros(ShapedArray(operand.aval.shape, typeof(cotangent).dtype))
+        return [op(start, indices, cotangent), None]
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (operand, indices), (dim, indices_dim) = args, dims
+        changes: dict[str, Any] = {}
+        if indices_dim is None:
+            numbers = batched_operand(self.dimension_numbers)
+            changes["slice_sizes"] = (axis.size, *self.slice_sizes)
+        elif dim is None:
+            # Different examples may read the same places, in any order.
+            numbers = batched_indices(self.dimension_numbers)
+            changes.update(unique_indices=False, indices_are_sorted=False)
+        else:
+            numbers = batched_both(self.dimension_numbers)
+            changes["slice_sizes"] = (min(axis.size, 1), *self.slice_sizes)
+        operand = operand if dim is None else move_dim(operand, dim, 0)
+        indices = indices if indices_dim is None else move_dim(indices, indices_dim, 0)
+        op = dataclasses.replace(self, dimension_numbers=numbers, **changes)
+        return op(operand, indices), 0
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        rows = GatherDimensionNumbers((1,), (0,), (0,))
+        for mode, fill in ((CLIP, None), (FILL_OR_DROP, 0)):
+            op = cls(rows, (1, 3), mode=mode, fill_value=fill)
+            yield op, [((4, 3), "any"), ((5, 1), "index")]
+        inside = ("index", {"low": 0, "high": 2})
+        yield cls(rows, (1, 3)), [((4, 3), "any"), ((5, 1), *inside)]
+        pair = GatherDimensionNumbers((), (0, 1), (1, 0))
+        yield cls(pair, (1, 1)), [((3, 4), "any"), ((2, 3, 2), *inside)]
+        window = GatherDimensionNumbers((0, 2), (), (1,))
+        yield cls(window, (2, 2)), [((2, 5), "any"), ((3, 1), *inside)]
+        batched = GatherDimensionNumbers((1,), (), (1,), (0,), (0,))
+        yield cls(batched, (1, 2)), [((3, 4), "any"), ((3, 1), *inside)]
+        yield cls(rows, (1, 3)), [((4, 3), "any"), ((0, 1), "index")]
+        scalar = GatherDimensionNumbers((), (0,), (0,))
+        yield cls(scalar, (1,)), [((4,), "any"), ((1,), *inside)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scattering(WindowUpdate):
+    """The operand with windows of it combined with updates.
+
+    Operands: the operand, the index vectors where the windows start, the updates.
+    A subclass says how elements are combined: `combine` in NumPy, `element_op` as an
+    op; both are None for replacing. `update_jaxpr`, which jaxprs show, says it again.
+    """
+
+    param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
+    combine: ClassVar[np.ufunc | None] = None
+    element_op: ClassVar[Op | None] = None
+    dimension_numbers: ScatterDimensionNumbers
+    indices_are_sorted: bool = False
+    unique_indices: bool = False
+    mode: GatherScatterMode = FILL_OR_DROP
+    update_jaxpr: Jaxpr | None = None
+
+    @classmethod
+    def of(cls, dtype: Any, *fields: Any, **named: Any) -> Any:
+        """The op on arrays of `dtype`."""
+        op = cls.element_op
+        jaxpr = None if op is None else _scalar_jaxpr(op, dtype)
+        return cls(*fields, **named, update_jaxpr=jaxpr)
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        operand, indices, updates = avals
+        numbers = self.dimension_numbers
+        rank = indices.ndim - 1 + len(numbers.update_window_dims)
+        if updates.ndim != rank:
+            raise TypeError(
+                f"Updates tensor must be of rank {rank}; got {updates.ndim}."
+            )
+        check_numbers("scatter", numbers, operand, indices, rank)
+        check_same_dtypes("scatter", [operand, updates])
+        gathered = self.gather_numbers()
+        window = window_dims(gathered, operand.ndim)
+        if len(window) != len(numbers.update_window_dims):
+            size = operand.ndim - len(window) + len(numbers.update_window_dims)
+            raise TypeError(
+                f"Scatter op has window of size {size}; doesn't match operand of rank"
+                f" {operand.ndim}."
+            )
+        for place, d in zip(numbers.update_window_dims, window, strict=True):
+            if updates.shape[place] > operand.shape[d]:
+                raise TypeError(
+                    "Bounds of the window dimensions of updates must not exceed the"
+                    " bounds of the corresponding dimensions of operand. For dimension"
+                    f" {place}, updates bound is {updates.shape[place]}, operand bound"
+                    f" is {operand.shape[d]}."
+                )
+        sizes = window_sizes(gathered, updates.shape, operand.ndim)
+        wanted = windows_shape(gathered, indices.shape, sizes)
+        if updates.shape != wanted:
+            raise TypeError(
+                "Bounds of the scatter dimensions of updates must be the same as the"
+                " bounds of the corresponding dimensions of scatter indices. Updates"
+                f" have shape {updates.shape}, the indices ask for {wanted}."
+            )
+        return operand
+
+    def eval(self, *args: Any) -> Any:
+        operand, indices, updates = args
+        numbers = self.gather_numbers()
+        sizes = window_sizes(numbers, updates.shape, operand.ndim)
+        out = operand.copy()
+        if indices.ndim == 1:
+            place, inside = single_window(out.shape, indices, numbers, sizes)
+            if inside or self.mode is CLIP:
+                window = out[place]
+                updates = updates.reshape(window.shape)
+                if self.combine is not None:
+                    updates = self.combine(window, updates)
+                out[place] = updates
+            return out
+        windows = find_windows(out, indices, numbers, sizes)
+        inverse = np.argsort(windows.layout) if windows.layout else ()
+        updates, picks = updates.transpose(inverse), windows.picks
+        if windows.inside is not None and self.mode is not CLIP:
+            shape = windows.picks[0].shape
+            picks = tuple(np.broadcast_to(p, shape)[windows.inside] for p in picks)
+            updates = updates[windows.inside]
+        if self.combine is None:
+            windows.view[picks] = updates
+        else:
+            self.combine.at(windows.view, picks, updates)
+        return out
+
+    def update_shape(self, *avals: ShapedArray) -> Dims:
+        return avals[2].shape
+
+    def lower_update(
+        self, b: Any, index: tuple[Any, ...], *operands: Any
+    ) -> tuple[tuple[Any, ...], Any, Any]:
+        operand, indices, updates = operands
+        numbers = self.gather_numbers()
+        sizes = window_sizes(numbers, updates.aval.shape, operand.aval.ndim)
+        place, inside = source_index(b, index, operand, indices, numbers, sizes)
+        new = updates.at(index)
+        op = self.element_op
+        return (
+            place,
+            None if self.mode is CLIP else inside,
+            lambda old: new if op is None else op.scalar(b, old, new),  # type: ignore[attr-defined]
+        )
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (operand, indices, updates), (dim, indices_dim, updates_dim) = args, dims
+        operand = batch_dim_at(operand, dim, axis.size, 0)
+        updates = batch_dim_at(updates, updates_dim, axis.size, 0)
+        numbers = self.gather_numbers()
+        if indices_dim is None:
+            numbers = batched_operand(numbers)
+        else:
+            numbers = batched_both(numbers)
+            indices = move_dim(indices, indices_dim, 0)
+        op = dataclasses.replace(
+            self, dimension_numbers=ScatterDimensionNumbers(*numbers)
+        )
+        return op(operand, indices, updates), 0
+
+    def params(self) -> dict[str, Any]:
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {**fields, "update_consts": ()}
+
+    # ---- for the derivatives
+
+    def gather_numbers(self) -> GatherDimensionNumbers:
+        """The numbers of the gather that reads what this writes."""
+        return GatherDimensionNumbers(*self.dimension_numbers)
+
+    def gathered(self, x: Any, indices: Any, updates: ShapedArray, **how: Any) -> Any:
+        """What `x`, like the operand, has where updates like `updates` go."""
+        numbers = self.gather_numbers()
+        sizes = window_sizes(numbers, updates.shape, typeof(x).ndim)
+        return Gather(numbers, sizes, **how)(x, indices)
+
+    def cotangent_of_updates(self, ct: Any, indices: Any, updates: Any) -> Any:
+        """What `ct`, like the output, has where the updates went; 0 if dropped."""
+        fill = 0 if self.mode is FILL_OR_DROP else None
+        return self.gathered(ct, indices, updates.aval, mode=self.mode, fill_value=fill)
+
+
+class ScatterSum(Scattering):
+    """What scatter-add and scatter-sub share: linear in operand and updates."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        operand, indices, updates = primals
+        out = self(operand, indices, updates)
+        if type(tangents[0]) is Zero and type(tangents[2]) is Zero:
+            return out, zero_tangent(typeof(out))
+        return out, self(instantiate(tangents[0]), indices, instantiate(tangents[2]))
+
+
+@dataclasses.dataclass(frozen=True)
+class ScatterAdd(ScatterSum):
+    """The updates are added; several to one place are all added."""
+
+    name: ClassVar[str] = "scatter-add"
+    combine: ClassVar[np.ufunc | None] = np.add
+    element_op: ClassVar[Op | None] = add
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        operand, indices, updates = args
+        return [
+            cotangent if is_linear(operand) else None,
+            None,
+            self.cotangent_of_updates(cotangent, indices, updates)
+            if is_linear(updates)
+            else None,
+        ]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from scatter_samples(cls, "number")
+
+
+@functools.lru_cache
+def _scalar_jaxpr(op: Op, dtype: Any) -> Jaxpr:
+    """The jaxpr of `op` on two scalars of `dtype`."""
+    scalar = ShapedArray((), dtype)
+    return stage(lambda x, y: [op(x, y)], [scalar, scalar]).jaxpr
+
+
+def scatter_samples(cls: type[Scattering], *kind: Any) -> Iterator[Any]:
+    """Samples for a kind of scatter; their indices are distinct."""
+    dtype = np.dtype("float32")
+    rows = ScatterDimensionNumbers((1,), (0,), (0,))
+    for mode, places in (CLIP, [2, 0]), (FILL_OR_DROP, [1, 9]):
+        yield (
+            cls.of(dtype, rows, unique_indices=True, mode=mode),
+            [((3, 2), *kind), _fixed(places, (2, 1)), ((2, 2), *kind)],
+        )
+    window = ScatterDimensionNumbers((0, 1), (), (1,))
+    yield (
+        cls.of(dtype, window, unique_indices=True),
+        [((2, 5), *kind), _fixed([2], (1,)), ((2, 2), *kind)],
+    )
+    batched = ScatterDimensionNumbers((1,), (), (1,), (0,), (0,))
+    yield (
+        cls.of(dtype, batched, unique_indices=True),
+        [((2, 4), *kind), _fixed([1, 0], (2, 1)), ((2, 2), *kind)],
+    )
+    scalar = ScatterDimensionNumbers((), (0,), (0,))
+    yield (
+        cls.of(dtype, scalar, unique_indices=True),
+        [((3,), *kind), _fixed([1], (1,)), ((), *kind)],
+    )
+    yield (
+        cls.of(dtype, rows, unique_indices=True),
+        [((3, 2), *kind), _fixed([], (0, 1)), ((0, 2), *kind)],
+    )
+
+
+def _fixed(places: list[int], shape: Dims) -> Any:
+    return shape, "int32", {"values": places}

@@ -1,0 +1,114 @@
+"""What the ops on batches of matrices share: checks, batching, failures, precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.primitives.joining import check_same_dtypes
+from curta.primitives.structure import batch_dim_at
+
+Shape = tuple[int, ...]
+
+
+class MatrixOp(Op):
+    """An op on the last dims of its operands; the dims before them are a batch.
+
+    Subclasses say what happens to the shapes and dtypes of one element of the batch.
+    """
+
+    ranks: ClassVar[tuple[int, ...]] = (2,)
+    accepts: ClassVar[tuple[Any, ...]] = (np.floating, np.complexfloating)
+
+    def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
+        """The shapes of the outputs for one element of the batch."""
+        return [shapes[0]]
+
+    def out_dtypes(self, dtype: Any) -> Sequence[Any]:
+        """The dtypes of the outputs."""
+        return [dtype]
+
+    def aval(self, *avals: ShapedArray) -> Any:
+        self._check(avals)
+        batch = avals[0].shape[: avals[0].ndim - self.ranks[0]]
+        ends = [a.shape[a.ndim - r :] for a, r in zip(avals, self.ranks, strict=True)]
+        shapes = self.out_shapes(*ends)
+        kinds = self.out_dtypes(avals[0].dtype)
+        weak = all(a.weak_type for a in avals)
+        outs = [
+            ShapedArray((*batch, *shape), kind, weak and kind == avals[0].dtype)
+            for shape, kind in zip(shapes, kinds, strict=True)
+        ]
+        return outs if self.multiple_results else outs[0]
+
+    def _check(self, avals: Sequence[ShapedArray]) -> None:
+        for i, (x, rank) in enumerate(zip(avals, self.ranks, strict=True)):
+            if not any(dtypes.issubdtype(x.dtype, kind) for kind in self.accepts):
+                accepted = ", ".join(kind.__name__ for kind in self.accepts)
+                raise TypeError(
+                    f"{self.name} does not accept dtype {x.dtype.name} at position {i}."
+                    f" Accepted dtypes at position {i} are subtypes of {accepted}."
+                )
+            if x.ndim < rank:
+                raise TypeError(
+                    f"Input {i} to {self.name} must have rank at least {rank}, but got"
+                    f" shape={x.shape}"
+                )
+        check_same_dtypes(self.name, avals)
+        batches = [
+            a.shape[: a.ndim - r] for a, r in zip(avals, self.ranks, strict=True)
+        ]
+        if len({len(batch) for batch in batches}) > 1:
+            raise TypeError(
+                f"All inputs to {self.name} must have the same number of batch"
+                f" dimensions, but got {[len(b) for b in batches]} batch dimensions for"
+                " the inputs."
+            )
+        if any(batch != batches[0] for batch in batches):
+            raise TypeError(
+                f"All inputs to {self.name} must have the same batch dimensions, but"
+                f" got {batches}. Broadcast the inputs first."
+            )
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        front = [
+            batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
+        ]
+        out = self(*front)
+        return out, [0] * len(out) if self.multiple_results else 0
+
+
+def require_square(name: str, shape: Shape) -> None:
+    """Raise ValueError unless the matrix is square."""
+    if shape[0] != shape[1]:
+        raise ValueError(
+            f"The input to {name} must be a square matrix. Got shape {shape}."
+        )
+
+
+def in_single(x: Any) -> Any:
+    """`x` in a precision that LAPACK knows: halves become singles."""
+    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
+
+
+def nan_where_it_fails(
+    function: Callable[[Any], Sequence[Any]], x: Any
+) -> Sequence[Any]:
+    """The outputs of `function` on a batch; NaN for the matrices on which it fails."""
+    try:
+        return function(x)
+    except np.linalg.LinAlgError:
+        pass
+    if x.ndim == 2:
+        # A matrix that does not fail has the same shapes and dtypes.
+        like = function(np.eye(*x.shape, dtype=x.dtype))
+        return [np.full_like(out, np.nan) for out in like]
+    each = [nan_where_it_fails(function, matrix) for matrix in x]
+    return [np.stack(outs) for outs in zip(*each, strict=True)]

@@ -1,0 +1,302 @@
+"""The ops on random keys. A key is stored as one scalar holding its words."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.primitives.base import Elementwise, broadcast_shapes
+from curta.primitives.families import NonDifferentiable
+from curta.primitives.random_bits import threefry
+from curta.primitives.random_bits.implementations import (
+    THREEFRY,
+    KeyImplementation,
+)
+from curta.primitives.structure import move_batch_dim, move_dim
+
+_UINT32 = np.dtype("uint32")
+_UINT64 = np.dtype("uint64")
+
+
+def _check_keys(name: str, aval: ShapedArray) -> None:
+    if not dtypes.issubdtype(aval.dtype, dtypes.prng_key):
+        raise TypeError(
+            f"{name} requires random keys, got {aval.str_short()}. Make keys with"
+            " random.key, or random.wrap_key_data for raw key data."
+        )
+
+
+class _OfKeys(NonDifferentiable):
+    """An op that a generator defines; it compiles if the generator has scalar code."""
+
+    impl: KeyImplementation
+
+    def has_rule(self, rule: str) -> bool:
+        return super().has_rule(rule) and (rule != "lower" or self.impl.lowers)
+
+
+class _OnKeys(_OfKeys):
+    """Such an op with keys as operands, which say themselves what made them."""
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        return {k: v for k, v in self.params().items() if k not in _IMPLIED}
+
+
+_IMPLIED = ("impl", "partitionable")
+
+
+class _FrontBatched(NonDifferentiable):
+    """An op on one array whose own dims trail: batching moves the batch to dim 0."""
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        return self(move_dim(args[0], dims[0], 0)), 0
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomSeed(_OfKeys, Elementwise):
+    """Integers as keys."""
+
+    name: ClassVar[str] = "random_seed"
+    impl: KeyImplementation
+
+    def out_dtype(self, *args: Any) -> Any:
+        (dtype,) = args
+        if not dtypes.issubdtype(dtype, np.integer):
+            raise TypeError(f"PRNG key seed must be an integer; got {dtype.name}")
+        return self.impl.dtype
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return Elementwise.aval(self, *avals).strip_weak_type()
+
+    def eval(self, *args: Any) -> Any:
+        return self.impl.seed(args[0])
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return self.impl.lower_seed(b, xs[0])
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(THREEFRY), [((3,), "int")]
+        yield cls(THREEFRY), [((), "int")]
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomWrap(_FrontBatched):
+    """Key words along the last dim as keys."""
+
+    name: ClassVar[str] = "random_wrap"
+    impl: KeyImplementation
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        words = self.impl.key_shape
+        if x.ndim < len(words):
+            raise TypeError(
+                "JAX encountered invalid PRNG key data: expected key_data.ndim >="
+                f" {len(words)}; got ndim={x.ndim}"
+            )
+        if x.shape[-len(words) :] != words:
+            raise TypeError(
+                "JAX encountered invalid PRNG key data: expected key_data.shape to end"
+                f" with {words}; got shape={x.shape} for impl={self.impl}"
+            )
+        if x.dtype != _UINT32:
+            raise TypeError(
+                "JAX encountered invalid PRNG key data: expected key_data.dtype ="
+                f" uint32; got dtype={x.dtype}"
+            )
+        return ShapedArray(x.shape[: -len(words)], self.impl.dtype)
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        keys = np.ascontiguousarray(x).reshape(-1).view(self.impl.dtype.physical)
+        return keys.reshape(x.shape[: -len(self.impl.key_shape)])
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(THREEFRY), [((3, 2), _UINT32)]
+        yield cls(THREEFRY), [((2,), _UINT32)]
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomUnwrap(_OnKeys, _FrontBatched):
+    """The words of keys, along new last dims."""
+
+    name: ClassVar[str] = "random_unwrap"
+    impl: KeyImplementation = THREEFRY
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (keys,) = avals
+        _check_keys(self.name, keys)
+        return ShapedArray((*keys.shape, *self.impl.key_shape), _UINT32)
+
+    def eval(self, *args: Any) -> Any:
+        (keys,) = args
+        words = np.ascontiguousarray(keys).view(np.uint32)
+        return words.reshape(*keys.shape, *self.impl.key_shape)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(), [((3,), "key")]
+        yield cls(), [((), "key")]
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomSplit(_OnKeys, _FrontBatched):
+    """Each key as an array of new keys of `shape`."""
+
+    name: ClassVar[str] = "random_split"
+    shape: tuple[int, ...]
+    partitionable: bool = True
+    impl: KeyImplementation = THREEFRY
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (keys,) = avals
+        _check_keys(self.name, keys)
+        return keys.update(shape=(*keys.shape, *self.shape))
+
+    def eval(self, *args: Any) -> Any:
+        (keys,) = args
+        found = self.impl.split(keys, math.prod(self.shape), self.partitionable)
+        return found.reshape((*keys.shape, *self.shape))
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        (keys,) = operands
+        rank = keys.aval.ndim
+        size = math.prod(self.shape)
+        i = _linear(b, index[rank:], self.shape)
+        key = keys.at(index[:rank])
+        return self.impl.lower_split(b, key, i, size, self.partitionable)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls((2,)), [((), "key")]
+        yield cls((2, 3)), [((4,), "key")]
+        yield cls((3,), False), [((2,), "key")]
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomFoldIn(_OnKeys, Elementwise):
+    """Keys mixed with uint32 numbers."""
+
+    name: ClassVar[str] = "random_fold_in"
+    impl: KeyImplementation = THREEFRY
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        keys, data = avals
+        _check_keys(self.name, keys)
+        if data.dtype != _UINT32:
+            raise TypeError(
+                f"random_fold_in requires uint32 data, got {data.str_short()}"
+            )
+        return keys.update(shape=broadcast_shapes(self.name, [keys.shape, data.shape]))
+
+    def eval(self, *args: Any) -> Any:
+        keys, data = args
+        return self.impl.fold_in(keys, data)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        key, data = xs
+        return self.impl.lower_fold_in(b, key, data)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(), [((3,), "key"), ((3,), _UINT32)]
+        yield cls(), [((), "key"), ((), _UINT32)]
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomBits(_OnKeys, _FrontBatched):
+    """For each key an array of `shape` of random unsigned integers."""
+
+    name: ClassVar[str] = "random_bits"
+    bit_width: int
+    shape: tuple[int, ...]
+    partitionable: bool = True
+    impl: KeyImplementation = THREEFRY
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (keys,) = avals
+        _check_keys(self.name, keys)
+        if self.bit_width not in (8, 16, 32, 64):
+            raise TypeError("requires 8-, 16-, 32- or 64-bit field width.")
+        return ShapedArray((*keys.shape, *self.shape), self._dtype())
+
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype(f"uint{self.bit_width}")
+
+    def eval(self, *args: Any) -> Any:
+        (keys,) = args
+        size = math.prod(self.shape)
+        bits = self.impl.bits(keys, self.bit_width, size, self.partitionable)
+        return bits.astype(self._dtype()).reshape((*keys.shape, *self.shape))
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        (keys,) = operands
+        rank = keys.aval.ndim
+        size = math.prod(self.shape)
+        i = _linear(b, index[rank:], self.shape)
+        key = keys.at(index[:rank])
+        return self.impl.lower_bits(b, key, i, self.bit_width, size, self.partitionable)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for width in (8, 16, 32, 64):
+            yield cls(width, (5,)), [((), "key")]
+            yield cls(width, (2, 3), False), [((2,), "key")]
+        yield cls(32, ()), [((), "key")]
+        yield cls(32, (0,)), [((3,), "key")]
+
+
+def _linear(b: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """The row-major position of `index`, as a uint32 if all positions fit one."""
+    size = math.prod(shape)
+    (position,) = b.reshape_index(index, shape, (size,))
+    return b.index_value(position, _UINT32 if size <= 1 << 32 else _UINT64)
+
+
+class Threefry2x32(NonDifferentiable, Op):
+    """The hash itself: two key words and two counters to two words."""
+
+    name: ClassVar[str] = "threefry2x32"
+    multiple_results: ClassVar[bool] = True
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        if any(a.dtype != _UINT32 for a in avals):
+            raise TypeError(
+                f"Arguments to threefry2x32 must have uint32 type, got {avals}"
+            )
+        shape = broadcast_shapes(self.name, [a.shape for a in avals])
+        return [ShapedArray(shape, _UINT32)] * 2
+
+    def eval(self, *args: Any) -> Any:
+        x0, x1 = threefry.hash_words(*args)
+        return [x0, x1]
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        rank = max(
+            len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True)
+        )
+        aligned = [
+            x if d is None and not x.shape else move_batch_dim(x, d, rank)
+            for x, d in zip(args, dims, strict=True)
+        ]
+        return self(*aligned), [0, 0]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(), [((), _UINT32), ((), _UINT32), ((4,), _UINT32), ((4,), _UINT32)]
+
+
+threefry2x32 = Threefry2x32()

@@ -1,0 +1,364 @@
+"""Reductions besides reduce_sum (structure.py), and the places of extrema."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.tangents import zero_tangent
+from curta.core.trace import typeof
+from curta.primitives.elementwise import convert_element_type, div, eq, mul
+from curta.primitives.families import NonDifferentiable, Reduction
+from curta.primitives.shape import Squeeze
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.structure import Reshape, Transpose, add_any, reduce_sum, reshape
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceProd(Reduction):
+    """The product over `axes`."""
+
+    name: ClassVar[str] = "reduce_prod"
+    axes: tuple[int, ...]
+
+    def out_dtype(self, dtype: Any) -> Any:
+        return require_number(self.name, dtype)
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(1)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.mul(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize == 2:
+            return np.multiply.reduce(x, self.axes, dtype=np.float32).astype(x.dtype)
+        return np.multiply.reduce(x, self.axes, dtype=x.dtype)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        # By halves, as a tree of products: no division, so zeros do no harm.
+        (x,), (t,) = primals, tangents
+        if not typeof(x).size:
+            return self(x), zero_tangent(self.aval(typeof(x)))
+        x, t = _axes_first(x, self.axes), _axes_first(t, self.axes)
+        while (size := typeof(x).shape[0]) > 1:
+            half = (size + 1) // 2
+            first, second = _cut(x, 0, half), _cut(x, half, size)
+            dfirst, dsecond = _cut(t, 0, half), _cut(t, half, size)
+            if size % 2:
+                second, dsecond = _extended(second, 1), _extended(dsecond, 0)
+            x = mul(first, second)
+            t = add_any(mul(dfirst, second), mul(first, dsecond))
+        return Squeeze((0,))(x), Squeeze((0,))(t)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "number")
+
+
+def _axes_first(x: Any, axes: tuple[int, ...]) -> Any:
+    """`x` with `axes` made into one dim, in front."""
+    shape = typeof(x).shape
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    order = (*axes, *kept)
+    if order != tuple(range(len(shape))):
+        x = Transpose(order)(x)
+    return reshape(x, (math.prod(shape[a] for a in axes), *(shape[i] for i in kept)))
+
+
+def _cut(x: Any, start: int, limit: int) -> Any:
+    shape = typeof(x).shape
+    rest = len(shape) - 1
+    op = Slice((start, *[0] * rest), (limit, *shape[1:]), (1,) * len(shape))
+    return op(x)
+
+
+def _extended(x: Any, value: int) -> Any:
+    """`x` with one row of `value` more."""
+    aval = typeof(x)
+    config = ((0, 1, 0), *[(0, 0, 0)] * (aval.ndim - 1))
+    return Pad(config)(x, aval.dtype.type(value))
+
+
+class _Extremum(Reduction):
+    """What reduce_max and reduce_min share; NaN where there is one."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (x,), (t,) = primals, tangents
+        out = self(x)
+        aval = typeof(x)
+        kept = tuple(1 if i in self.axes else d for i, d in enumerate(aval.shape))
+        chosen = eq(x, Reshape(kept)(out))
+        chosen = convert_element_type(chosen, typeof(t).dtype)
+        count = reduce_sum(chosen, self.axes)
+        return out, div(reduce_sum(mul(t, chosen), self.axes), count)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceMax(_Extremum):
+    """The greatest element along `axes`; the least value of the dtype if none."""
+
+    name: ClassVar[str] = "reduce_max"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return least_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.max(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return np.maximum.reduce(x, self.axes, initial=least_value(x.dtype))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "ordered", {"distinct": True})
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceMin(_Extremum):
+    """The least element along `axes`; the greatest value of the dtype if none."""
+
+    name: ClassVar[str] = "reduce_min"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return greatest_value(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.min(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return np.minimum.reduce(x, self.axes, initial=greatest_value(x.dtype))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "ordered", {"distinct": True})
+
+
+class _Logical(NonDifferentiable, Reduction):
+    """What the bitwise reductions share: booleans or integers, strong types."""
+
+    def out_dtype(self, dtype: Any) -> Any:
+        if dtype != np.bool_ and not dtypes.issubdtype(dtype, np.integer):
+            raise TypeError(
+                "logical reduction requires operand dtype bool or int, got"
+                f" {dtype.name} in {self.name}."
+            )
+        return dtype
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return super().aval(*avals).strip_weak_type()
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceAnd(_Logical):
+    """The bitwise and over `axes`."""
+
+    name: ClassVar[str] = "reduce_and"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return np.invert(dtype.type(0))
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.and_(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        return np.bitwise_and.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "bool_or_int")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceOr(_Logical):
+    """The bitwise or over `axes`."""
+
+    name: ClassVar[str] = "reduce_or"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(0)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.or_(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        return np.bitwise_or.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "bool_or_int")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceXor(_Logical):
+    """The bitwise exclusive or over `axes`."""
+
+    name: ClassVar[str] = "reduce_xor"
+    axes: tuple[int, ...]
+
+    def identity(self, dtype: Any) -> Any:
+        return dtype.type(0)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        return b.xor(acc, x)
+
+    def eval(self, *args: Any) -> Any:
+        return np.bitwise_xor.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _reduction_samples(cls, "bool_or_int")
+
+
+class ArgReduction(NonDifferentiable):
+    """The place of an extremum along the one dim in `axes`: the first, or of a NaN."""
+
+    axes: tuple[int, ...]
+    index_dtype: Any
+    better: ClassVar[str]
+
+    def identity(self, dtype: Any) -> Any:
+        """The NumPy scalar that no element is worse than."""
+        return least_value(dtype) if self.better == "gt" else greatest_value(dtype)
+
+    def combine(
+        self, b: Any, left: tuple[Any, Any], right: tuple[Any, Any]
+    ) -> tuple[Any, Any]:
+        """The better of two (element, place) pairs: a NaN, the extremum, the first."""
+        (x, i), (y, j) = left, right
+        x_is_nan, y_is_nan = b.compare("ne", x, x), b.compare("ne", y, y)
+        wins = b.or_(b.compare(self.better, y, x), b.and_(y_is_nan, b.not_(x_is_nan)))
+        ties = b.or_(b.compare("eq", x, y), b.and_(x_is_nan, y_is_nan))
+        wins = b.or_(wins, b.and_(ties, b.compare("lt", j, i)))
+        return b.select(wins, y, x), b.select(wins, j, i)
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        (axis,) = self.axes
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
+        if x.shape[axis] < 1:
+            raise ValueError(
+                "argmin and argmax require non-empty reduced dimension."
+                f" operand.shape={x.shape} axis={axis}"
+            )
+        if dtypes.issubdtype(x.dtype, np.complexfloating):
+            raise TypeError(
+                f"{self.name} does not accept dtype {x.dtype.name}: complex numbers"
+                " have no order. Take the argmax or argmin of their absolute values."
+            )
+        if not dtypes.issubdtype(self.index_dtype, np.integer):
+            raise TypeError(
+                "index_dtype must be an integer type, but got"
+                f" {np.dtype(self.index_dtype).name}"
+            )
+        shape = x.shape[:axis] + x.shape[axis + 1 :]
+        return ShapedArray(shape, self.index_dtype)
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        (reduced,) = self.axes
+        reduced += reduced >= dim
+        op = type(self)((reduced,), self.index_dtype)  # type: ignore[call-arg]
+        return op(x), dim - (reduced < dim)
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgMax(ArgReduction):
+    """The place of the greatest element."""
+
+    name: ClassVar[str] = "argmax"
+    better: ClassVar[str] = "gt"
+    axes: tuple[int, ...]
+    index_dtype: Any
+
+    def eval(self, *args: Any) -> Any:
+        return _first_place(np.argmax, args[0], self.axes[0], self.index_dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _place_samples(cls)
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgMin(ArgReduction):
+    """The place of the least element."""
+
+    name: ClassVar[str] = "argmin"
+    better: ClassVar[str] = "lt"
+    axes: tuple[int, ...]
+    index_dtype: Any
+
+    def eval(self, *args: Any) -> Any:
+        return _first_place(np.argmin, args[0], self.axes[0], self.index_dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield from _place_samples(cls)
+
+
+def _first_place(find: Any, x: Any, axis: int, index_dtype: Any) -> Any:
+    if x.dtype.kind == "V":  # ml_dtypes: NumPy does not find their NaNs
+        x = x.astype(np.float32)
+    return find(x, axis).astype(index_dtype)
+
+
+def require_number(name: str, dtype: Any) -> Any:
+    """`dtype`, or TypeError unless it is of numbers."""
+    if not dtypes.issubdtype(dtype, np.number):
+        raise TypeError(
+            f"{name} does not accept dtype {dtype.name}. Accepted dtypes are subtypes"
+            " of number."
+        )
+    return dtype
+
+
+@functools.cache
+def least_value(dtype: Any) -> Any:
+    """What every value of `dtype` is at least: -inf, the least integer, False."""
+    return _bound(dtype, -np.inf, "min")
+
+
+@functools.cache
+def greatest_value(dtype: Any) -> Any:
+    """What every value of `dtype` is at most: inf, the greatest integer, True."""
+    return _bound(dtype, np.inf, "max")
+
+
+def _bound(dtype: Any, infinity: float, which: str) -> Any:
+    if dtype == np.bool_:
+        return np.bool_(infinity > 0)
+    if dtypes.issubdtype(dtype, np.inexact):
+        return dtype.type(infinity)
+    return dtype.type(getattr(dtypes.iinfo(dtype), which))
+
+
+def _reduction_samples(cls: Any, *kind: Any) -> Iterator[Any]:
+    yield cls((1,)), [((2, 3), *kind)]
+    yield cls((0, 2)), [((2, 3, 2), *kind)]
+    yield cls(()), [((2,), *kind)]
+    yield cls((0,)), [((0, 3), *kind)]
+
+
+def _place_samples(cls: Any) -> Iterator[Any]:
+    yield cls((0,), np.dtype("int32")), [((3,), "ordered")]
+    yield cls((0,), np.dtype("int32")), [((6,), "ordered", {"special": True})]
+    yield cls((1,), np.dtype("int64")), [((2, 3, 2), "ordered")]
+    yield cls((1,), np.dtype("uint8")), [((0, 3), "ordered")]
