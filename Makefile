@@ -1,16 +1,17 @@
 # Every target does its own set-up: Python >= 3.11 with pip is all it needs.
 #
-#   make demo    train the digit classifier of examples/digits.py
-#   make test    tests and doctests
-#   make lint    style, types of core/transforms/compiler, floors
-#   make docs    the documentation as a web site in site/
-#   make bench   side by side with JAX (in .venv-bench)
-#   make clean   remove the environments and everything generated
+#   make demo       train the digit classifier of examples/digits.py
+#   make test       tests and doctests
+#   make lint       style, types of core/transforms/compiler, floors
+#   make docs       the documentation as a web site in site/
+#   make coverage   JAX's public names, present or not: docs/coverage.md
+#   make bench      side by side with JAX (in .venv-bench)
+#   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test lint docs coverage bench clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -45,6 +46,9 @@ lint: $(VENV)/.stamp-lint-$(HASH)
 
 docs: $(VENV)/.stamp-docs-$(HASH)
 	$(VENV)/bin/mkdocs build
+
+coverage: $(VENV)/.stamp-test-$(HASH)
+	$(VENV)/bin/python tools/coverage.py
 
 bench: $(BENCH)/.stamp-bench-$(HASH)
 	$(BENCH)/bin/python -m benchmarks $(ARGS)
