@@ -23,6 +23,8 @@ from curta import (
     numpy as numpy,
     ops as ops,
     random as random,
+    scipy as scipy,
+    sharding as sharding,
     stages as stages,
     tree as tree,
     tree_util as tree_util,
@@ -64,6 +66,7 @@ from curta.api.jvp import jvp as jvp
 from curta.api.kernel_cache import (
     kernel_cache_statistics as kernel_cache_statistics,
 )
+from curta.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
 from curta.api.pmap import pmap as pmap
 from curta.api.scopes import named_call as named_call, named_scope as named_scope
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
@@ -101,6 +104,8 @@ from curta.core.array import Array as Array
 from curta.core.compile_time import (
     ensure_compile_time_eval as ensure_compile_time_eval,
 )
+from curta.core.partition_spec import PartitionSpec as P
+from curta.core.sharding import NamedSharding as NamedSharding
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
 from curta.runtime.devices import (

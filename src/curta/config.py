@@ -26,6 +26,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from curta.config_parsers import (
     parse_boolean,
     parse_device,
+    parse_never_text,
     parse_one_of,
     parse_optional_text,
     parse_positive,
@@ -461,7 +462,20 @@ num_cpu_devices = _define(
     "jax_num_cpu_devices",
     -1,
     int,
-    "How many devices the CPU poses as; -1 is one.",
+    "How many devices the CPU poses as; -1 is what XLA_FLAGS says, or one.",
+)
+mesh_context = _define(
+    "curta_mesh_context",
+    None,
+    parse_never_text,
+    "The mesh in scope; curta.set_mesh sets it.",
+    traced=True,
+)
+async_dispatch = _define(
+    "jax_cpu_enable_async_dispatch",
+    True,
+    parse_boolean,
+    "Let calls of long programs return before these are done.",
 )
 backend = _define(
     "curta_backend",

@@ -52,6 +52,13 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
+def parse_never_text(value: Any) -> Any:
+    """An object that only the program can make: no text stands for it."""
+    if isinstance(value, str):
+        raise ValueError(f"expected an object or None, got the text {value!r}")
+    return value
+
+
 def parse_device(value: Any) -> Any:
     """A device, the name of a platform, or None."""
     if value is None or isinstance(value, str) or hasattr(value, "platform"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import as_device
+from curta.runtime.devices import as_sharding
 from curta.runtime.transfer import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack"]
@@ -39,4 +39,4 @@ def from_dlpack(
             "from_dlpack cannot share this memory: it is not contiguous, not aligned,"
             " or of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
         )
-    return ArrayImpl(data, array.aval, as_device(device))
+    return ArrayImpl(data, array.aval, as_sharding(device))

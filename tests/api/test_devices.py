@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import curta
-from curta.runtime.devices import SingleDeviceSharding
+from curta.core.sharding import SingleDeviceSharding
 
 
 def test_names():

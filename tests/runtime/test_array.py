@@ -8,11 +8,12 @@ import pytest
 
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.sharding import SingleDeviceSharding
 from curta.core.stage import stage
 from curta.dtypes import KeyDType
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import SingleDeviceSharding, devices
+from curta.runtime.devices import devices
 from curta.runtime.eager import BASE
 from curta.runtime.transfer import to_array
 

@@ -16,7 +16,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
-from curta.runtime.devices import SingleDeviceSharding, default_device
+from curta.runtime.devices import default_sharding
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
@@ -233,14 +233,14 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the arguments are expected, as `(args, kwargs)`."""
-        places = [SingleDeviceSharding(default_device()) for _ in self._in_avals]
+        places = [default_sharding() for _ in self._in_avals]
         return tree_util.tree_unflatten(self.in_tree, places)
 
     @property
     def output_shardings(self) -> Any:
         """Where the outputs will be."""
         outs = self._staged.closed.out_avals
-        places = [SingleDeviceSharding(default_device()) for _ in outs]
+        places = [default_sharding() for _ in outs]
         return tree_util.tree_unflatten(self.out_tree, places)
 
 

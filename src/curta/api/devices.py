@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
+from curta.core.sharding import Sharding
 from curta.core.trace import Tracer
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import Device, as_device
+from curta.runtime.devices import as_sharding
 from curta.runtime.transfer import to_array
 
 
@@ -38,7 +39,7 @@ def device_put(
     {'n': Array(3, dtype=int32, weak_type=True), 'w': Array([1., 1.], dtype=float32)}
     """
     if not isinstance(device, (tuple, list, dict)):
-        place = as_device(device)
+        place = as_sharding(device)
         return tree_util.tree_map(lambda leaf: _put(leaf, place, donate), x)
     if errors := tree_util.prefix_errors(device, x, is_leaf=_is_none):
         raise _not_a_prefix(device, x, errors)
@@ -64,13 +65,14 @@ def _not_a_prefix(device: Any, x: Any, errors: list[Any]) -> ValueError:
     )
 
 
-def _put(x: Any, device: Device | None, donate: bool) -> Any:
+def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
     if isinstance(x, Tracer):
         return x
     array = to_array(x)
-    if device is None:
+    if sharding is None:
         return array
-    placed = ArrayImpl(array._storage(), array.aval, device)
+    sharding.shard_shape(array.shape)
+    placed = ArrayImpl(array._storage(), array.aval, sharding)
     if donate and array is x:
         array.delete()
     return placed

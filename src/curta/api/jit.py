@@ -37,7 +37,7 @@ from curta.core.trace import (
     typeof,
 )
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import as_device, devices
+from curta.runtime.devices import as_sharding, devices
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.native_call import MISS
@@ -379,7 +379,7 @@ def jit(
             DeprecationWarning,
             stacklevel=2,
         )
-        place = as_device(device) if backend is None else devices(backend)[0]
+        place = as_sharding(device if backend is None else devices(backend)[0])
 
     def compile_function(fun: Callable[..., Any]) -> Jitted:
         check_callable(fun)

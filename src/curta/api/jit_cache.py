@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from curta.api.jit_log import Signature, log_compiling, timed
 from curta.api.jit_options import JitOptions
 from curta.core.jaxpr import ClosedJaxpr
-from curta.runtime.devices import Device
+from curta.core.sharding import Sharding
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import NativeCalls
 
@@ -28,13 +28,13 @@ class Staged:
         captured: Sequence[Any],
         out_tree: Any,
         donated: tuple[bool, ...],
-        device: Device | None,
+        sharding: Sharding | None,
     ):
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree
         self.donated = donated
-        self.device = device
+        self.sharding = sharding
 
     def compiled(self, name: str) -> CompiledCall:
         """What runs the jaxpr; compiled the first time it is asked for."""
@@ -43,7 +43,7 @@ class Staged:
             log_compiling(name, self.closed.in_avals)
             with timed(f"compilation of jit({name})"):
                 made = CompiledCall(
-                    self.closed, f"jit({name})", self.donated, self.device
+                    self.closed, f"jit({name})", self.donated, self.sharding
                 )
             found = self.__dict__.setdefault("_compiled", made)
         return found

@@ -11,9 +11,10 @@ import numpy as np
 from curta import dtypes
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
-from curta.runtime.devices import Device, Sharding, SingleDeviceSharding, default_device
+from curta.runtime.devices import Device, default_sharding
 
 _Any = np.ndarray[Any, Any]
 
@@ -27,16 +28,16 @@ class ArrayImpl(Array):
     array on a device (in JAX's words: committed it).
     """
 
-    __slots__ = ("__weakref__", "_data", "_device", "aval")
+    __slots__ = ("__weakref__", "_data", "_sharding", "aval")
 
     aval: ShapedArray
     _data: Any
-    _device: Device | None
+    _sharding: Sharding | None
 
-    def __init__(self, data: _Any, aval: ShapedArray, device: Device | None = None):
+    def __init__(self, data: _Any, aval: ShapedArray, sharding: Sharding | None = None):
         self._data = data
         self.aval = aval
-        self._device = device
+        self._sharding = sharding
 
     # ---- the elements
 
@@ -104,8 +105,10 @@ class ArrayImpl(Array):
         if not aval.shape:
             raise TypeError("iteration over a 0-d array")
         row = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
-        data, device = self._storage(), self._device
-        return iter([ArrayImpl(data[i, ...], row, device) for i in range(len(data))])
+        data, sharding = self._storage(), self._sharding
+        if sharding is not None and sharding.num_devices > 1:
+            return iter([self[i] for i in range(len(data))])
+        return iter([ArrayImpl(data[i, ...], row, sharding) for i in range(len(data))])
 
     # ---- Python scalars
 
@@ -164,7 +167,7 @@ class ArrayImpl(Array):
 
     def copy(self) -> ArrayImpl:
         """The same elements in memory of their own."""
-        return ArrayImpl(self._storage().copy(), self.aval, self._device)
+        return ArrayImpl(self._storage().copy(), self.aval, self._sharding)
 
     def __copy__(self) -> ArrayImpl:
         return self.copy()
@@ -178,25 +181,27 @@ class ArrayImpl(Array):
     # ---- where the array is
 
     @property
-    def device(self) -> Device:
-        """The device that holds the array."""
-        return self._device or default_device()
-
-    @property
     def sharding(self) -> Sharding:
         """How the array is laid out over devices."""
-        return SingleDeviceSharding(self.device)
+        return self._sharding or default_sharding()
+
+    @property
+    def device(self) -> Device | Sharding:
+        """The device that holds the array, or its sharding if there are several."""
+        found = self.sharding
+        return found.devices[0] if found.num_devices == 1 else found
 
     @property
     def committed(self) -> bool:
-        """Whether the user placed the array on its device."""
-        return self._device is not None
+        """Whether the user placed the array on its devices."""
+        return self._sharding is not None
 
     _committed = committed
 
     def devices(self) -> set[Device]:
         """The devices that hold a part of the array."""
-        return {self.device}
+        self._storage()
+        return self.sharding.device_set
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -206,19 +211,24 @@ class ArrayImpl(Array):
     @property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all elements."""
-        return True
+        return self.sharding.is_fully_replicated
 
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on this process's devices."""
-        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+        self._storage()
+        holders: dict[str, int] = {}
+        shards = []
+        for device, index in self.sharding.devices_indices_map(self.shape).items():
+            replica = holders[str(index)] = holders.get(str(index), -1) + 1
+            shards.append(Shard(device, index, replica, self))
+        return shards
 
     global_shards = addressable_shards
 
     def addressable_data(self, index: int) -> ArrayImpl:
         """The part of the array on the device of number `index`."""
-        part: ArrayImpl = self.addressable_shards[index].data
-        return part
+        return self.addressable_shards[index].data
 
     # ---- life
 
@@ -256,23 +266,43 @@ class ArrayImpl(Array):
         return self._storage().ctypes.data
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Shard:
-    """The part of an array that one device holds."""
+    """The part of an array that one device holds.
+
+    `index` says where it is in the whole array; `replica_id` numbers the devices that
+    hold the same part.
+    """
 
     device: Device
     index: tuple[slice, ...]
     replica_id: int
-    data: Any
+    whole: ArrayImpl
+
+    @property
+    def data(self) -> ArrayImpl:
+        """The elements, as an array on that device."""
+        if self.whole.sharding.num_devices == 1:
+            return self.whole
+        aval = self.whole.aval
+        part = self.whole._storage()[self.index]
+        out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
+        return wrap(part, out, on_device(self.device))
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device!r}, index={self.index},"
+            f" replica_id={self.replica_id}, data={self.data})"
+        )
 
 
-def wrap(data: Any, aval: ShapedArray, device: Device | None = None) -> ArrayImpl:
+def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> ArrayImpl:
     """A NumPy result that nobody else writes to, as an array of `aval`."""
     if type(data) is not np.ndarray:
         data = np.asarray(data)
     elif not data.flags.c_contiguous:
         data = data.copy()
-    return ArrayImpl(data, aval, device)
+    return ArrayImpl(data, aval, sharding)
 
 
 def key_words(data: _Any) -> _Any:

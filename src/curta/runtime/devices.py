@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
+import re
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from curta.config import config
+from curta.core.mesh import get_concrete_mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding, on_device
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -36,6 +44,16 @@ class Device:
         """The process the device belongs to."""
         return self.process_index
 
+    @property
+    def client(self) -> Device:
+        """What the device belongs to: its platform."""
+        return self
+
+    @property
+    def platform_version(self) -> str:
+        """The version of the platform."""
+        return "cpu"
+
     def memory_stats(self) -> None:
         """Figures of memory use; the CPU keeps none."""
         return None
@@ -47,66 +65,21 @@ class Device:
         return f"{self.platform}:{self.id}"
 
 
-class Sharding:
-    """How the elements of an array are laid out over devices."""
-
-    __slots__ = ()
+# JAX's way of asking for several, which it hands on to XLA.
+_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class SingleDeviceSharding(Sharding):
-    """The whole array on one device."""
-
-    device: Device
-    memory_kind: str | None = "unpinned_host"
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold a part of the array."""
-        return {self.device}
-
-    @property
-    def addressable_devices(self) -> set[Device]:
-        """The devices of this process that hold a part of the array."""
-        return {self.device}
-
-    @property
-    def num_devices(self) -> int:
-        """How many devices hold a part of the array."""
-        return 1
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Whether every device holds the whole array."""
-        return True
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Whether this process can reach all devices."""
-        return True
-
-    def devices_indices_map(
-        self, global_shape: tuple[int, ...]
-    ) -> dict[Device, tuple[slice, ...]]:
-        """Which part of an array of `global_shape` each device holds."""
-        return {self.device: (slice(None),) * len(global_shape)}
-
-    addressable_devices_indices_map = devices_indices_map
-
-    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the part on one device."""
-        return tuple(global_shape)
-
-    def __repr__(self) -> str:
-        return (
-            f"SingleDeviceSharding(device={self.device!r},"
-            f" memory_kind={self.memory_kind})"
-        )
+def _cpu_devices() -> tuple[Device, ...]:
+    count = config.jax_num_cpu_devices
+    if count < 1:
+        given = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
+        count = int(given[-1]) if given else 1
+    return _virtual_devices(max(1, count))
 
 
 @functools.cache
-def _cpu_devices() -> tuple[Device, ...]:
-    return tuple(Device(i) for i in range(max(1, config.jax_num_cpu_devices)))
+def _virtual_devices(count: int) -> tuple[Device, ...]:
+    return tuple(map(Device, range(count)))
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -175,17 +148,43 @@ def default_device() -> Device:
     return devices(wanted)[0] if isinstance(wanted, str) else wanted
 
 
-def as_device(place: Any) -> Device | None:
-    """The device that a user's `device` argument names; None if it names none.
+def default_sharding() -> Sharding:
+    """Where arrays are that were placed nowhere in particular."""
+    return on_device(default_device())
 
-    Raises ValueError for what is neither a device nor a sharding.
+
+def as_sharding(place: Any) -> Sharding | None:
+    """The sharding that a user's `device` argument means; None if it means none.
+
+    A device, a sharding, a spec over the axes of the mesh in scope. Raises ValueError
+    for anything else.
     """
-    if place is None or isinstance(place, Device):
+    if place is None or isinstance(place, Sharding):
         return place
-    if isinstance(place, SingleDeviceSharding):
-        return place.device
+    if isinstance(place, Device):
+        return on_device(place)
+    if isinstance(place, PartitionSpec):
+        return named(place, "device_put")
     raise ValueError(
         "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`,"
         " `jax.Device`, `Format`, `jax.memory.Space` or a pytree of these values."
         f" Received invalid value: {place}"
     )
+
+
+def named(spec: PartitionSpec, user: str) -> NamedSharding:
+    """The sharding of a spec over the mesh in scope; ValueError if there is none."""
+    mesh = get_concrete_mesh()
+    if mesh.empty:
+        raise ValueError(
+            f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to"
+            f" {user}: {spec} names axes of a mesh."
+        )
+    return NamedSharding(mesh, spec)
+
+
+def device_grid(mesh_shape: Sequence[int], found: Sequence[Device]) -> Any:
+    """Devices as an array of a shape."""
+    grid = np.empty(len(found), object)
+    grid[:] = found
+    return grid.reshape(tuple(mesh_shape))

@@ -12,9 +12,9 @@ from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.sharding import Sharding
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import Device
 from curta.runtime.executables import NativeExecutable, checked, executable
 from curta.runtime.transfer import to_array
 
@@ -23,7 +23,7 @@ class CompiledCall:
     """An executable with what is needed to call it on arrays.
 
     `donated` marks the inputs whose memory the caller gives up; () for none.
-    `device` is where the outputs are to be, if not where the inputs are.
+    `sharding` is where the outputs are to be, if not where the inputs are.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class CompiledCall:
         closed: ClosedJaxpr,
         name: str,
         donated: Sequence[bool] = (),
-        device: Device | None = None,
+        sharding: Sharding | None = None,
     ):
         self.executable = run = executable(closed)
         self.out_avals = closed.out_avals
@@ -39,7 +39,7 @@ class CompiledCall:
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
         ]
         self.name = name
-        self.device = device
+        self.sharding = sharding
         self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.run = checked(name, closed, run) if checks else run
@@ -48,22 +48,22 @@ class CompiledCall:
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         inputs = []
-        device = self.device
+        sharding = self.sharding
         for x in args:
             if type(x) is not ArrayImpl:
                 inputs.append(self.storage(x))
                 continue
             inputs.append(x._data)
-            if x._device is not None or x._data is None:
+            if x._sharding is not None or x._data is None:
                 x._storage()
-                device = self.device or common_device(args)
+                sharding = self.sharding or common_sharding(args)
         if self.consumed:
             self._check_donation(inputs)
         outs = self.run(*inputs)
         if self.consumed:
             self._consume(args)
         results: list[Any] = [
-            ArrayImpl(x, a, device) for x, a in zip(outs, self.out_avals)
+            ArrayImpl(x, a, sharding) for x, a in zip(outs, self.out_avals)
         ]
         # Tangents of integers have no bits: they are NumPy arrays everywhere.
         for i in self.without_bits:
@@ -104,19 +104,20 @@ _AS_THEY_ARE = frozenset(
 )
 
 
-def common_device(args: Sequence[Any]) -> Device | None:
-    """The device that the placed arrays share; None if none is placed.
+def common_sharding(args: Sequence[Any]) -> Sharding | None:
+    """Where the placed arrays lie; None if none is placed.
 
-    Raises ValueError if they lie on several.
+    Raises ValueError if they lie on several devices.
     """
-    placed = {x._device for x in args if type(x) is ArrayImpl and x._device}
-    if len(placed) > 1:
+    placed = [x._sharding for x in args if type(x) is ArrayImpl and x._sharding]
+    if len({s.devices for s in placed}) > 1:
+        ids = [[d.id for d in s.devices] for s in placed]
         raise ValueError(
             "Received incompatible devices for jitted computation. Got arguments on"
-            f" {sorted(placed, key=lambda d: d.id)}. Bring them to one device with"
-            " device_put."
+            f" the devices of ids {', '.join(map(str, ids))}. Bring them to the same"
+            " ones with device_put."
         )
-    return placed.pop() if placed else None
+    return placed[0] if placed else None
 
 
 def _consumed_inputs(closed: ClosedJaxpr, donated: Sequence[bool]) -> tuple[int, ...]:

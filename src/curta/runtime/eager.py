@@ -24,7 +24,7 @@ from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.primitives.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.dispatch import common_device
+from curta.runtime.dispatch import common_sharding
 from curta.runtime.executables import check_special, executable
 from curta.runtime.transfer import to_array
 
@@ -78,15 +78,15 @@ class EvalTrace(Trace):
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         data = []
         avals = []
-        device = None
+        sharding = None
         for x in args:
             if type(x) is not ArrayImpl:
                 x = to_array(x)
             avals.append(x.aval)
             data.append(x._data)
-            if x._device is not None or x._data is None:
+            if x._sharding is not None or x._data is None:
                 x._storage()
-                device = common_device(args)
+                sharding = common_sharding(args)
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
         plan = _plans.get((kind, *avals))
@@ -96,8 +96,8 @@ class EvalTrace(Trace):
         if config.jax_debug_nans or config.jax_debug_infs:
             _check_results(op, plan, result)
         if plan.several:
-            return [wrap(x, a, device) for x, a in zip(result, plan.out, strict=True)]
-        return wrap(result, plan.out, device)
+            return [wrap(x, a, sharding) for x, a in zip(result, plan.out, strict=True)]
+        return wrap(result, plan.out, sharding)
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         outs: Sequence[Any] = call.fun(*args)

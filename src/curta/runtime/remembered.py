@@ -16,7 +16,7 @@ from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.dispatch import common_device
+from curta.runtime.dispatch import common_sharding
 from curta.runtime.eager import quietly
 from curta.runtime.straight_line import several_results
 from curta.runtime.transfer import to_storage
@@ -75,17 +75,17 @@ class Remembered:
 
     def _run(self, plan: _Plan, arrays: list[Any]) -> Any:
         data = []
-        device = None
+        sharding = None
         for x in arrays:
             if type(x) is not ArrayImpl:
                 data.append(to_storage(x, typeof(x)))
                 continue
             data.append(x._data)
-            if x._device is not None or x._data is None:
+            if x._sharding is not None or x._data is None:
                 x._storage()
-                device = common_device(arrays)
+                sharding = common_sharding(arrays)
         outs = quietly(plan.run, *data)
-        results = [wrap(x, a, device) for x, a in zip(outs, plan.out_avals)]
+        results = [wrap(x, a, sharding) for x, a in zip(outs, plan.out_avals)]
         return plan.out_tree.unflatten(results)
 
     def _make(

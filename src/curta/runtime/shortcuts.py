@@ -84,7 +84,7 @@ def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if thread_state.trace is BASE and data is not None:
             plan = plans[config.context, self.aval]
             if plan is not None:
-                return wrap(quietly(plan.run, data), plan.out, self._device)
+                return wrap(quietly(plan.run, data), plan.out, self._sharding)
         return general(self)
 
     return method
@@ -98,10 +98,10 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ArrayImpl, other: Any) -> Any:
         if thread_state.trace is not BASE:
             return general(self, other)
-        data, device = self._data, self._device
+        data, sharding = self._data, self._sharding
         if type(other) is ArrayImpl:
             value, aval = other._data, other.aval
-            if other._device is not device:
+            if other._sharding is not sharding:
                 return general(self, other)
         else:
             scalar = _scalar_aval(type(other), self.aval)
@@ -117,8 +117,8 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         except RuntimeError:
             result = quietly(plan.run, data, value)
         if type(result) is np.ndarray and result.flags.c_contiguous:
-            return ArrayImpl(result, plan.out, device)
-        return wrap(result, plan.out, device)
+            return ArrayImpl(result, plan.out, sharding)
+        return wrap(result, plan.out, sharding)
 
     return method
 
@@ -229,7 +229,7 @@ def getitem(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
             if data.nbytes > _KEEP_ALIVE_BYTES and 2 * part.nbytes < data.nbytes:
                 part = part.copy()
-            return wrap(part, out, self._device)
+            return wrap(part, out, self._sharding)
         return general(self, index)
 
     return method
@@ -282,7 +282,7 @@ def updated_copy(
         target[...] = new
     else:
         quietly(combine, target, new, target)
-    return ArrayImpl(data, x.aval, x._device)
+    return ArrayImpl(data, x.aval, x._sharding)
 
 
 # ---- attaching

@@ -44,7 +44,7 @@ def from_dlpack(x: Any) -> ArrayImpl:
     Raises TypeError for other objects. Whoever made `x` must not write to it any more.
     """
     if type(x) is ArrayImpl:
-        return ArrayImpl(x._storage(), x.aval, x._device)
+        return ArrayImpl(x._storage(), x.aval, x._sharding)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
             "Argument to from_dlpack must have `__dlpack__` and `__dlpack_device__`"

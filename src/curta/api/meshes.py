@@ -1,0 +1,108 @@
+"""Making meshes, and putting one in scope."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from curta.config import mesh_context
+from curta.core.mesh import (
+    EMPTY_ABSTRACT_MESH,
+    AxisType,
+    Mesh,
+    get_concrete_mesh,
+    scope,
+)
+from curta.core.trace import current_trace
+from curta.runtime.devices import device_grid, devices as all_devices
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Any,
+    axis_types: tuple[AxisType, ...] | None = None,
+    *,
+    devices: Sequence[Any] | None = None,
+) -> Mesh:
+    """The first devices as a mesh.
+
+    Args:
+      axis_shapes: the sizes of the axes.
+      axis_names: their names.
+      axis_types: an `AxisType` for each; all `Explicit` if left out.
+      devices: the devices to choose from; all, if left out.
+
+    Raises ValueError if there are too few devices.
+
+    >>> import curta
+    >>> curta.make_mesh((1, 1), ("x", "y"))
+    Mesh(axis_sizes=(1, 1), axis_names=('x', 'y'), axis_types=(Explicit, Explicit))
+    """
+    try:
+        sizes = tuple(map(operator.index, axis_shapes))
+    except TypeError:
+        raise ValueError(
+            "`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got"
+            f" {axis_shapes}"
+        ) from None
+    found = list(all_devices() if devices is None else devices)
+    count = math.prod(sizes)
+    if count > len(found):
+        raise ValueError(
+            f"Number of devices {len(found)} must be >= the product of mesh_shape"
+            f" {sizes}. More CPU devices: set jax_num_cpu_devices={count}."
+        )
+    types = (AxisType.Explicit,) * len(sizes) if axis_types is None else axis_types
+    return Mesh(device_grid(sizes, found[:count]), axis_names, types)
+
+
+class set_mesh:
+    """Put a mesh in scope: for good, or within a `with` block.
+
+    With a mesh in scope, a bare `PartitionSpec` may stand where a sharding may.
+
+    Raises ValueError inside of transformed functions, and for what is no Mesh.
+
+    >>> import curta
+    >>> with curta.set_mesh(curta.make_mesh((1,), ("x",))):
+    ...     curta.sharding.get_mesh().axis_names
+    ('x',)
+    """
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(
+                f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}"
+            )
+        if not current_trace().is_evaluating():
+            raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(
+                f"mesh {mesh} contains manual axes which is not allowed when using"
+                " `jax.set_mesh`. Please use `jax.shard_map` to enter into `Manual`"
+                " mode instead."
+            )
+        abstract = EMPTY_ABSTRACT_MESH if mesh is None else mesh.abstract_mesh
+        self._entered = mesh_context(scope()._replace(abstract=abstract, concrete=mesh))
+        self._entered.__enter__()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.__exit__(None, None, None)
+
+
+def get_mesh() -> Mesh:
+    """The mesh in scope; an empty one if there is none.
+
+    Raises ValueError inside of transformed functions.
+    """
+    if not current_trace().is_evaluating():
+        raise ValueError(
+            "`get_mesh` can only be used outside of `jax.jit`. Maybe you want"
+            " `jax.sharding.get_abstract_mesh()`?"
+        )
+    return get_concrete_mesh()

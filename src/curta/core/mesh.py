@@ -1,0 +1,439 @@
+"""Meshes: devices in a grid whose axes have names, and the mesh in scope."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import enum
+import functools
+import math
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from curta.config import config, mesh_context
+
+
+class AxisType(enum.Enum):
+    """Who decides how arrays are split over a mesh axis.
+
+    `Auto`: the compiler, from how its inputs are. `Explicit`: the program; how an
+    array is split is part of its type. `Manual`: the axis is mapped over, and the
+    program sees one shard of it.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class BaseMesh:
+    """What meshes with and without devices share: axes with names, sizes and types."""
+
+    axis_names: tuple[Any, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    @functools.cached_property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """The axes as pairs of name and size."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @functools.cached_property
+    def shape(self) -> Mapping[Any, int]:
+        """The sizes of the axes by name."""
+        return collections.OrderedDict(self.shape_tuple)
+
+    @functools.cached_property
+    def types(self) -> Mapping[Any, AxisType]:
+        """The types of the axes by name."""
+        return dict(zip(self.axis_names, self.axis_types, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many devices the mesh has; 0 if it has no axes."""
+        return math.prod(self.axis_sizes) if self.axis_sizes else 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether the mesh has no devices."""
+        return self.size == 0
+
+    def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
+        return tuple(n for n, t in self.types.items() if t is kind)
+
+    @functools.cached_property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """The axes that the compiler decides about."""
+        return self._of_type(AxisType.Auto)
+
+    @functools.cached_property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """The axes that are part of arrays' types."""
+        return self._of_type(AxisType.Explicit)
+
+    @functools.cached_property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """The axes that are being mapped over."""
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether all axes are mapped over; False if there are none."""
+        return bool(self.axis_types) and len(self.manual_axes) == len(self.axis_types)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether all axes are left to the compiler; False if there are none."""
+        return bool(self.axis_types) and len(self.auto_axes) == len(self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether all axes are part of types; False if there are none."""
+        return bool(self.axis_types) and len(self.explicit_axes) == len(self.axis_types)
+
+    def size_of(self, names: Sequence[Any]) -> int:
+        """The product of the sizes of some axes."""
+        return math.prod(self.shape[n] for n in names)
+
+    def in_order(self, names: Any) -> tuple[Any, ...]:
+        """A set of axes in the order in which the mesh has them."""
+        return tuple(n for n in self.axis_names if n in names)
+
+    def _axes_text(self) -> str:
+        axes = ", ".join(f"'{n}': {s}" for n, s in self.shape_tuple)
+        return f"{axes}, axis_types={self.axis_types}"
+
+
+class Mesh(BaseMesh, contextlib.ContextDecorator):
+    """A grid of devices whose axes have names.
+
+    Args:
+      devices: an array of devices, or nested sequences of them.
+      axis_names: a name for each dim of `devices`.
+      axis_types: an `AxisType` for each, `Auto` if left out.
+
+    Equal meshes are one object. Raises ValueError if the numbers of names, types and
+    dims differ.
+
+    >>> import curta
+    >>> curta.sharding.Mesh(curta.devices()[:1], ("x",))
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
+    """
+
+    devices: np.ndarray[Any, Any]
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        grid = devices if isinstance(devices, np.ndarray) else np.array(devices)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if any(n is None for n in names):
+            raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
+        if grid.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the"
+                " length of its second argument (`axis_names`), but got devices.ndim =="
+                f" {grid.ndim} and len(axis_names) == {len(names)}."
+            )
+        types = _axis_types(names, axis_types, "Mesh")
+        key = (tuple(grid.flat), grid.shape, names, types)
+        found = _meshes.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.devices = grid.copy()
+            found.devices.flags.writeable = False
+            found.axis_sizes = grid.shape
+            found.axis_names, found.axis_types = names, types
+            found = _meshes.setdefault(key, found)
+        return found
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def update(
+        self, devices: Any = None, axis_names: Any = None, axis_types: Any = None
+    ) -> Mesh:
+        """This mesh with some of its parts replaced."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    @property
+    def size(self) -> int:
+        """How many devices the mesh has."""
+        none = not self.axis_names and self.devices.flat[0] is None
+        return 0 if none else self.devices.size
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the mesh is one device and has no axes."""
+        return self.size == 1 and not self.axis_names
+
+    @functools.cached_property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        """The numbers of the devices, in the shape of the mesh."""
+        ids = [d.id for d in self.devices.flat]
+        return np.array(ids, int).reshape(self.devices.shape)
+
+    @property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process: all of them."""
+        return list(self.devices.flat)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh in this process: all of it."""
+        return self
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether the devices belong to several processes."""
+        return False
+
+    @functools.cached_property
+    def flat_devices(self) -> tuple[Any, ...]:
+        """The devices in row-major order."""
+        return tuple(self.devices.flat)
+
+    @functools.cached_property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes without the devices."""
+        if not self.axis_names:
+            return EMPTY_ABSTRACT_MESH
+        device = self.flat_devices[0]
+        kind = AbstractDevice(device.device_kind, None, device.platform)
+        return AbstractMesh(
+            self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind
+        )
+
+    def __enter__(self) -> Mesh:
+        warnings.warn(
+            "`with mesh:` context manager has been deprecated. Please use `with"
+            " jax.set_mesh(mesh):` instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        entered = mesh_context(scope()._replace(resources=self))
+        entered.__enter__()
+        _entered.setdefault(self, []).append(entered)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _entered[self].pop().__exit__(None, None, None)
+
+    def __str__(self) -> str:
+        return "Mesh()" if self.empty else f"Mesh({self._axes_text()})"
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r},"
+            f" axis_types={self.axis_types})"
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class AbstractDevice:
+    """The kind of the devices of a mesh."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def text(self) -> str:
+        """The fields as the text of an AbstractMesh has them."""
+        return (
+            f"device_kind={self.device_kind}, num_cores={self.num_cores},"
+            f" platform={self.platform}"
+        )
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self.text()})"
+
+
+class AbstractMesh(BaseMesh):
+    """The axes of a mesh without its devices: what tracing needs to know.
+
+    >>> import curta
+    >>> curta.sharding.AbstractMesh((4, 2), ("x", "y"))
+    AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
+    """
+
+    abstract_device: AbstractDevice | None
+
+    def __new__(
+        cls,
+        axis_sizes: Sequence[int],
+        axis_names: Any,
+        axis_types: Any = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ) -> AbstractMesh:
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        types = _axis_types(names, axis_types, "AbstractMesh")
+        key = (tuple(axis_sizes), names, types, abstract_device)
+        found = _abstract_meshes.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.axis_sizes, found.axis_names = key[0], names
+            found.axis_types, found.abstract_device = types, abstract_device
+            found = _abstract_meshes.setdefault(key, found)
+        return found
+
+    def __reduce__(self) -> Any:
+        return _rebuild_abstract, (
+            self.axis_sizes,
+            self.axis_names,
+            self.axis_types,
+            self.abstract_device,
+        )
+
+    def update(
+        self,
+        axis_sizes: Any = None,
+        axis_names: Any = None,
+        axis_types: Any = None,
+        **others: Any,
+    ) -> AbstractMesh:
+        """This mesh with some of its parts replaced."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            abstract_device=others.get("abstract_device", self.abstract_device),
+        )
+
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+        """This mesh with the types of some axes replaced."""
+        types = [name_to_type.get(n, t) for n, t in self.types.items()]
+        return self.update(axis_types=tuple(types))
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The mesh itself."""
+        return self
+
+    def _has_no(self, name: str) -> NoReturn:
+        raise ValueError(f"AbstractMesh does not implement {name}")
+
+    devices = property(lambda self: self._has_no("devices"))
+    device_ids = property(lambda self: self._has_no("device_ids"))
+    local_devices = property(lambda self: self._has_no("local_devices"))
+    local_mesh = property(lambda self: self._has_no("local_mesh"))
+    is_multi_process = property(lambda self: self._has_no("is_multi_process"))
+
+    def __repr__(self) -> str:
+        if not self.axis_names:
+            return "AbstractMesh((), axis_types=())"
+        device = "" if self.abstract_device is None else self.abstract_device.text()
+        return f"AbstractMesh({self._axes_text()}{device and f', {device}'})"
+
+
+_meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+_abstract_meshes: weakref.WeakValueDictionary[Any, AbstractMesh] = (
+    weakref.WeakValueDictionary()
+)
+_entered: dict[Mesh, list[Any]] = {}
+
+
+def _axis_types(names: Sequence[Any], types: Any, what: str) -> tuple[AxisType, ...]:
+    if types is None:
+        return (AxisType.Auto,) * len(names)
+    types = types if isinstance(types, tuple) else (types,)
+    if not all(isinstance(t, AxisType) for t in types):
+        raise TypeError(
+            f"axis_types passed to {what} must be of type `jax.sharding.AxisType`. Got"
+            f" {types} of type {tuple(map(type, types))}"
+        )
+    if len(names) != len(types):
+        raise ValueError(
+            "Number of axis names should match the number of axis_types. Got"
+            f" axis_names={tuple(names)} and axis_types={types}"
+        )
+    return types
+
+
+def _rebuild_abstract(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:
+    return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+EMPTY_ABSTRACT_MESH = AbstractMesh((), ())
+EMPTY_MESH = Mesh(np.empty((), dtype=object), ())
+
+# ---- the mesh in scope
+
+
+class Scope(NamedTuple):
+    """What is in scope: part of the key of everything that is traced.
+
+    `concrete` is None where only an abstract mesh is known. With `checks_varying`
+    avals say over which manual axes a value varies. `resources` is the mesh of the
+    older `with mesh:`.
+    """
+
+    abstract: AbstractMesh = EMPTY_ABSTRACT_MESH
+    concrete: Mesh | None = None
+    checks_varying: bool = False
+    resources: Mesh | None = None
+
+
+_NOTHING = Scope()
+
+
+def scope() -> Scope:
+    """What is in scope in this thread."""
+    found: Scope = config.curta_mesh_context or _NOTHING
+    return found
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The mesh in scope without its devices; an empty one if there is none."""
+    return scope().abstract
+
+
+def get_concrete_mesh() -> Mesh:
+    """The mesh in scope; an empty one if there is none."""
+    return scope().concrete or EMPTY_MESH
+
+
+def within(abstract: AbstractMesh, **changes: Any) -> Any:
+    """A context manager that puts an abstract mesh in scope."""
+    return mesh_context(scope()._replace(abstract=abstract, **changes))
+
+
+class use_abstract_mesh:
+    """Put an abstract mesh in scope within a `with` block.
+
+    Raises ValueError for what is no AbstractMesh, or one of another size.
+    """
+
+    def __init__(self, mesh: AbstractMesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(
+                "Expected mesh of type `jax.sharding.AbstractMesh`. Got type:"
+                f" {type(mesh)}"
+            )
+        self.mesh = mesh
+
+    def __enter__(self) -> None:
+        before = get_abstract_mesh()
+        if not before.empty and not self.mesh.empty and before.size != self.mesh.size:
+            raise ValueError(
+                "use_abstract_mesh cannot change the size of the mesh. Got new mesh:"
+                f" {self.mesh} with size={self.mesh.size} and prev mesh: {before} with"
+                f" size={before.size}"
+            )
+        self._entered = within(self.mesh)
+        self._entered.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.__exit__(None, None, None)

@@ -1,0 +1,224 @@
+"""`PartitionSpec`: which mesh axes the dims of an array are split over."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+
+class Unconstrained:
+    """The entry of a dim whose split is left to the compiler."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> Any:
+        return _unconstrained, ()
+
+
+UNCONSTRAINED = Unconstrained()
+
+
+def _unconstrained() -> Unconstrained:
+    return UNCONSTRAINED
+
+
+class PartitionSpec:
+    """For each dim of an array, the mesh axis (or axes) that it is split over.
+
+    An entry is None (not split), a name, or a tuple of names, the first of which
+    varies slowest. Dims after the last entry are not split. Specs are interned:
+    equal ones are one object.
+
+    Args:
+      unreduced: axes along which the array is a sum not yet taken.
+      reduced: axes whose cotangent will be such a sum.
+
+    Raises:
+      TypeError: if `unreduced` or `reduced` is no set.
+      ValueError: if an axis is in two of the three places.
+
+    >>> import curta
+    >>> curta.P("x", None), curta.P(("x", "y")), curta.P(("x",)) == curta.P("x")
+    (P('x', None), P(('x', 'y'),), True)
+    """
+
+    __slots__ = ("__weakref__", "partitions", "reduced", "unreduced")
+    UNCONSTRAINED = UNCONSTRAINED
+
+    partitions: tuple[Any, ...]
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
+
+    def __new__(
+        cls,
+        *partitions: Any,
+        unreduced: Any = frozenset(),
+        reduced: Any = frozenset(),
+    ) -> PartitionSpec:
+        entries = tuple(map(_canonical, partitions))
+        key = (entries, _axes("unreduced", unreduced), _axes("reduced", reduced))
+        found = _specs.get(key)
+        if found is None:
+            _check(*key)
+            found = object.__new__(cls)
+            for name, value in zip(("partitions", "unreduced", "reduced"), key):
+                object.__setattr__(found, name, value)
+            found = _specs.setdefault(key, found)
+        return found
+
+    def __init_subclass__(cls) -> NoReturn:
+        raise TypeError("Subclassing `jax.P` is prohibited.")
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"cannot assign to field {name!r} of a PartitionSpec")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.partitions, self.unreduced, self.reduced)
+
+    def __repr__(self) -> str:
+        entries = repr(self.partitions)[1:-1]
+        rest = ", ".join(
+            f"{name}={set(axes)!r}"
+            for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced))
+            if axes
+        )
+        gap = "" if not (entries and rest) else " " if entries[-1] == "," else ", "
+        return f"P({entries}{gap}{rest})"
+
+    # ---- as a tuple of its entries
+
+    def _only_entries(self) -> tuple[Any, ...]:
+        if self.unreduced or self.reduced:
+            raise ValueError(
+                f"Using {self} as a sequence is dangerous when PartitionSpec has"
+                " non-empty unreduced/reduced set. Please use spec.partitions."
+            )
+        return self.partitions
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._only_entries()[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._only_entries())
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(
+                *self.partitions,
+                *other.partitions,
+                unreduced=self.unreduced | other.unreduced,
+                reduced=self.reduced | other.reduced,
+            )
+        if isinstance(other, tuple):
+            return PartitionSpec(*self._joinable(other), *other)
+        raise NotImplementedError
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, tuple):
+            raise NotImplementedError
+        return PartitionSpec(*other, *self._joinable(other))
+
+    def _joinable(self, other: Any) -> tuple[Any, ...]:
+        for name in ("unreduced", "reduced"):
+            if getattr(self, name):
+                raise TypeError(
+                    f"other {other} cannot be of instance `tuple` when self {self} has"
+                    f" {name} in `__add__` or `__radd__` of PartitionSpec."
+                )
+        return self.partitions
+
+    def index(self, value: Any) -> int:
+        """The first dim with this entry; ValueError if there is none."""
+        return self.partitions.index(_canonical(value))
+
+    def count(self, value: Any) -> int:
+        """How many dims have this entry."""
+        return self.partitions.count(_canonical(value))
+
+    # ---- changes
+
+    def update(
+        self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
+    ) -> PartitionSpec:
+        """This spec with some of its parts replaced."""
+        return PartitionSpec(
+            *(self.partitions if partitions is None else partitions),
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
+        )
+
+    def for_rank(self, rank: int) -> PartitionSpec:
+        """This spec with an entry for each of `rank` dims, nothing unconstrained."""
+        entries = [None if p is UNCONSTRAINED else p for p in self.partitions]
+        return self.update([*entries, *[None] * (rank - len(entries))])
+
+    def axes_of_dims(self) -> list[tuple[Any, ...]]:
+        """For each entry, the tuple of its axes."""
+        return [entry_axes(p) for p in self.partitions]
+
+    def used_axes(self) -> list[Any]:
+        """All axes that split a dim."""
+        return [name for axes in self.axes_of_dims() for name in axes]
+
+
+_specs: weakref.WeakValueDictionary[Any, PartitionSpec] = weakref.WeakValueDictionary()
+
+
+def entry_axes(entry: Any) -> tuple[Any, ...]:
+    """The axes that one entry of a spec names."""
+    if entry is None or entry is UNCONSTRAINED:
+        return ()
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+def entry_of(axes: Iterable[Any]) -> Any:
+    """The entry that names these axes."""
+    names = tuple(axes)
+    return None if not names else names[0] if len(names) == 1 else names
+
+
+def _canonical(entry: Any) -> Any:
+    if isinstance(entry, (list, tuple)):
+        return entry_of(entry)
+    return entry
+
+
+def _axes(what: str, given: Any) -> frozenset[Any]:
+    if not isinstance(given, (set, frozenset)):
+        raise TypeError(
+            f"{what} argument of PartitionSpec should of type `frozenset` or `set`."
+            f" Got type {given}"
+        )
+    return frozenset(given)
+
+
+def _check(
+    entries: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]
+) -> None:
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if None in axes:
+            raise ValueError(
+                f"{name} cannot contain None. All elements in {name} should refer to"
+                " the mesh axes."
+            )
+    if unreduced & reduced:
+        raise ValueError(
+            "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got"
+            f" unreduced: {unreduced} and reduced: {reduced}"
+        )
+    used = {name for entry in entries for name in entry_axes(entry)}
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if used & axes:
+            raise ValueError(
+                f"partitions cannot overlap with {name} axes passed to PartitionSpec."
+                f" Got partitions: {entries} and {name} axes: {axes}"
+            )
+
+
+def _rebuild(entries: Any, unreduced: Any, reduced: Any) -> PartitionSpec:
+    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)

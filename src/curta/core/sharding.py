@@ -1,0 +1,347 @@
+"""Shardings: how the elements of an array are laid out over devices.
+
+They are frozen values: equal ones may be keys of one cache. All devices share the
+memory of the host, so that a sharded array is one buffer, and its shards are parts
+of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from curta.core.mesh import AbstractMesh, Mesh
+from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
+
+Index = tuple[slice, ...]
+_MEMORY = "unpinned_host"
+
+
+class Sharding:
+    """How the elements of an array are laid out over devices."""
+
+    memory_kind: str | None = _MEMORY
+
+    @property
+    def devices(self) -> tuple[Any, ...]:
+        """The devices, in the order in which the shards are listed."""
+        raise NotImplementedError("Subclasses should implement this method.")
+
+    @property
+    def device_set(self) -> set[Any]:
+        """The devices that hold a part of the array."""
+        return set(self.devices)
+
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The devices of this process that hold a part of the array."""
+        return self.device_set
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold a part of the array."""
+        return len(self.devices)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can reach all devices."""
+        return bool(self.devices)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        raise NotImplementedError("Subclasses should implement this method.")
+
+    def parts(self, rank: int) -> tuple[int, ...]:
+        """Into how many parts each dim of an array of that rank is cut."""
+        raise NotImplementedError("Subclasses should implement this method.")
+
+    def places(self, rank: int) -> list[tuple[int, ...]]:
+        """For each device, which part along each dim it holds."""
+        raise NotImplementedError("Subclasses should implement this method.")
+
+    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+        """Raise ValueError if arrays of that shape cannot be laid out so."""
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the part on one device; ValueError if it does not divide."""
+        self.check_compatible_aval(global_shape)
+        shape = tuple(global_shape)
+        parts = self.parts(len(shape))
+        for dim, (size, count) in enumerate(zip(shape, parts, strict=True)):
+            if size % count:
+                raise ValueError(
+                    f"Sharding {self} implies that array axis {dim} is partitioned"
+                    f" {count} times, but the dimension size is {size} (full shape:"
+                    f" {shape}, per-dimension tiling factors: {list(parts)} should"
+                    " evenly divide the shape)"
+                )
+        return tuple(n // k for n, k in zip(shape, parts, strict=True))
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
+        """Which part of an array of `global_shape` each device holds."""
+        rank = len(global_shape)
+        sizes, parts = self.shard_shape(global_shape), self.parts(rank)
+        return {
+            device: tuple(
+                slice(None) if k == 1 else slice(i * n, (i + 1) * n)
+                for i, n, k in zip(place, sizes, parts, strict=True)
+            )
+            for device, place in zip(self.devices, self.places(rank), strict=True)
+        }
+
+    def addressable_devices_indices_map(
+        self, global_shape: Sequence[int]
+    ) -> dict[Any, Index]:
+        """As `devices_indices_map`, for the devices of this process."""
+        return self.devices_indices_map(global_shape)
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both lay an array of `ndim` dims out alike."""
+        if self is other:
+            return True
+        return (
+            self.devices == other.devices
+            and self.memory_kind == other.memory_kind
+            and self.parts(ndim) == other.parts(ndim)
+            and self.places(ndim) == other.places(ndim)
+        )
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        """The sharding itself: there is one kind of memory."""
+        return self
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        return self.devices
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    >>> import curta
+    >>> curta.sharding.SingleDeviceSharding(curta.devices()[0])
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=unpinned_host)
+    """
+
+    def __init__(self, device: Any, *, memory_kind: str | None = None):
+        self.device = device
+
+    @property
+    def devices(self) -> tuple[Any, ...]:
+        return (self.device,)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def parts(self, rank: int) -> tuple[int, ...]:
+        return (1,) * rank
+
+    def places(self, rank: int) -> list[tuple[int, ...]]:
+        return [(0,) * rank]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self.device == other.device
+
+    def __hash__(self) -> int:
+        return hash((SingleDeviceSharding, self.device))
+
+    def __repr__(self) -> str:
+        return (
+            f"SingleDeviceSharding(device={self.device!r},"
+            f" memory_kind={self.memory_kind})"
+        )
+
+
+@functools.lru_cache(4096)
+def on_device(device: Any) -> SingleDeviceSharding:
+    """The sharding of whole arrays on a device; one object for each device."""
+    return SingleDeviceSharding(device)
+
+
+class NamedSharding(Sharding):
+    """An array split over the axes of a mesh.
+
+    Args:
+      mesh: the devices in a grid with named axes, or an AbstractMesh.
+      spec: a `PartitionSpec`: which axes each dim is split over.
+
+    Raises:
+      TypeError: for other types.
+      ValueError: if the spec names an axis that the mesh has not, or one twice.
+
+    >>> import curta
+    >>> mesh = curta.make_mesh((1,), ("x",))
+    >>> curta.NamedSharding(mesh, curta.P("x")).shard_shape((8, 2))
+    (8, 2)
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh | AbstractMesh,
+        spec: PartitionSpec,
+        *,
+        memory_kind: str | None = None,
+        _logical_device_ids: Any = None,
+    ):
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise TypeError(
+                "NamedSharding requires a `jax.sharding.Mesh` or"
+                f" `jax.sharding.AbstractMesh`, but got {mesh} of type {type(mesh)}"
+            )
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                "Unexpected type of `spec`: NamedSharding requires a"
+                " `jax.sharding.PartitionSpec` (jax.P), but got"
+                f" {spec} of type {type(spec)}"
+            )
+        _check_spec(mesh, spec)
+        self.mesh = mesh
+        self.spec = spec
+
+    def __reduce__(self) -> Any:
+        return NamedSharding, (self.mesh, self.spec)
+
+    @property
+    def devices(self) -> tuple[Any, ...]:
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(
+                "device_set is not implemented for `jax.sharding.AbstractMesh`."
+            )
+        return self.mesh.flat_devices
+
+    @property
+    def num_devices(self) -> int:
+        return self.mesh.size
+
+    @functools.cached_property
+    def is_fully_replicated(self) -> bool:
+        if self.spec.unreduced:
+            return self.mesh.size == 1
+        return self.mesh.size_of(self.spec.used_axes()) == 1
+
+    @functools.cached_property
+    def replicated_axes(self) -> frozenset[Any]:
+        """The axes that nothing is split over."""
+        used = {*self.spec.used_axes(), *self.spec.unreduced, *self.spec.reduced}
+        return frozenset(self.mesh.axis_names) - used
+
+    def parts(self, rank: int) -> tuple[int, ...]:
+        sizes = [self.mesh.size_of(axes) for axes in self.spec.axes_of_dims()]
+        return tuple(sizes + [1] * (rank - len(sizes)))
+
+    def places(self, rank: int) -> list[tuple[int, ...]]:
+        return _places(self.mesh.shape_tuple, self.spec, rank)
+
+    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+        if len(shape) < len(self.spec):
+            scalars = " For scalars the PartitionSpec should be P()"
+            raise ValueError(
+                f"Sharding {self} is only valid for values of rank at least"
+                f" {len(self.spec)}, but was applied to a value of rank {len(shape)}."
+                + ("" if shape else scalars)
+            )
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """This sharding with another mesh or spec."""
+        spec = changes.get("spec", self.spec)
+        if not isinstance(spec, PartitionSpec):
+            spec = PartitionSpec(*spec)
+        return NamedSharding(changes.get("mesh", self.mesh), spec)
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        if not isinstance(other, NamedSharding):
+            return super().is_equivalent_to(other, ndim)
+        abstract = isinstance(self.mesh, AbstractMesh)
+        if abstract != isinstance(other.mesh, AbstractMesh):
+            return False
+        return (
+            (abstract or self.devices == other.devices)
+            and self.parts(ndim) == other.parts(ndim)
+            and self.places(ndim) == other.places(ndim)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, NamedSharding)
+            and self.spec is other.spec
+            and self.mesh is other.mesh
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.spec))
+
+    def __repr__(self) -> str:
+        return (
+            f"NamedSharding(mesh={self.mesh!s}, spec={self.spec},"
+            f" memory_kind={self.memory_kind})"
+        )
+
+
+@functools.lru_cache(4096)
+def _places(
+    shape: tuple[tuple[Any, int], ...], spec: PartitionSpec, rank: int
+) -> list[tuple[int, ...]]:
+    """Where each device of a mesh, in row-major order, stands along each dim."""
+    found: list[dict[Any, int]] = [{}]
+    for name, size in shape:
+        found = [{**place, name: i} for place in found for i in range(size)]
+    sizes = dict(shape)
+
+    def along(place: dict[Any, int], axes: Sequence[Any]) -> int:
+        index = 0
+        for name in axes:
+            index = index * sizes[name] + place[name]
+        return index
+
+    dims = spec.axes_of_dims()
+    dims += [()] * (rank - len(dims))
+    return [tuple(along(place, axes) for axes in dims) for place in found]
+
+
+def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+    used = spec.used_axes()
+    for name in (*used, *spec.unreduced, *spec.reduced):
+        if name not in mesh.axis_names:
+            raise ValueError(
+                f"Resource axis: {name} of {spec} is not found in mesh:"
+                f" {mesh.axis_names}."
+            )
+    for name in used:
+        if used.count(name) > 1:
+            raise DuplicateSpecError(
+                "A single NamedSharding spec specification can map every mesh axis to"
+                f" at most one positional dimension, but {spec} has duplicate entries"
+                f" for `{name}`"
+            )
+    if UNCONSTRAINED not in spec.partitions:
+        for axes in spec.axes_of_dims():
+            _check_types(mesh, axes, spec)
+
+
+def _check_types(
+    mesh: Mesh | AbstractMesh, axes: Sequence[Any], spec: PartitionSpec
+) -> None:
+    kinds = {mesh.types[name] for name in axes}
+    if len(kinds) > 1:
+        raise ValueError(
+            "AxisTypes should be the same in a tuple subset of PartitionSpec:"
+            f" {spec}. Got subset {tuple(axes)} with axis types:"
+            f" ({', '.join(str(mesh.types[n]) for n in axes)})"
+        )
+
+
+class DuplicateSpecError(ValueError):
+    """A spec that splits two dims, or one twice, over the same axis."""
+
+
+def normalised(spec: PartitionSpec) -> PartitionSpec:
+    """The spec without the entries at its end that split nothing."""
+    entries = list(spec.partitions)
+    while entries and entries[-1] is None:
+        entries.pop()
+    return spec.update(entries)

@@ -1,0 +1,34 @@
+"""Meshes of devices, and how arrays are laid out over them."""
+
+from curta.api.meshes import get_mesh, set_mesh
+from curta.core.mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    get_abstract_mesh,
+    use_abstract_mesh,
+)
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    on_device as make_single_device_sharding,
+)
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_single_device_sharding",
+    "set_mesh",
+    "use_abstract_mesh",
+]
