@@ -21,6 +21,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "DebugPrint": "tests/control/test_callbacks.py",
     "IOCallback": "tests/control/test_callbacks.py",
     "LinearCall": "tests/api/test_custom_gradient.py",
+    "LinearSolve": "tests/control/test_solves.py",
+    "PlatformIndex": "tests/control/test_platforms_and_barriers.py",
     "PureCallback": "tests/control/test_callbacks.py",
     "Remat": "tests/api/test_checkpoint.py",
     "Scan": "tests/control/test_control_flow.py",

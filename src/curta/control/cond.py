@@ -38,6 +38,12 @@ class Cond(Op):
     name: ClassVar[str] = "cond"
     multiple_results: ClassVar[bool] = True
     branches: Branches
+    branches_platforms: Any = None
+    """For `platform_dependent`: which platforms each branch is for."""
+
+    def with_branches(self, branches: Branches) -> Cond:
+        """The same choice between other jaxprs."""
+        return Cond(branches, self.branches_platforms)
 
     @property
     def effects(self) -> frozenset[str]:
@@ -55,7 +61,7 @@ class Cond(Op):
         nonzero = tuple(type(t) is not Zero for t in tangents[1:])
         branches, out_nonzero = _jvp_branches(self.branches, nonzero)
         given = [t for t in tangents[1:] if type(t) is not Zero]
-        results = Cond(branches)(*primals, *given)
+        results = self.with_branches(branches)(*primals, *given)
         avals = self.branches[0].out_avals
         found = iter(results[len(avals) :])
         return results[: len(avals)], [
@@ -69,13 +75,14 @@ class Cond(Op):
             return partial.defer(self, args)
         known, later, out_unknown, count = _split_branches(self.branches, unknown[1:])
         known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
-        results = Cond(known)(*known_args)
+        results = self.with_branches(known)(*known_args)
         outs, residuals = results[: len(results) - count], results[-count:]
         residuals = residuals if count else []
         unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
         rest: Sequence[Any] = ()
         if any(out_unknown):
-            rest = partial.defer(Cond(later), [args[0], *residuals, *unknown_args])
+            op = self.with_branches(later)
+            rest = partial.defer(op, [args[0], *residuals, *unknown_args])
         known_outs, unknown_outs = iter(outs), iter(rest)
         return [next(unknown_outs if u else known_outs) for u in out_unknown]
 
@@ -86,7 +93,7 @@ class Cond(Op):
         branches = _transpose_branches(self.branches, linear, nonzero)
         known = [x for x in operands if not is_linear(x)]
         given = [ct for ct in cotangent if type(ct) is not Zero]
-        found = iter(Cond(branches)(index, *known, *given))
+        found = iter(self.with_branches(branches)(index, *known, *given))
         return [None, *(next(found) if f else None for f in linear)]
 
     def batch(
@@ -104,7 +111,7 @@ class Cond(Op):
         branches = tuple(
             batch_jaxpr(b, axis, tuple(operand_dims), forced)[0] for b in self.branches
         )
-        outs = Cond(branches)(index, *operands)
+        outs = self.with_branches(branches)(index, *operands)
         return outs, [0 if f else None for f in forced]
 
     def _select(
@@ -127,8 +134,11 @@ class Cond(Op):
         chosen = [_chosen(index, *xs) for xs in zip(*outs, strict=True)]
         return chosen, [0] * len(chosen)
 
-    def params(self) -> dict[str, Any]:
-        return {"branches": self.branches}
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        shown = self.params()
+        if self.branches_platforms is None:
+            del shown["branches_platforms"]
+        return shown
 
 
 def _constant(x: Any) -> Any:

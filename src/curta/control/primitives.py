@@ -15,6 +15,8 @@ from curta.control.custom_vjp import (
 )
 from curta.control.custom_vmap import CustomVmapCall
 from curta.control.linear_call import LinearCall
+from curta.control.linear_solve import LinearSolve
+from curta.control.platform import PlatformIndex
 from curta.control.remat import (
     Remat,
 )
@@ -25,6 +27,7 @@ from curta.control.while_loop import (
     While,
 )
 from curta.core.primitive import primitive_of
+from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.cumulative import (
     CumLogSumExp,
     CumMax,
@@ -246,6 +249,9 @@ custom_jvp_call_p = primitive_of(CustomJVPCall)
 custom_lin_p = primitive_of(CustomLinear)
 custom_vmap_p = primitive_of(CustomVmapCall)
 linear_call_p = primitive_of(LinearCall)
+linear_solve_p = primitive_of(LinearSolve)
+optimization_barrier_p = primitive_of(OptimizationBarrier)
+platform_index_p = primitive_of(PlatformIndex)
 custom_vjp_call_p = primitive_of(CustomVJPCall)
 digamma_p = primitive_of(Digamma)
 div_p = primitive_of(Div)

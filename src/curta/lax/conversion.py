@@ -12,7 +12,9 @@ from curta import dtypes, tree
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
 from curta.core.trace import typeof
+from curta.lax.scalars import scalar_array
 from curta.primitives import elementwise as ops
+from curta.primitives.barrier import OptimizationBarrier
 from curta.runtime.transfer import to_array
 
 
@@ -34,7 +36,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
             stacklevel=2,
         )
     out = ops.convert_element_type(operand, dtype)
-    return out if isinstance(out, Array) else to_array(out)
+    return out if isinstance(out, Array) else scalar_array(out)
 
 
 def _is_complex(x: Any) -> bool:
@@ -112,6 +114,20 @@ def _stop_gradient(x: Any) -> Any:
     if isinstance(typeof(x).dtype, dtypes.ExtendedDType):
         return x
     return ops.stop_gradient(x)
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """`operand`, a pytree of arrays, all computed before any of the results is used.
+
+    In a compiled program nothing is fused across it, nor are its results recognised as
+    what went in, so that what is computed from them is computed again.
+
+    >>> from curta import lax
+    >>> lax.optimization_barrier((1, 2))
+    (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
+    leaves, treedef = tree.flatten(operand)
+    return tree.unflatten(treedef, OptimizationBarrier()(*leaves))
 
 
 def copy(x: Any) -> Any:

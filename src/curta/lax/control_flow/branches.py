@@ -1,4 +1,4 @@
-"""`cond` and `switch`."""
+"""`cond`, `switch` and `platform_dependent`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.config import config
 from curta.control.cond import Cond
+from curta.control.platform import PlatformIndex, Platforms
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
-from curta.core.trace import Tracer, is_array_like, typeof
+from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
 from curta.lax.control_flow.checks import check_same_outputs
 from curta.lax.control_flow.tracing import TracedFunction, args_tree, flat_arrays
 from curta.lax.conversion import convert_element_type
@@ -118,12 +119,61 @@ def switch(
     return _branch("switch", index, branches, names, operands)
 
 
+def platform_dependent(
+    *args: Any,
+    default: Callable[..., Any] | None = None,
+    **per_platform: Callable[..., Any],
+) -> Any:
+    """The branch for the platform on which the program runs, applied to `args`.
+
+    All branches are traced, so they must return the same types; Curta compiles for
+    `cpu`.
+
+    Args:
+      *args: trees of arrays.
+      default: the branch for platforms that have none.
+      **per_platform: branches by platform: `cpu`, `cuda`, `rocm`, `tpu`.
+
+    Raises:
+      TypeError: for branches that are no functions. ValueError: for `gpu`.
+      NotImplementedError: if there is neither a branch for the platform nor a default.
+
+    >>> from curta import lax, numpy as jnp
+    >>> lax.platform_dependent(0.0, cpu=jnp.cos, default=jnp.sin)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    joined: dict[Any, tuple[str, ...]] = {}
+    for platform, branch in per_platform.items():
+        if not callable(branch):
+            raise TypeError(
+                f"lax.platform_dependent: the '{platform}' branch must be a callable."
+            )
+        if platform == "gpu":
+            raise ValueError("Use 'cuda' or 'rocm' for lax.platform_dependent.")
+        joined[branch] = (*joined.get(branch, ()), platform)
+    if default is not None and not callable(default):
+        raise TypeError(
+            "lax.platform_dependent: the 'default' branch must be a callable."
+        )
+    branches = [*joined, default] if default is not None else list(joined)
+    platforms = (*joined.values(), None) if default is not None else joined.values()
+    op = PlatformIndex(tuple(platforms))
+    if len(branches) == 1:
+        op.eval()  # raises where there is no choice
+    index = op()
+    if (known := concrete_or_none(index)) is not None:
+        return branches[int(known)](*args)
+    names = [f"branch {i}" for i in range(len(branches))]
+    return _branch("switch", index, branches, names, args, tuple(platforms))
+
+
 def _branch(
     what: str,
     index: Any,
     funs: Sequence[Callable[..., Any]],
     names: Sequence[str],
     operands: Sequence[Any],
+    platforms: Platforms | None = None,
 ) -> Any:
     leaves, _ = flat_arrays(operands)
     avals = [typeof(x) for x in leaves]
@@ -140,7 +190,8 @@ def _branch(
     consts = list({id(c): c for t in traced for c in t.consts}.values())
     const_avals = [typeof(c) for c in consts]
     branches = [t.closed(consts, const_avals) for t in traced]
-    outs = Cond(_same_weak_types(branches))(index, *consts, *leaves)
+    op = Cond(_same_weak_types(branches), platforms)
+    outs = op(index, *consts, *leaves)
     return tree_util.tree_unflatten(traced[0].out_tree, outs)
 
 

@@ -1,0 +1,42 @@
+"""`PlatformIndex`: which of several implementations is for this platform."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+
+PLATFORM = "cpu"
+
+Platforms = tuple[tuple[str, ...] | None, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlatformIndex(Op):
+    """The place of the platform in `platforms`; None among them stands for any."""
+
+    name: ClassVar[str] = "platform_index"
+    platforms: Platforms
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray((), np.dtype(np.int32))
+
+    def eval(self, *args: Any) -> Any:
+        for i, names in enumerate(self.platforms):
+            if names is not None and PLATFORM in names:
+                return np.int32(i)
+        if None in self.platforms:
+            return np.int32(self.platforms.index(None))
+        raise NotImplementedError(
+            f"MLIR translation rule for primitive '{self.name}(platforms="
+            f"{self.platforms})' not found for platform {PLATFORM}: give a"
+            f" `{PLATFORM}` branch, or a `default`"
+        )
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        raise AssertionError("an op without operands has no tangents")

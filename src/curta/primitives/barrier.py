@@ -1,0 +1,43 @@
+"""`OptimizationBarrier`: values through which the compiler moves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.primitives.structure import instantiate
+
+
+class OptimizationBarrier(Op):
+    """The operands, all of them computed before any result is used.
+
+    Compiled programs run it as a step of its own: nothing is fused across it, and
+    what comes out of it is not taken for what went in.
+    """
+
+    name: ClassVar[str] = "optimization_barrier"
+    multiple_results: ClassVar[bool] = True
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return avals
+
+    def eval(self, *args: Any) -> Any:
+        return [x.copy() for x in args]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), self(*map(instantiate, tangents))
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return list(self(*map(instantiate, cotangent)))
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        return self(*args), list(dims)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        for shapes in ((2, 3), (4,)), ((), (0, 2)):
+            yield cls(), [(shape, "any", {}) for shape in shapes]
