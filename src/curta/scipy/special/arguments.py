@@ -1,0 +1,40 @@
+"""What the special functions share: checked operands, ratios of polynomials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes
+from curta.numpy.promotion import promote_args_inexact
+
+
+def real(name: str, *args: Any) -> list[Any]:
+    """The operands as floats of one dtype; raises ValueError for complex ones."""
+    args = promote_args_inexact(name, *args)
+    if dtypes.issubdtype(args[0].dtype, np.complexfloating):
+        raise ValueError(f"{name} does not support complex-valued inputs.")
+    return list(args)
+
+
+def only_f32_or_f64(x: Any) -> Any:
+    """`x` as an array of float32 or float64; raises TypeError for other dtypes."""
+    x = jnp.asarray(x)
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"x.dtype={x.dtype} is not supported, see docstring for supported types."
+        )
+    return x
+
+
+def polynomial(coefficients: Sequence[float], x: Any) -> Any:
+    """The polynomial at x, highest power first, by Horner's rule."""
+    return jnp.polyval(np.asarray(coefficients, x.dtype), x)
+
+
+def ratio(above: Sequence[float], below: Sequence[float], x: Any) -> Any:
+    """The quotient of two polynomials at x, highest powers first."""
+    return polynomial(above, x) / polynomial(below, x)

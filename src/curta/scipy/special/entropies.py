@@ -1,0 +1,155 @@
+"""Logarithmic functions of statistics: entropies, logit, Box and Cox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.api.custom_derivatives import custom_jvp
+from curta.numpy.promotion import const, promote_args_inexact
+from curta.scipy.special.arguments import real
+
+
+@custom_jvp
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)).
+
+    >>> from curta.scipy import special
+    >>> special.logit(0.5)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    (x,) = promote_args_inexact("logit", x)
+    return lax.log(lax.div(x, lax.sub(const(x, 1), x)))
+
+
+logit.defjvps(lambda t, out, x: lax.div(t, lax.mul(x, lax.sub(const(x, 1), x))))
+
+
+def expit(x: Any) -> Any:
+    """The logistic function, 1 / (1 + exp(-x)).
+
+    >>> from curta.scipy import special
+    >>> special.expit(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    (x,) = promote_args_inexact("expit", x)
+    return lax.logistic(x)
+
+
+@custom_jvp
+def xlogy(x: Any, y: Any) -> Any:
+    """x log(y), which is 0 where x is.
+
+    >>> from curta.scipy import special
+    >>> special.xlogy(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x, y = promote_args_inexact("xlogy", x, y)
+    there = (x != 0.0) | jnp.isnan(y)
+    return jnp.where(there, lax.mul(x, lax.log(y)), jnp.zeros_like(x))
+
+
+@xlogy.defjvp
+def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    out = xlogy(x, y)
+    return out, (dx * lax.log(y) + dy * x / y).astype(out.dtype)
+
+
+@custom_jvp
+def xlog1py(x: Any, y: Any) -> Any:
+    """x log(1 + y), which is 0 where x is.
+
+    >>> from curta.scipy import special
+    >>> special.xlog1py(0.0, -1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x, y = promote_args_inexact("xlog1py", x, y)
+    there = (x != 0.0) | jnp.isnan(y)
+    return jnp.where(there, lax.mul(x, lax.log1p(y)), jnp.zeros_like(x))
+
+
+@xlog1py.defjvp
+def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    out = xlog1py(x, y)
+    return out, (dx * lax.log1p(y) + dy * x / (1 + y)).astype(out.dtype)
+
+
+@custom_jvp
+def _xlogx(x: Any) -> Any:
+    return xlogy(x, x)
+
+
+# At 0 the product rule would give 0/0.
+_xlogx.defjvps(lambda t, out, x: t * (lax.log(x) + 1))
+
+
+def entr(x: Any) -> Any:
+    """The entropy -x log(x), 0 at 0, -inf below.
+
+    >>> from curta.scipy import special
+    >>> special.entr(1.0)
+    Array(-0., dtype=float32, weak_type=True)
+    """
+    (x,) = real("entr", x)
+    below = lax.lt(x, const(x, 0))
+    return lax.select(below, lax.full_like(x, -np.inf), lax.neg(_xlogx(x)))
+
+
+def rel_entr(p: Any, q: Any) -> Any:
+    """The relative entropy p log(p / q), 0 at p = 0 <= q, else inf.
+
+    >>> from curta.scipy import special
+    >>> special.rel_entr(1.0, 1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    p, q = real("rel_entr", p, q)
+    zero = const(p, 0.0)
+    positive = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, zero))
+    vanishing = lax.bitwise_and(lax.eq(p, zero), lax.ge(q, zero))
+    safe_p, safe_q = jnp.where(positive, p, 1), jnp.where(positive, q, 1)
+    value = lax.sub(_xlogx(safe_p), xlogy(safe_p, safe_q))
+    return jnp.where(positive, value, jnp.where(vanishing, zero, np.inf))
+
+
+def kl_div(p: Any, q: Any) -> Any:
+    """The summand p log(p / q) - p + q of Kullback and Leibler's divergence.
+
+    >>> from curta.scipy import special
+    >>> special.kl_div(2.0, 2.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    p, q = real("kl_div", p, q)
+    return rel_entr(p, q) - p + q
+
+
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """Box and Cox' transform (x**lmbda - 1) / lmbda, log(x) for lmbda = 0.
+
+    >>> from curta.scipy import special
+    >>> special.boxcox(3.0, 1.0).round(4)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x, lmbda = promote_args_inexact("boxcox", x, lmbda)
+    return _power_of_log(jnp.log(x), lmbda)
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """boxcox(1 + x, lmbda), exact for small x.
+
+    >>> from curta.scipy import special
+    >>> special.boxcox1p(2.0, 1.0).round(4)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x, lmbda = promote_args_inexact("boxcox1p", x, lmbda)
+    return _power_of_log(jnp.log1p(x), lmbda)
+
+
+def _power_of_log(log: Any, lmbda: Any) -> Any:
+    zero = lmbda == 0
+    safe = jnp.where(zero, jnp.ones_like(lmbda), lmbda)
+    return jnp.where(zero, log, jnp.expm1(safe * log) / safe)

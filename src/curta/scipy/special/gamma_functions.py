@@ -1,0 +1,398 @@
+"""The gamma function and what is made of it: beta, factorials, binomials."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.api.custom_derivatives import custom_jvp
+from curta.api.inner import inner_jit
+from curta.api.jvp import jvp
+from curta.core.trace import typeof
+from curta.numpy.arguments import concrete
+from curta.numpy.promotion import const, promote_args_inexact
+from curta.scipy.special.arguments import real
+
+
+def gammaln(x: Any) -> Any:
+    """log|gamma(x)|, infinite at the poles.
+
+    >>> from curta.scipy import special
+    >>> special.gammaln(5.0)
+    Array(3.1780539, dtype=float32, weak_type=True)
+    """
+    (x,) = promote_args_inexact("gammaln", x)
+    return lax.lgamma(x)
+
+
+@inner_jit
+def gammasgn(x: Any) -> Any:
+    """The sign of gamma(x), NaN at negative integers.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import special
+    >>> special.gammasgn(jnp.array([-1.5, -0.5, 0.5]))
+    Array([ 1., -1.,  1.], dtype=float32)
+    """
+    (x,) = real("gammasgn", x)
+    below = lax.floor(x)
+    pole = ((x < 0) & (x == below)) | jnp.isnan(x)
+    negative = ((x < 0) & (below % 2 != 0)) | ((x == 0) & jnp.signbit(x))
+    scalar = x.dtype.type
+    return jnp.select([pole, negative], [scalar(np.nan), scalar(-1)], scalar(1))
+
+
+# Lanczos' approximation with g = 7 and nine terms, by P. Godfrey.
+_LANCZOS_G = 7.0
+_LANCZOS = (
+    0.99999999999980993,
+    676.5203681218851,
+    -1259.1392167224028,
+    771.32342877765313,
+    -176.61502916214059,
+    12.507343278686905,
+    -0.13857109526572012,
+    9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)
+
+
+def _complex_loggamma(z: Any) -> Any:
+    """A logarithm of gamma(z): reflected into the right half plane, then Lanczos."""
+    left = z.real < 0.5
+    w = jnp.where(left, 1.0 - z, z) - 1.0
+    series = _LANCZOS[0] + sum(c / (w + k) for k, c in enumerate(_LANCZOS[1:], 1))
+    t = w + (_LANCZOS_G + 0.5)
+    right = 0.5 * np.log(2 * np.pi) + (w + 0.5) * jnp.log(t) - t + jnp.log(series)
+    inside = jnp.where(left, z, 0.5)
+    reflected = np.log(np.pi) - jnp.log(jnp.sin(np.pi * inside)) - right
+    return jnp.where(left, reflected, right).astype(z.dtype)
+
+
+def _undefined(z: Any) -> Any:
+    """Where gamma has a pole, or z is NaN."""
+    pole = (z.imag == 0) & (z.real <= 0) & (z.real == jnp.floor(z.real))
+    return pole | jnp.isnan(z)
+
+
+def _nan(z: Any) -> Any:
+    return np.asarray(complex(np.nan, np.nan), z.dtype)
+
+
+@inner_jit
+def _principal_loggamma(z: Any) -> Any:
+    """log(gamma(z)), continuous in the plane cut along the negative axis.
+
+    gamma(z) = gamma(z + n) / (z (z + 1) ... (z + n - 1)), taken to the right half
+    plane, where no logarithm jumps.
+    """
+    bad = _undefined(z)
+    z = jnp.where(bad, 1, z)
+    steps = jnp.maximum(0, jnp.ceil(0.5 - z.real).astype(int))
+
+    def add_factor(state: Any) -> Any:
+        k, logs = state
+        factor = jnp.where(k < steps, z + k, 1)
+        return k + 1, logs + jnp.log(factor)
+
+    start = 0, jnp.zeros_like(z)
+    _, logs = lax.while_loop(lambda s: jnp.any(s[0] < steps), add_factor, start)
+    return jnp.where(bad, _nan(z), _complex_loggamma(z + steps) - logs)
+
+
+def loggamma(x: Any) -> Any:
+    """The principal branch of log(gamma(x)); NaN for real x <= 0.
+
+    >>> from curta.scipy import special
+    >>> special.loggamma(4.0)
+    Array(1.7917595, dtype=float32, weak_type=True)
+    """
+    (x,) = promote_args_inexact("loggamma", x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return _principal_loggamma(x)
+    return jnp.where(x > 0, lax.lgamma(x), np.nan)
+
+
+def gamma(x: Any) -> Any:
+    """The gamma function, for real or complex x.
+
+    >>> from curta.scipy import special
+    >>> special.gamma(5.0).round(3)
+    Array(24., dtype=float32)
+    """
+    (x,) = promote_args_inexact("gamma", x)
+    if not dtypes.issubdtype(x.dtype, np.complexfloating):
+        return gammasgn(x) * lax.exp(lax.lgamma(x))
+    bad = _undefined(x)
+    return jnp.where(bad, _nan(x), jnp.exp(_complex_loggamma(jnp.where(bad, 1, x))))
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """log|beta(a, b)|.
+
+    For large arguments by the difference of Stirling's corrections, as in A. DiDonato
+    and A. Morris (ACM TOMS 708), where the sum of lgammas would cancel.
+
+    >>> from curta.scipy import special
+    >>> special.betaln(1.0, 2.0)
+    Array(-0.6931472, dtype=float32)
+    """
+    a, b = promote_args_inexact("betaln", a, b)
+    a, b = jnp.minimum(a, b), jnp.maximum(a, b)
+    small_b = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(a + b))
+    mixed = lax.lgamma(a) + _log_gamma_ratio(a, b)
+    return jnp.where(b < 8, small_b, jnp.where(a < 8, mixed, _betaln_large(a, b)))
+
+
+# The coefficients of Stirling's correction log(gamma(x)) - (x - 1/2) log(x) + x -
+# log(2 pi) / 2 in odd powers of 1/x: B_2k / (2k (2k - 1)).
+_STIRLING = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+
+
+def _stirling(x: Any) -> Any:
+    x = jnp.maximum(x, 8)
+    return jnp.polyval(np.asarray(_STIRLING, x.dtype), 1 / (x * x)) / x
+
+
+def _log_gamma_ratio(a: Any, b: Any) -> Any:
+    """log(gamma(b) / gamma(a + b)) for b >= 8."""
+    b = jnp.maximum(b, 8)
+    h = a / b
+    correction = _stirling(b) - _stirling(a + b)
+    return correction - (a + (b - 0.5)) * jnp.log1p(h) - a * (jnp.log(b) - 1)
+
+
+def _betaln_large(a: Any, b: Any) -> Any:
+    """betaln for 8 <= a <= b."""
+    a, b = jnp.maximum(a, 8), jnp.maximum(b, 8)
+    h = a / b
+    correction = _stirling(a) + _stirling(b) - _stirling(a + b)
+    main = (a - 0.5) * jnp.log(h / (1 + h)) - b * jnp.log1p(h)
+    return 0.5 * (np.log(2 * np.pi) - jnp.log(b)) + correction + main
+
+
+def beta(a: Any, b: Any) -> Any:
+    """gamma(a) gamma(b) / gamma(a + b).
+
+    >>> from curta.scipy import special
+    >>> special.beta(2.0, 1.0)
+    Array(0.5, dtype=float32)
+    """
+    a, b = real("beta", a, b)
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * lax.exp(betaln(a, b))
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function.
+
+    >>> from curta.scipy import special
+    >>> special.betainc(1.0, 1.0, 0.25)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    return lax.betainc(*real("betainc", a, b, x))
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The regularised lower incomplete gamma function.
+
+    >>> from curta.scipy import special
+    >>> special.gammainc(1.0, 1.0)
+    Array(0.63212055, dtype=float32, weak_type=True)
+    """
+    return lax.igamma(*promote_args_inexact("gammainc", a, x))
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """The regularised upper incomplete gamma function, 1 - gammainc(a, x).
+
+    >>> from curta.scipy import special
+    >>> special.gammaincc(1.0, 1.0)
+    Array(0.36787945, dtype=float32, weak_type=True)
+    """
+    return lax.igammac(*promote_args_inexact("gammaincc", a, x))
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of gammaln.
+
+    >>> from curta.scipy import special
+    >>> special.digamma(1.0)
+    Array(-0.5772157, dtype=float32, weak_type=True)
+    """
+    (x,) = promote_args_inexact("digamma", x)
+    return lax.digamma(x)
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma, for integer n.
+
+    Raises ValueError where n has no integer dtype, or x is complex.
+
+    >>> from curta.scipy import special
+    >>> special.polygamma(1, 1.0).round(4)
+    Array(1.6449, dtype=float32, weak_type=True)
+    """
+    if not dtypes.issubdtype(typeof(n).dtype, np.integer):
+        raise ValueError(
+            "Argument `n` to polygamma must be of integer type."
+            f" Got dtype {typeof(n).dtype}."
+        )
+    return lax.polygamma(*real("polygamma", n, x))
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """gamma(n + 1), 0 for negative n, as floats.
+
+    Raises NotImplementedError for exact=True: arrays have no exact integers.
+
+    >>> from curta.scipy import special
+    >>> special.factorial(4).round(3)
+    Array(24., dtype=float32, weak_type=True)
+    """
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    (n,) = promote_args_inexact("factorial", n)
+    return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+    """The number of ways to choose k of N, with or without repetition, as floats.
+
+    >>> from curta.scipy import special
+    >>> special.comb(5, 2).round(3)
+    Array(10., dtype=float32, weak_type=True)
+    """
+    N, k = promote_args_inexact("comb", N, k)
+    if repetition:
+        return jnp.where((k == 0) & (N >= 0), 1.0, comb(N + k - 1, k))
+    possible = (k <= N) & (N >= 0) & (k >= 0)
+    n, k = jnp.where(possible, N, 0.0), jnp.where(possible, k, 0.0)
+    logarithm = gammaln(n + 1) - gammaln(k + 1) - gammaln(n + 1 - k)
+    return jnp.where(possible, lax.exp(logarithm), 0.0)
+
+
+@custom_jvp
+def poch(z: Any, m: Any) -> Any:
+    """Pochhammer's symbol, gamma(z + m) / gamma(z).
+
+    >>> from curta.scipy import special
+    >>> special.poch(2.0, 3).round(3)
+    Array(24., dtype=float32)
+    """
+    z, m = real("poch", z, m)
+    return jnp.where(m == 0.0, np.asarray(1, z.dtype), gamma(z + m) / gamma(z))
+
+
+poch.defjvps(
+    lambda t, out, z, m: (digamma(z + m) - digamma(z)) * out * t,
+    lambda t, out, z, m: digamma(z + m) * out * t,
+)
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """The log of the multivariate gamma function of dimension d, a static integer.
+
+    >>> from curta.scipy import special
+    >>> special.multigammaln(2.0, 1)
+    Array(0., dtype=float32)
+    """
+    d = concrete(d, "d argument of multigammaln", int)
+    a, dimension = promote_args_inexact("multigammaln", a, d)
+    quarter = lax.mul(const(a, 0.25), dimension)
+    constant = quarter * (dimension - 1) * np.log(np.pi).astype(a.dtype)
+    halves = jnp.arange(d, dtype=dimension.dtype) / 2
+    return jnp.sum(gammaln(jnp.expand_dims(a, -1) - halves), axis=-1) + constant
+
+
+def bernoulli(n: int) -> Any:
+    """The Bernoulli numbers B_0 to B_n, as floats, with B_1 = -1/2.
+
+    By their relation to the zeta function, B_2k = (-1)^(k+1) 2 (2k)! zeta(2k) /
+    (2 pi)^2k.
+
+    >>> from curta.scipy import special
+    >>> special.bernoulli(2)
+    Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
+    """
+    n = concrete(n, "Argument n of bernoulli", operator.index)
+    if n < 0:
+        raise ValueError("n must be a non-negative integer.")
+    first = jnp.array([1, -1 / 2, 1 / 6])
+    if n < 3:
+        return first[: n + 1]
+    even = jnp.arange(4, n + 1, 2, dtype=first.dtype)
+    scale = jnp.cumprod(-(even - 1) * even / 4 / np.pi**2) / np.pi**2
+    terms = jnp.arange(2, 50, dtype=first.dtype)
+    tail = jnp.sum(terms[:, None] ** -even, axis=0)
+    return jnp.zeros(n + 1).at[:3].set(first).at[4::2].set(scale * (1 + tail))
+
+
+@custom_jvp
+def zeta(x: Any, q: Any = None) -> Any:
+    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0.
+
+    Raises NotImplementedError without q.
+
+    >>> from curta.scipy import special
+    >>> special.zeta(2.0, 1.0).round(4)
+    Array(1.6449, dtype=float32, weak_type=True)
+    """
+    return lax.zeta(*promote_args_inexact("zeta", x, _required(q)))
+
+
+def _required(q: Any) -> Any:
+    if q is None:
+        raise NotImplementedError(
+            "Riemann zeta function not implemented; pass q != None to compute the"
+            " Hurwitz Zeta function."
+        )
+    return q
+
+
+# (2k)! / B_2k for k = 1, 2, ..., of the Euler-Maclaurin formula.
+_EULER_MACLAURIN = (
+    12,
+    -720,
+    30240,
+    -1209600,
+    47900160,
+    -1307674368000 / 691,
+    74724249600,
+    -10670622842880000 / 3617,
+    5109094217170944000 / 43867,
+    -802857662698291200000 / 174611,
+    14101100039391805440000 / 77683,
+    -1693824136731743669452800000 / 236364091,
+    186134520519971831808000000 / 657931,
+    -37893265687455865519472640000000 / 3392780147,
+    759790291646040068357842010112000000 / 1723168255201,
+    -134196726836183700385281186201600000000 / 7709321041217,
+)
+
+
+def _zeta_series(x: Any, q: Any = None) -> Any:
+    """zeta by Euler and Maclaurin's formula, of operations that have derivatives.
+
+    F. Johansson, Rigorous high-precision computation of the Hurwitz zeta function.
+    """
+    s, a = promote_args_inexact("zeta", x, _required(q))
+    terms = 8 if a.dtype == np.float32 else 16
+    k = np.arange(terms, dtype=a.dtype)
+    head = jnp.sum((a[..., None] + k) ** -s[..., None], -1)
+    end = a + terms
+    integral = end ** (1 - s) / (s - 1)
+    m = np.arange(2 * terms, dtype=a.dtype)
+    rising = jnp.cumprod((s[..., None] + m) / end[..., None], -1)[..., ::2]
+    rising = jnp.clip(rising, max=dtypes.finfo(a.dtype).max)
+    tail = jnp.sum(rising / np.asarray(_EULER_MACLAURIN[:terms], a.dtype), -1)
+    return head + integral + end**-s * (0.5 + tail)
+
+
+@zeta.defjvp
+def _zeta_jvp(primals: Any, tangents: Any) -> Any:
+    return jvp(_zeta_series, primals, tangents)

@@ -1,0 +1,230 @@
+"""Hypergeometric functions of real arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.api.custom_derivatives import custom_jvp
+from curta.api.inner import inner_jit
+from curta.scipy.special.arguments import real
+from curta.scipy.special.gamma_functions import digamma, gamma
+
+_MOST_TERMS = 250
+
+
+def _series(ratio: Callable[[Any], Any], weight: Callable[[Any], Any], x: Any) -> Any:
+    """The sum of weight(k) times the product of ratio(0) to ratio(k - 1).
+
+    Until a term no longer counts, or for 250 terms; `x` tells the dtype.
+    """
+    eps = dtypes.finfo(x.dtype).eps
+
+    def unfinished(state: Any) -> Any:
+        total, k, _, term = state
+        return (k < 2) | ((k < _MOST_TERMS) & (lax.abs(term) > eps * lax.abs(total)))
+
+    def add_term(state: Any) -> Any:
+        total, k, product, _ = state
+        term = product * weight(k)
+        return total + term, k + 1, product * ratio(k), term
+
+    zero, one = jnp.zeros_like(x), jnp.ones_like(x)
+    return lax.while_loop(unfinished, add_term, (zero, zero, one, one))[0]
+
+
+def _one(k: Any) -> Any:
+    return jnp.ones_like(k)
+
+
+# --- Kummer's function --------------------------------------------------------------
+
+
+@custom_jvp
+@inner_jit
+def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+    """Kummer's confluent hypergeometric function M(a, b, x), for real arguments.
+
+    By its series, for x >= 100 its asymptotic series (A. & S. 13.5.1), for negative x
+    by Kummer's transformation exp(x) M(b - a, b, -x).
+
+    >>> from curta.scipy import special
+    >>> special.hyp1f1(1.0, 1.0, 0.0)
+    Array(1., dtype=float32)
+    """
+    return _hyp1f1(*real("hyp1f1", a, b, x))
+
+
+@jnp.vectorize
+def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+    upper = jnp.where(x < 0, b - a, a)
+    z = jnp.abs(x)
+    near = _kummer_series(upper, b, jnp.minimum(z, 100))
+    far = jnp.maximum(z, 100)
+    tail = _series(lambda k: (b - upper + k) * (1 - upper + k) / (k + 1) / far, _one, x)
+    # The powers and the exponential apart would overflow where their product does not.
+    scale = gamma(b) / gamma(upper) * jnp.exp(far + (upper - b) * jnp.log(far))
+    value = jnp.where(z < 100, near, scale * tail)
+    value = jnp.where(x < 0, jnp.exp(x) * value, value)
+    value = jnp.where((b == 0) & (a != 0), np.inf, value)
+    value = jnp.where((a == b) & (a != 0), jnp.exp(x), value)
+    return jnp.where(a == 0, 1, value).astype(x.dtype)
+
+
+def _kummer_series(a: Any, b: Any, x: Any, weight: Callable[[Any], Any] = _one) -> Any:
+    return _series(lambda k: (a + k) / (b + k) * x / (k + 1), weight, x)
+
+
+@jnp.vectorize
+def _hyp1f1_by_a(a: Any, b: Any, x: Any) -> Any:
+    return _kummer_series(a, b, x, lambda k: digamma(a + k) - digamma(a))
+
+
+@jnp.vectorize
+def _hyp1f1_by_b(a: Any, b: Any, x: Any) -> Any:
+    return _kummer_series(a, b, x, lambda k: digamma(b) - digamma(b + k))
+
+
+hyp1f1.defjvps(
+    lambda t, out, a, b, x: _hyp1f1_by_a(a, b, x) * t,
+    lambda t, out, a, b, x: _hyp1f1_by_b(a, b, x) * t,
+    lambda t, out, a, b, x: a / b * hyp1f1(a + 1, b + 1, x) * t,
+)
+
+
+# --- Gauss' function ----------------------------------------------------------------
+
+
+@custom_jvp
+@inner_jit
+def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+    """Gauss' hypergeometric function F(a, b; c; x), for real arguments.
+
+    By its series where that converges quickly, else by the linear transformations of
+    A. & S. 15.3: Pfaff's for negative x, Euler's, and those about x = 1. Infinite for
+    x > 1, unless the series ends.
+
+    >>> from curta.scipy import special
+    >>> special.hyp2f1(1.0, 1.0, 1.0, 0.5).round(4)
+    Array(2., dtype=float32)
+    """
+    return _hyp2f1(*real("hyp2f1", a, b, c, x))
+
+
+def _is_integer(x: Any) -> Any:
+    return jnp.abs(x - jnp.round(x)) < 50 * dtypes.finfo(x.dtype).eps
+
+
+def _ends(a: Any, b: Any) -> Any:
+    """Whether the series with these upper parameters has a last term."""
+    return ((a <= 0) & _is_integer(a)) | ((b <= 0) & _is_integer(b))
+
+
+@jnp.vectorize
+def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+    ending = _ends(a, b)
+    # Pfaff: F(a, b; c; x) = (1 - x)^-a F(a, c - b; c; x / (x - 1)).
+    pfaff = (x < 0) & ~ending
+    inside = jnp.where(x < 1, x, 0)
+    scale = jnp.where(pfaff, jnp.exp(-a * jnp.log1p(-jnp.minimum(inside, 0))), 1)
+    b_, z = jnp.where(pfaff, c - b, b), jnp.where(pfaff, inside / (inside - 1), inside)
+    # Euler: F(a, b; c; z) = (1 - z)^(c - a - b) F(c - a, c - b; c; z).
+    d = c - a - b_
+    euler = (d < 0) & ~_ends(a, b_)
+    scale = scale * jnp.where(euler, (1 - z) ** d, 1)
+    upper_a, upper_b = jnp.where(euler, c - a, a), jnp.where(euler, c - b_, b_)
+    about_one = (z > 0.9) & ~_ends(upper_a, upper_b)
+    near = _gauss_series(upper_a, upper_b, c, jnp.where(about_one, 0.5, z))
+    late = _about_one(upper_a, upper_b, c, jnp.where(about_one, z, 0.95))
+    value = scale * jnp.where(about_one, late, near)
+    value = jnp.where(ending, _gauss_series(a, b, c, x), value)
+    at_one = jnp.where(
+        c - a - b > 0,
+        gamma(c) * gamma(c - a - b) / (gamma(c - a) * gamma(c - b)),
+        np.inf,
+    )
+    value = jnp.where((x == 1) & ~ending, at_one, value)
+    value = jnp.where((x > 1) & ~ending, np.inf, value)
+    # A pole of c counts unless the series ends before it.
+    top = jnp.where(_is_integer(a) & (a <= 0), a, -np.inf)
+    top = jnp.maximum(top, jnp.where(_is_integer(b) & (b <= 0), b, -np.inf))
+    pole = (c <= 0) & _is_integer(c) & ~(ending & (top >= c))
+    value = jnp.where(pole, np.inf, value)
+    return jnp.where((x == 0) | (((a == 0) | (b == 0)) & (c != 0)), 1, value).astype(
+        x.dtype
+    )
+
+
+def _gauss_series(
+    a: Any, b: Any, c: Any, x: Any, weight: Callable[[Any], Any] = _one
+) -> Any:
+    return _series(lambda k: (a + k) * (b + k) / (c + k) / (k + 1) * x, weight, x)
+
+
+def _about_one(a: Any, b: Any, c: Any, x: Any) -> Any:
+    """F(a, b; c; x) for x near 1 and c - a - b >= 0, in powers of 1 - x."""
+    d = c - a - b
+    whole = _is_integer(d)
+    m, s = jnp.round(d), 1 - x
+    # Away from integers: A. & S. 15.3.6.
+    e = jnp.where(whole, d + 0.5, d)
+    first = gamma(c) * gamma(e) / (gamma(c - a) * gamma(c - b))
+    second = gamma(c) * gamma(-e) / (gamma(a) * gamma(b)) * s**e
+    split = first * _gauss_series(a, b, 1 - e, s)
+    split = split + second * _gauss_series(c - a, c - b, 1 + e, s)
+    return jnp.where(whole, _about_one_integer(a, b, c, m, s), split)
+
+
+def _about_one_integer(a: Any, b: Any, c: Any, m: Any, s: Any) -> Any:
+    """The case c = a + b + m with an integer m >= 0: A. & S. 15.3.10 and 15.3.11."""
+    finite = _finite_sum(a, b, m, s)
+    positive = jnp.maximum(m, 1)
+    head = gamma(positive) * gamma(c) / (gamma(a + m) * gamma(b + m)) * finite
+
+    def bracket(k: Any) -> Any:
+        ends = digamma(k + 1) + digamma(k + m + 1)
+        return jnp.log(s) - ends + digamma(a + k + m) + digamma(b + k + m)
+
+    def ratio(k: Any) -> Any:
+        return (a + m + k) * (b + m + k) / ((k + 1) * (k + 1 + m)) * s
+
+    tail = _series(ratio, bracket, s) / gamma(m + 1)
+    sign = jnp.where(m % 2 == 0, 1, -1)
+    log_part = sign * s**m * gamma(c) / (gamma(a) * gamma(b)) * tail
+    return jnp.where(m > 0, head, 0) - log_part
+
+
+def _finite_sum(a: Any, b: Any, m: Any, s: Any) -> Any:
+    """The sum of (a)_n (b)_n / (n! (1 - m)_n) sⁿ for n < m."""
+
+    def add_term(state: Any) -> Any:
+        total, n, term = state
+        below = (n + 1) * (1 - m + n)
+        following = term * (a + n) * (b + n) * s / jnp.where(below == 0, 1, below)
+        return total + term, n + 1, following
+
+    zero, one = jnp.zeros_like(s), jnp.ones_like(s)
+    start = (zero, zero, one)
+    return lax.while_loop(lambda state: state[1] < m, add_term, start)[0]
+
+
+@jnp.vectorize
+def _hyp2f1_by_a(a: Any, b: Any, c: Any, x: Any) -> Any:
+    return _gauss_series(a, b, c, x, lambda k: digamma(a + k) - digamma(a))
+
+
+@jnp.vectorize
+def _hyp2f1_by_c(a: Any, b: Any, c: Any, x: Any) -> Any:
+    return _gauss_series(a, b, c, x, lambda k: digamma(c) - digamma(c + k))
+
+
+hyp2f1.defjvps(
+    lambda t, out, a, b, c, x: _hyp2f1_by_a(a, b, c, x) * t,
+    lambda t, out, a, b, c, x: _hyp2f1_by_a(b, a, c, x) * t,
+    lambda t, out, a, b, c, x: _hyp2f1_by_c(a, b, c, x) * t,
+    lambda t, out, a, b, c, x: a * b / c * hyp2f1(a + 1, b + 1, c + 1, x) * t,
+)

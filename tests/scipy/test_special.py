@@ -1,0 +1,204 @@
+"""Special functions against SciPy: values, special points, derivatives, messages."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import curta
+import curta.numpy as jnp
+from curta.scipy import special
+from curta.test_util import check_grads
+
+RNG = np.random.default_rng(0)
+LINE = np.concatenate([np.linspace(-12, 12, 97), [0.0, np.inf, -np.inf, np.nan]])
+POSITIVE = np.concatenate([np.geomspace(1e-4, 80, 97), [np.inf, np.nan]])
+UNIT = np.linspace(0.01, 0.99, 97)
+A, B = RNG.uniform(0.5, 20, 97), RNG.uniform(0.5, 20, 97)
+
+# A function, its arguments, and how many units of rounding it may be off, relative
+# to 1 or to the value, whichever is larger.
+CASES = [
+    ("gamma", (np.linspace(-4.9, 8, 98),), 400),
+    ("gammaln", (LINE[LINE > -np.inf],), 40),
+    ("gammasgn", (LINE,), 0),
+    ("loggamma", (POSITIVE,), 20),
+    ("digamma", (np.linspace(-4.9, 8, 98),), 40),
+    ("erf", (LINE,), 2),
+    ("erfc", (LINE,), 2),
+    ("erfcx", (np.linspace(-3, 40, 97),), 100),
+    ("erfinv", (UNIT,), 10),
+    ("dawsn", (LINE,), 4),
+    ("ndtr", (LINE,), 4),
+    ("ndtri", (UNIT,), 10),
+    ("log_ndtr", (np.linspace(-9, 12, 97),), 20),
+    ("logit", (UNIT,), 20),
+    ("expit", (LINE,), 4),
+    ("entr", (LINE,), 10),
+    ("expi", (LINE,), 40),
+    ("exp1", (POSITIVE,), 10),
+    ("sici", (LINE,), 10),
+    ("fresnel", (np.linspace(-9, 9, 97),), 100),
+    ("spence", (POSITIVE,), 20),
+    ("i0", (np.linspace(-9, 9, 97),), 10),
+    ("i1", (np.linspace(-9, 9, 97),), 10),
+    ("i0e", (LINE[:-4],), 10),
+    ("i1e", (LINE[:-4],), 10),
+    ("beta", (A / 4, B / 4), 50),
+    ("betaln", (A, B), 20),
+    ("betainc", (A, B, RNG.uniform(0, 1, 97)), 200),
+    ("gammainc", (A, B), 200),
+    ("gammaincc", (A, B), 200),
+    ("xlogy", (A, B), 4),
+    ("xlog1py", (A, B), 4),
+    ("rel_entr", (A, B), 100),
+    ("kl_div", (A, B), 100),
+    ("boxcox", (A, B / 10), 40),
+    ("boxcox1p", (A, B / 10), 40),
+    ("poch", (A / 4, B / 4), 200),
+    ("zeta", (A + 1, B), 20),
+    ("comb", (np.floor(A), np.floor(B)), 200),
+    ("owens_t", (RNG.normal(size=97) * 2, RNG.normal(size=97) * 3), 4),
+    ("hyp1f1", (A / 5, B / 4, RNG.uniform(-9, 9, 97)), 2e4),
+    ("hyp2f1", (A / 5, B / 5, A / 5 + B / 5 + 0.3, RNG.uniform(-3, 0.99, 97)), 2e4),
+]
+
+
+def compare(got, want, dtype, units):
+    got, want = np.stack(got), np.stack(want)
+    scale = np.maximum(np.abs(want), 1)
+    tolerance = max(units, 1) * np.finfo(dtype).eps
+    finite = np.isfinite(want) & (np.abs(want) < np.finfo(dtype).max)
+    np.testing.assert_array_less(
+        np.abs(got - want)[finite] / scale[finite], tolerance * 1.0001
+    )
+    np.testing.assert_array_equal(got[~finite], want[~finite])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name, args, units", CASES, ids=[c[0] for c in CASES])
+def test_values(name, args, units, dtype):
+    args = [x.astype(dtype) for x in args]
+    with curta.enable_x64(dtype == np.float64), np.errstate(all="ignore"):
+        want = getattr(scipy.special, name)(*(x.astype(np.float64) for x in args))
+        got = getattr(special, name)(*args)
+        compiled = curta.jit(getattr(special, name))(*args)
+    several = isinstance(got, tuple)
+    for value in got, compiled:
+        value = value if several else (value,)
+        assert all(x.dtype == dtype for x in value)
+        compare(value, want if several else (want,), dtype, units)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 100, 6000])
+def test_expn(n):
+    x = np.geomspace(0.01, 60, 50)
+    with curta.enable_x64(True):
+        got = special.expn(n, x)
+    np.testing.assert_allclose(got, scipy.special.expn(n, x), rtol=2e-14)
+
+
+@pytest.mark.parametrize("name", ["wofz", "gamma", "loggamma", "erfcx"])
+def test_complex(name):
+    z = 3 * (RNG.normal(size=200) + 1j * RNG.normal(size=200))
+    want = getattr(scipy.special, name)(z)
+    with curta.enable_x64(True):
+        np.testing.assert_allclose(getattr(special, name)(z), want, rtol=1e-11)
+    z, finite = z.astype(np.complex64), np.abs(want) < 1e30
+    got = np.asarray(getattr(special, name)(z))
+    np.testing.assert_allclose(got[finite], want[finite], rtol=1e-3, atol=1e-6)
+
+
+def test_integers_and_static_arguments():
+    factorials = special.factorial(jnp.arange(6))
+    np.testing.assert_allclose(factorials, [1, 1, 2, 6, 24, 120], rtol=1e-6)
+    np.testing.assert_allclose(special.comb(5, 2, repetition=True), 15, rtol=1e-5)
+    for n in 0, 1, 2, 9:
+        want = scipy.special.bernoulli(n)
+        np.testing.assert_allclose(special.bernoulli(n), want, atol=1e-6)
+    want = scipy.special.multigammaln(5.5, 3)
+    np.testing.assert_allclose(special.multigammaln(5.5, 3), want, rtol=1e-6)
+    np.testing.assert_allclose(
+        special.polygamma(2, A), scipy.special.polygamma(2, A), rtol=1e-5
+    )
+
+
+def test_bessel_jn():
+    z = np.concatenate([[0.0], np.linspace(0.1, 30, 60)]).astype(np.float32)
+    want = [scipy.special.jn(k, z) for k in range(5)]
+    np.testing.assert_allclose(special.bessel_jn(z, v=4), want, atol=2e-6)
+
+
+def test_spherical_harmonics():
+    n = RNG.integers(0, 12, 200)
+    m = np.array([RNG.integers(-k, k + 1) for k in n])
+    theta, phi = RNG.uniform(0, np.pi, 200), RNG.uniform(0, 2 * np.pi, 200)
+    with curta.enable_x64(True):
+        got = special.sph_harm_y(n, m, theta, phi)
+        traced = curta.jit(lambda *a: special.sph_harm_y(*a, n_max=12))
+        again = traced(n, m, theta, phi)
+    want = scipy.special.sph_harm_y(n, m, theta, phi)
+    np.testing.assert_allclose(got, want, atol=1e-13)
+    np.testing.assert_allclose(again, want, atol=1e-13)
+
+
+SMOOTH = {
+    "gamma": (2.2,),
+    "gammaln": (2.2,),
+    "betaln": (9.0, 11.0),
+    "zeta": (2.5, 1.3),
+    "poch": (2.0, 3.1),
+    "logit": (0.3,),
+    "entr": (0.4,),
+    "rel_entr": (0.3, 0.4),
+    "kl_div": (0.3, 0.4),
+    "xlogy": (0.3, 0.4),
+    "xlog1py": (0.3, 0.4),
+    "boxcox": (2.0, 0.5),
+    "boxcox1p": (2.0, 0.5),
+    "erfcx": (1.3,),
+    "dawsn": (0.7,),
+    "ndtr": (0.7,),
+    "ndtri": (0.3,),
+    "log_ndtr": (-1.0,),
+    "owens_t": (0.6, 2.0),
+    "expi": (1.2,),
+    "exp1": (0.7,),
+    "sici": (2.5,),
+    "fresnel": (1.4,),
+    "spence": (0.4,),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives(name):
+    with curta.enable_x64(True):
+        check_grads(getattr(special, name), SMOOTH[name], 2)
+
+
+def test_derivatives_of_hypergeometric_functions():
+    with curta.enable_x64(True):
+        check_grads(special.hyp1f1, (1.2, 2.3, 0.4), 1)
+        check_grads(special.hyp2f1, (1.2, 0.7, 2.3, 0.4), 1)
+
+
+def test_xlogx_at_zero():
+    assert curta.grad(special.xlogy)(0.0, 2.0) == np.log(np.float32(2))
+    assert special.rel_entr(0.0, 1.0) == 0
+    assert special.entr(-1.0) == -np.inf
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: special.zeta(2.0), NotImplementedError, "Riemann zeta function not"),
+        (lambda: special.factorial(3, exact=True), NotImplementedError, "exact=True"),
+        (lambda: special.entr(1j), ValueError, "does not support complex-valued"),
+        (lambda: special.ndtri(np.float16(0.5)), TypeError, "float16 is not supported"),
+        (lambda: special.bernoulli(-1), ValueError, "n must be a non-negative integer"),
+        (lambda: special.log_ndtr(1.0, 31), ValueError, "series_order must be <= 30"),
+        (lambda: special.polygamma(1.0, 1.0), ValueError, "must be of integer type"),
+    ],
+)
+def test_mistakes(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
