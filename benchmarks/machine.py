@@ -204,9 +204,7 @@ done:
   ret void
 }}"""
 
-    multiply = body(
-        [f"%n{c} = {fma}({vec} %a{c}, {vec} %x, {vec} %x)" for c in chains]
-    )
+    multiply = body([f"%n{c} = {fma}({vec} %a{c}, {vec} %x, {vec} %x)" for c in chains])
     last = f"%s{CHAINS - 2}"
     return f"""
 declare {vec} @llvm.fma.v{lanes}f32({vec}, {vec}, {vec})

@@ -16,7 +16,7 @@ from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.joining import Split, Unstack
-from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
+from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 from curta.transforms.dce import dce_jaxpr
 
 SPECIAL = np.array(
@@ -56,6 +56,10 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
     "transpose_of_dot": (
         lambda x: [Transpose((1, 0))(MATMUL(x, Reshape((4, 3))(x)))],
         ["reshape", "dot_general"],
+    ),
+    "sum_of_sums": (
+        lambda x: [ReduceSum((0,))(Reshape((1, 4))(ReduceSum((0,))(x)))],
+        ["reduce_sum", "reshape"],
     ),
 }
 

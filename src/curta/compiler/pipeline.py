@@ -2,6 +2,7 @@
 
     inline     calls are replaced by what they call                 graph/inline.py
     simplify   named rewrites, equal eqns, dead code                graph/simplify.py
+    loops      what turns share, outside of the loop: prepare.py,   graph/loop_*.py
     itemise    a loop nest for each value that needs a buffer       graph/itemise.py
     fuse       loop nests that share loops form groups              graph/fuse.py
     steps      groups become native functions and steps in Python:  steps.py
@@ -24,7 +25,7 @@ from curta.compiler.executable import Executable
 from curta.compiler.graph.fuse import fuse, separate
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.itemise import InPlace, itemise
-from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.prepare import prepare
 from curta.compiler.native import NativeProgram
 from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_steps
@@ -53,19 +54,25 @@ def compile_jaxpr(
         often: whether the program runs many times at each call, being a loop's body.
     """
     dump("jaxpr", lambda: str(closed))
-    flat = inline_calls(closed)
-    jaxpr = dce_jaxpr(simplify(flat.jaxpr) if optimise else flat.jaxpr)
-    dump("simplify", lambda: str(jaxpr))
+    flat = prepare(closed) if optimise else inline_calls(closed)
+    dump("simplify", lambda: str(flat))
+    return _generated(flat, parallel_for, optimise, in_place, often)
+
+
+def _generated(
+    flat: ClosedJaxpr,
+    parallel_for: int,
+    optimise: bool,
+    in_place: InPlace | None,
+    often: bool,
+) -> Executable:
+    """The code of a program that is ready to be cut into items."""
 
     def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram | None:
-        return compile_jaxpr(
-            part,
-            parallel_for=parallel_for,
-            optimise=optimise,
-            in_place=pairs,
-            often=True,
-        ).native
+        ready = part if optimise else inline_calls(part)
+        return _generated(ready, parallel_for, optimise, pairs, True).native
 
+    jaxpr = dce_jaxpr(flat.jaxpr)
     program = itemise(jaxpr, compile_part, in_place)
     plan = fuse(program) if optimise else separate(program)
     dump("fuse", lambda: pretty_plan(plan))
@@ -74,7 +81,7 @@ def compile_jaxpr(
     arrays = map(_const_array, flat.consts, avals)
     consts = dict(zip(program.consts, arrays, strict=True))
     return Executable(
-        closed.in_avals, closed.out_avals, steps, program.inputs, program.outputs,
+        jaxpr.in_avals, jaxpr.out_avals, steps, program.inputs, program.outputs,
         consts, program.avals, parallel_for,
     )  # fmt: skip
 

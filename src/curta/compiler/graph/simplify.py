@@ -23,7 +23,7 @@ from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
 from curta.primitives.joining import Split, Unstack
 from curta.primitives.slicing import Slice
-from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
+from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 
 Results = list[Atom]
 
@@ -262,6 +262,26 @@ def transpose_of_dot(eqn: Eqn, context: Context) -> Results | None:
     return [context.apply(op, *before.invars[::-1])]
 
 
+def sum_of_sums(eqn: Eqn, context: Context) -> Results | None:
+    """reduce_sum (reduce_sum x) over dims of extent 1 -> reshape (reduce_sum x).
+
+    Of x itself it would not do: the sum of a single -0.0 is 0.0.
+    """
+    if not isinstance(eqn.op, ReduceSum):
+        return None
+    (x,) = eqn.invars
+    if any(x.aval.shape[a] != 1 for a in eqn.op.axes):
+        return None
+    before = context.maker(x)
+    while before is not None and isinstance(before.op, (Reshape, BroadcastInDim)):
+        if before.invars[0].aval.size != x.aval.size:
+            return None
+        before = context.maker(before.invars[0])
+    if before is None or not isinstance(before.op, ReduceSum):
+        return None
+    return [context.apply(Reshape(eqn.outvars[0].aval.shape), *before.outvars)]
+
+
 def _is_number(atom: Atom, number: int) -> bool:
     """Whether it is the literal `number` (0 is not -0.0)."""
     if not isinstance(atom, Literal) or not isinstance(atom.aval.dtype, np.dtype):
@@ -284,5 +304,6 @@ REWRITES: Final[dict[str, Rewrite]] = {
         unstack_into_slices,
         transpose_into_dot,
         transpose_of_dot,
+        sum_of_sums,
     )
 }

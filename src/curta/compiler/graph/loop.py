@@ -1,0 +1,215 @@
+"""A loop with its parts named, as the passes over loops rewrite it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from curta.control.scan import Scan
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+
+Names = Mapping[Var, Atom]
+"""What variables are called elsewhere."""
+
+
+@dataclass(eq=False)
+class Carried:
+    """A part of the carry: inside, at the start, after a turn, and as a result."""
+
+    inner: Var
+    start: Atom
+    end: Atom
+    result: Var
+
+
+@dataclass(eq=False)
+class Test:
+    """The condition of a while loop, a jaxpr of its own constants and the carry."""
+
+    consts: list[tuple[Var, Atom]]
+    carry: list[Var]
+    jaxpr: Jaxpr
+
+
+@dataclass(eq=False)
+class Loop:
+    """A `scan` or `while` eqn taken apart.
+
+    `consts` and `rows` pair variables of the body with what they are outside (rows with
+    the array of all), `stacked` what the body gives with the array of all of them.
+    `before` and `after` are eqns around the loop. The body has no consts of its own.
+    """
+
+    source: Eqn
+    consts: list[tuple[Var, Atom]]
+    carry: list[Carried]
+    rows: list[tuple[Var, Atom]]
+    stacked: list[tuple[Atom, Var]]
+    eqns: list[Eqn]
+    test: Test | None = None
+    before: list[Eqn] = field(default_factory=list)
+    after: list[Eqn] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, eqn: Eqn) -> Loop | None:
+        """The parts of a loop; None for any other eqn, and for bodies with consts."""
+        op, test = eqn.op, None
+        if isinstance(op, Scan):
+            body = op.jaxpr.jaxpr
+            consts, start, xs = op.parts(eqn.invars)
+        elif isinstance(op, While):
+            body, xs = op.body_jaxpr.jaxpr, []
+            test_consts, consts, start = op.parts(eqn.invars)
+            jaxpr = op.cond_jaxpr.jaxpr
+            count = op.cond_nconsts
+            pairs = list(zip(jaxpr.invars, test_consts, strict=False))
+            test = Test(pairs, list(jaxpr.invars[count:]), jaxpr)
+        else:
+            return None
+        if body.constvars or (test and test.jaxpr.constvars):
+            return None
+        first, second = len(consts), len(consts) + len(start)
+        carry = map(
+            Carried, body.invars[first:second], start, body.outvars, eqn.outvars
+        )
+        n = len(start)
+        return cls(
+            eqn,
+            list(zip(body.invars, consts, strict=False)),
+            list(carry),
+            list(zip(body.invars[second:], xs, strict=True)),
+            list(zip(body.outvars[n:], eqn.outvars[n:], strict=True)),
+            list(body.eqns),
+            test,
+        )
+
+    @property
+    def length(self) -> int | None:
+        """The number of turns, if it is known."""
+        op = self.source.op
+        return op.length if isinstance(op, Scan) else None
+
+    def all_rows(self, aval: ShapedArray) -> ShapedArray:
+        """The aval of the array of what every turn has."""
+        assert self.length is not None
+        return aval.update(shape=(self.length, *aval.shape))
+
+    def outs(self) -> list[Atom]:
+        """What the body returns."""
+        return [*(c.end for c in self.carry), *(atom for atom, _ in self.stacked)]
+
+    def add_const(self, outside: Atom) -> Var:
+        """A new constant of the body."""
+        inner = Var(outside.aval)
+        self.consts.append((inner, outside))
+        return inner
+
+    def fix_unchanged(self) -> dict[Var, Atom]:
+        """Make constants of what the body hands on; what such results are instead."""
+        fixed = {}
+        for i in range(len(self.carry) - 1, -1, -1):
+            part = self.carry[i]
+            if part.end is not part.inner:
+                continue
+            self.consts.append((part.inner, part.start))
+            if self.test:
+                self.test.consts.append((self.test.carry.pop(i), part.start))
+            del self.carry[i]
+            fixed[part.result] = part.start
+        return fixed
+
+    def remove_unused(self, wanted: Iterable[Atom]) -> None:
+        """Drop results that are not `wanted`, and all that only they need."""
+        used = set(wanted)
+        needed = set[Atom]()
+        if self.test:
+            tested = _read(self.test.jaxpr)
+            pairs = zip(self.test.carry, self.carry, strict=True)
+            needed.update(c.inner for v, c in pairs if v in tested)
+            self.test.consts = [p for p in self.test.consts if p[0] in tested]
+        kept: list[Eqn] = []
+        live = {c.inner for c in self.carry if c.result in used or c.inner in needed}
+        while True:
+            roots = [c.end for c in self.carry if c.inner in live]
+            roots += [atom for atom, result in self.stacked if result in used]
+            kept, read = live_eqns(self.eqns, roots)
+            grown = live | {c.inner for c in self.carry if c.inner in read}
+            if grown == live:
+                break
+            live = grown
+        self.eqns = kept
+        if self.test:
+            pairs = zip(self.test.carry, self.carry, strict=True)
+            self.test.carry = [v for v, c in pairs if c.inner in live]
+        self.carry = [c for c in self.carry if c.inner in live]
+        self.stacked = [s for s in self.stacked if s[1] in used]
+        self.consts = [p for p in self.consts if p[0] in read]
+        self.rows = [p for p in self.rows if p[0] in read]
+
+    def to_eqn(self) -> Eqn:
+        """The loop as one eqn again."""
+        op = self.source.op
+        carried = [c.inner for c in self.carry]
+        start = [c.start for c in self.carry]
+        results = [*(c.result for c in self.carry), *(r for _, r in self.stacked)]
+        inner, consts = _unzip(self.consts)
+        row, xs = _unzip(self.rows)
+        body = Jaxpr((), [*inner, *carried, *row], self.outs(), self.eqns)
+        if isinstance(op, Scan):
+            op = dataclasses.replace(
+                op.with_body(ClosedJaxpr(body), len(inner), len(carried))
+            )
+            args = [*consts, *start, *xs]
+        else:
+            assert isinstance(op, While) and self.test
+            own, test_consts = _unzip(self.test.consts)
+            test = self.test.jaxpr.replace(invars=[*own, *self.test.carry])
+            op = While(ClosedJaxpr(test), ClosedJaxpr(body), len(own), len(inner))
+            args = [*test_consts, *consts, *start]
+        return self.source.replace(op=op, invars=tuple(args), outvars=tuple(results))
+
+
+def _unzip(pairs: Sequence[tuple[Var, Atom]]) -> tuple[list[Var], list[Atom]]:
+    return [v for v, _ in pairs], [a for _, a in pairs]
+
+
+def _read(jaxpr: Jaxpr) -> set[Atom]:
+    return {v for e in jaxpr.eqns for v in e.invars} | set(jaxpr.outvars)
+
+
+def renamed(eqn: Eqn, names: Names) -> Eqn:
+    """The eqn with its operands under other names."""
+    invars = tuple(called(v, names) for v in eqn.invars)
+    return eqn if invars == eqn.invars else eqn.replace(invars=invars)
+
+
+def called(atom: Atom, names: Names) -> Atom:
+    """What an atom is called."""
+    return names.get(atom, atom) if isinstance(atom, Var) else atom
+
+
+def copied(eqns: Iterable[Eqn], names: dict[Var, Atom]) -> list[Eqn]:
+    """The eqns with fresh variables; `names` has those of their operands, and gets
+    those of their results."""
+    done = []
+    for eqn in eqns:
+        fresh = tuple(Var(v.aval) for v in eqn.outvars)
+        done.append(renamed(eqn, names).replace(outvars=fresh))
+        names.update(zip(eqn.outvars, fresh, strict=True))
+    return done
+
+
+def live_eqns(
+    eqns: Sequence[Eqn], roots: Iterable[Atom]
+) -> tuple[list[Eqn], set[Atom]]:
+    """The eqns that the roots or effects need, and all that is read."""
+    read: set[Atom] = {a for a in roots if not isinstance(a, Literal)}
+    kept: list[Eqn] = []
+    for eqn in reversed(eqns):
+        if eqn.effects or any(v in read for v in eqn.outvars):
+            kept.append(eqn)
+            read.update(a for a in eqn.invars if not isinstance(a, Literal))
+    return kept[::-1], read

@@ -1,0 +1,165 @@
+"""What a loop need not do in every turn, done before it.
+
+*Invariant* code depends on constants alone; it is computed once. Products of rows of
+`xs` with constants (the `x·W` of a recurrent network) are one product of matrices for
+all turns: a product with few rows reads its matrix from memory in every turn, and
+that takes most of its time. A constant matrix that lies the wrong way for a product is
+turned once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.loop import Loop, called, copied, live_eqns
+from curta.compiler.graph.values import SHARED_COST, is_virtual, op_cost
+from curta.core.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    jaxprs_in_params,
+)
+from curta.primitives.dot import DotGeneral, others
+from curta.primitives.structure import Transpose
+from curta.transforms.jaxprs import batch_jaxpr
+from curta.transforms.vmap import BatchAxis
+
+FEW_ROWS = 16  # a product with more is as fast by itself, and its result stays close
+MOST_BYTES = 1 << 26  # that the products of all turns may take
+
+CONSTANT, BY_ROW, CARRIED = range(3)
+"""What a value depends on, at most."""
+
+
+def hoist(loop: Loop) -> None:
+    """Move invariant code and products of rows in front of the loop."""
+    depends = _dependence(loop)
+    _hoist_invariant(loop, depends)
+    _turn_matrices(loop, depends)
+    if loop.length:
+        _hoist_products(loop, depends)
+
+
+def _dependence(loop: Loop) -> dict[Var, int]:
+    depends = {v: CONSTANT for v, _ in loop.consts}
+    depends |= {v: BY_ROW for v, _ in loop.rows}
+    depends |= {c.inner: CARRIED for c in loop.carry}
+    for eqn in loop.eqns:
+        found = max((_of(v, depends) for v in eqn.invars), default=CONSTANT)
+        if eqn.effects:
+            found = CARRIED
+        depends.update((v, found) for v in eqn.outvars)
+    return depends
+
+
+def _of(atom: Atom, depends: dict[Var, int]) -> int:
+    return CONSTANT if isinstance(atom, Literal) else depends[atom]
+
+
+def _level(eqn: Eqn, depends: dict[Var, int]) -> int:
+    """What an eqn's results depend on; one without results stays where it is."""
+    return depends[eqn.outvars[0]] if eqn.outvars else CARRIED
+
+
+def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
+    """Compute once what is constant, unless it costs next to nothing."""
+    constant = [e for e in loop.eqns if _level(e, depends) == CONSTANT]
+    chosen = [e for e in constant if _is_worth_keeping(e, loop)]
+    roots = [v for e in chosen for v in e.outvars]
+    needed, _ = live_eqns(constant, roots)
+    names: dict[Var, Atom] = dict(loop.consts)
+    loop.before += copied(needed, names)
+    loop.eqns = [e for e in loop.eqns if e not in chosen]
+    loop.consts += [(v, names[v]) for v in roots]
+
+
+def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
+    if not loop.length and any(jaxprs_in_params(eqn.op.params())):
+        return False  # the loop may have no turn, and this one no end
+    return not is_virtual(eqn.op) or op_cost(eqn.op) >= SHARED_COST
+
+
+def _turn_matrices(loop: Loop, depends: dict[Var, int]) -> None:
+    """Turn constant matrices that products would otherwise turn in every turn."""
+    turned: dict[Var, Var] = {}
+    outside: dict[Var, Atom] = dict(loop.consts)
+    for at, eqn in enumerate(loop.eqns):
+        matrix = eqn.invars[-1] if eqn.invars else None
+        if not isinstance(matrix, Var) or matrix not in outside:
+            continue
+        if not _is_product(eqn, depends) or matrix.aval.ndim != 2:
+            continue
+        assert isinstance(eqn.op, DotGeneral)
+        (left, right), batch = eqn.op.dimension_numbers
+        rows = eqn.invars[0].aval.size // matrix.aval.shape[1]
+        if right != (1,) or rows < 2:
+            continue
+        if matrix not in turned:
+            aval = matrix.aval.update(shape=matrix.aval.shape[::-1])
+            fresh = Var(aval)
+            loop.before.append(Eqn(Transpose((1, 0)), (outside[matrix],), (fresh,)))
+            turned[matrix] = loop.add_const(fresh)
+        op = _with_numbers(eqn.op, ((left, (0,)), batch))
+        args = (eqn.invars[0], turned[matrix])
+        loop.eqns[at] = eqn.replace(op=op, invars=args)
+
+
+def _with_numbers(op: DotGeneral, numbers: object) -> DotGeneral:
+    return type(op)(numbers, op.precision, op.preferred_element_type)  # type: ignore[arg-type]
+
+
+def _is_product(eqn: Eqn, depends: dict[Var, int]) -> bool:
+    """Whether it multiplies something that changes by a constant, without batch."""
+    if not isinstance(eqn.op, DotGeneral) or any(eqn.op.dimension_numbers[1]):
+        return False
+    return sorted(_of(v, depends) == CONSTANT for v in eqn.invars) == [False, True]
+
+
+def _hoist_products(loop: Loop, depends: dict[Var, int]) -> None:
+    """Multiply the rows of all turns by constant matrices at once."""
+    early = [e for e in loop.eqns if _level(e, depends) < CARRIED]
+    chosen = [
+        e for e in early
+        if _level(e, depends) == BY_ROW and _gains_by_rows(e, loop, depends)
+    ]  # fmt: skip
+    if not chosen:
+        return
+    results = [v for e in chosen for v in e.outvars]
+    eqns, read = live_eqns(early, results)
+    consts = [p for p in loop.consts if p[0] in read]
+    rows = [p for p in loop.rows if p[0] in read]
+    invars = [v for v, _ in (*consts, *rows)]
+    one = ClosedJaxpr(Jaxpr((), invars, results, eqns))
+    dims = (None,) * len(consts) + (0,) * len(rows)
+    assert loop.length
+    many, _ = batch_jaxpr(one, BatchAxis(loop.length), dims, True)
+    flat = inline_calls(many).jaxpr
+    if flat.constvars:
+        return
+    names: dict[Var, Atom] = dict(
+        zip(flat.invars, (a for _, a in (*consts, *rows)), strict=True)
+    )
+    loop.before += copied(flat.eqns, names)
+    loop.rows += [
+        (v, called(out, names)) for v, out in zip(results, flat.outvars, strict=True)
+    ]
+    loop.eqns = [e for e in loop.eqns if e not in chosen]
+
+
+def _gains_by_rows(eqn: Eqn, loop: Loop, depends: dict[Var, int]) -> bool:
+    if not _is_product(eqn, depends):
+        return False
+    assert isinstance(eqn.op, DotGeneral) and loop.length
+    (contracted, _) = eqn.op.dimension_numbers
+    changing = int(_of(eqn.invars[0], depends) == CONSTANT)
+    aval = eqn.invars[changing].aval
+    rows = math.prod(aval.shape[d] for d in others(aval.ndim, contracted[changing]))
+    (out,) = eqn.outvars
+    return (
+        rows < FEW_ROWS
+        and out.aval.size * out.aval.dtype.itemsize * loop.length <= MOST_BYTES
+    )

@@ -1,0 +1,101 @@
+"""A program made ready for itemising: the passes from jaxpr to jaxpr.
+
+Calls are inlined, eqns simplified, and loops rewritten, the inner ones first, so that
+what one of them hoists can be hoisted further by the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.loop import Loop, called, renamed
+from curta.compiler.graph.loop_motion import hoist
+from curta.compiler.graph.loop_sums import sum_after
+from curta.compiler.graph.simplify import simplify
+from curta.control.cond import Cond
+from curta.control.scan import Scan
+from curta.control.while_loop import While
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.transforms.dce import dce_jaxpr
+
+
+def prepare(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without calls, simplified, its loops and branches prepared too."""
+    flat = inline_calls(closed)
+    consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
+    jaxpr = dce_jaxpr(simplify(flat.jaxpr))
+    eqns = [_with_prepared_parts(e, consts) for e in jaxpr.eqns]
+    if not any(isinstance(e.op, (Scan, While)) for e in eqns):
+        return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
+    jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
+    jaxpr = _rewritten(_without_unused(jaxpr))
+    return ClosedJaxpr(dce_jaxpr(simplify(jaxpr)), list(consts.values()))
+
+
+def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any]) -> Eqn:
+    """The eqn with its jaxprs prepared; the consts of a loop become its operands."""
+    op = eqn.op
+    if isinstance(op, Cond):
+        branches = tuple(map(prepare, op.branches))
+        return eqn.replace(op=dataclasses.replace(op, branches=branches))
+    if isinstance(op, Scan):
+        body, given = _open(prepare(op.jaxpr), consts)
+        count = op.num_consts + len(given)
+        op = op.with_body(body, count, op.num_carry)
+        return eqn.replace(op=op, invars=(*given, *eqn.invars))
+    if isinstance(op, While):
+        test, for_test = _open(prepare(op.cond_jaxpr), consts)
+        body, for_body = _open(prepare(op.body_jaxpr), consts)
+        first, second, rest = op.parts(eqn.invars)
+        first, second = [*for_test, *first], [*for_body, *second]
+        op = While(test, body, len(first), len(second))
+        return eqn.replace(op=op, invars=(*first, *second, *rest))
+    return eqn
+
+
+def _open(closed: ClosedJaxpr, consts: dict[Var, Any]) -> tuple[ClosedJaxpr, list[Var]]:
+    """The jaxpr with its consts as arguments, which go to the program around it."""
+    jaxpr = closed.jaxpr
+    given = [Var(v.aval) for v in jaxpr.constvars]
+    consts.update(zip(given, closed.consts, strict=True))
+    invars = (*jaxpr.constvars, *jaxpr.invars)
+    return ClosedJaxpr(jaxpr.replace(constvars=(), invars=invars)), given
+
+
+def _without_unused(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr without results of loops that nobody reads."""
+    live: set[Atom] = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+    kept: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if not eqn.effects and not any(v in live for v in eqn.outvars):
+            continue
+        loop = Loop.of(eqn)
+        if loop:
+            loop.remove_unused(live)
+            eqn = loop.to_eqn()
+        kept.append(eqn)
+        live.update(v for v in eqn.invars if not isinstance(v, Literal))
+    return jaxpr.replace(eqns=kept[::-1])
+
+
+def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with what loops need not do in every turn moved out of them."""
+    names: dict[Var, Atom] = {}
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        eqn = renamed(eqn, names)
+        loop = Loop.of(eqn)
+        if loop is None:
+            eqns.append(eqn)
+            continue
+        wanted = list(eqn.outvars)
+        names.update(loop.fix_unchanged())
+        hoist(loop)
+        sum_after(loop)
+        after = {v for e in loop.after for v in e.invars}
+        loop.remove_unused([*wanted, *after])
+        eqns += [*loop.before, loop.to_eqn(), *loop.after]
+    outvars = tuple(called(v, names) for v in jaxpr.outvars)
+    return jaxpr.replace(eqns=eqns, outvars=outvars)
