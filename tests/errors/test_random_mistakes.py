@@ -31,7 +31,7 @@ MISTAKES = [
         lambda: random.key(0, impl="nope"),
         ValueError,
         'unrecognized PRNG implementation "nope". Did',
-        '"threefry2x32", "rbg", "unsafe_rbg"?',
+        '"threefry2x32", "rbg", "unsafe_rbg", "threefry4x32"?',
     ),
     (
         "key add",

@@ -94,7 +94,8 @@ def aval_of(x: Any) -> ShapedArray:
         return typeof(x)
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         weak = bool(getattr(x, "weak_type", False))
-        return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), weak)
+        dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
+        return ShapedArray(tuple(x.shape), dtype, weak)
     return typeof(x)
 
 

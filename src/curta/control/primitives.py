@@ -170,8 +170,10 @@ from curta.primitives.joining import (
     Stack,
     Unstack,
 )
+from curta.primitives.random_bits.gamma import RandomGamma
 from curta.primitives.random_bits.ops import (
     RandomBits,
+    RandomClone,
     RandomFoldIn,
     RandomSeed,
     RandomSplit,
@@ -301,7 +303,9 @@ polygamma_p = primitive_of(Polygamma)
 population_count_p = primitive_of(PopulationCount)
 pow_p = primitive_of(Pow)
 random_bits_p = primitive_of(RandomBits)
+random_clone_p = primitive_of(RandomClone)
 random_fold_in_p = primitive_of(RandomFoldIn)
+random_gamma_p = primitive_of(RandomGamma)
 random_gamma_grad_p = primitive_of(RandomGammaGrad)
 random_seed_p = primitive_of(RandomSeed)
 random_split_p = primitive_of(RandomSplit)

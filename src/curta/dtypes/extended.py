@@ -43,7 +43,11 @@ class ExtendedDType(abc.ABC):
 
 # The storage of a key of so many 32-bit words, as one NumPy scalar. A complex number
 # serves for four words: the ops that take keys only move them.
-_KEY_STORAGE = {2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}
+_KEY_STORAGE = {
+    1: np.dtype(np.uint32),
+    2: np.dtype(np.uint64),
+    4: np.dtype(np.complex128),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +56,7 @@ class KeyDType(ExtendedDType):
 
     Args:
         tag: the generator's short name as printed in ``key<fry>``.
-        words: how many uint32 words a key has: 2 or 4.
+        words: how many uint32 words a key has: 1, 2 or 4.
 
     Example:
         >>> from curta import dtypes

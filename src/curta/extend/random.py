@@ -11,11 +11,9 @@ from curta.control.primitives import threefry2x32_p as threefry2x32_p
 from curta.core.trace import typeof
 from curta.numpy import concatenate, ravel, reshape
 from curta.primitives.random_bits.custom import CustomGenerator
-from curta.primitives.random_bits.implementations import (
-    KeyImplementation,
-    implementation_of,
-)
+from curta.primitives.random_bits.implementations import KeyImplementation
 from curta.primitives.random_bits.ops import RandomSeed
+from curta.primitives.random_bits.registry import implementation_of
 from curta.random import wrap_key_data as wrap_key_data
 from curta.random.keys import resolve_implementation
 
@@ -37,7 +35,7 @@ def define_prng_impl(
     """A generator for `random.key(seed, impl=...)`, of functions on uint32 arrays.
 
     Args:
-      key_shape: the shape of a key, of 2 or 4 words in all.
+      key_shape: the shape of a key, of 1, 2 or 4 words in all.
       seed: an integer to a key.
       split: a key and a shape to that many keys.
       random_bits: a key, 8, 16, 32 or 64, and a shape to unsigned integers.

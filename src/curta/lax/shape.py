@@ -20,6 +20,8 @@ from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.random_bits.ops import RandomWrap
+from curta.primitives.random_bits.registry import implementation_of
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
@@ -379,8 +381,18 @@ def full(
         dtype, weak_type = dtypes.dtype_and_weak_type(fill_value)
     else:
         dtype, weak_type = dtypes.check_user_dtype(dtype, "full"), False
+    if isinstance(dtype, dtypes.KeyDType):
+        return _full_of_keys(shape, fill_value, dtype)
     value = _scalar(fill_value, dtype, weak_type)
     return BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
+
+
+def _full_of_keys(shape: tuple[int, ...], value: Any, dtype: dtypes.KeyDType) -> Any:
+    """A key over and over, or keys of words that are all the same number."""
+    if dtypes.issubdtype(typeof(value).dtype, dtypes.prng_key):
+        return BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
+    impl = implementation_of(dtype)
+    return RandomWrap(impl)(full((*shape, *impl.key_shape), value, "uint32"))
 
 
 def _scalar(value: Any, dtype: Any, weak_type: bool) -> Any:

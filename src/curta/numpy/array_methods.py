@@ -177,7 +177,7 @@ def iterate(self: Any) -> Any:
     """The slices along the first dim of a traced array."""
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    return iter([getitem(self, i) for i in range(self.shape[0])])
+    return (lax.index_in_dim(self, i, keepdims=False) for i in range(self.shape[0]))
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.devices import device_put
-from curta.core.avals import ShapedArray
 from curta.numpy.arguments import (
     canonical_shape,
     check_arraylike,
@@ -21,7 +20,6 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.constructors import array, asarray
 from curta.numpy.promotion import broadcast_to_shape
-from curta.runtime.array import wrap
 
 # ---- one value everywhere
 
@@ -180,19 +178,7 @@ def _filled_like(
     check_arraylike(name, value)
     dtype = user_dtype(dtype, name)
     shape = None if shape is None else canonical_shape(shape)
-    kind = a.dtype if dtype is None else dtype
-    if isinstance(kind, dtypes.KeyDType):
-        out = _filled_keys(a.shape if shape is None else shape, value, kind)
-    else:
-        out = lax.full_like(a, value, dtype, shape)
-    return place_on(device, out)
-
-
-def _filled_keys(shape: tuple[int, ...], value: Any, dtype: dtypes.KeyDType) -> Any:
-    """Random keys all of whose words are `value`."""
-    words = np.full((*shape, dtype.words), value, np.uint32)
-    data = words.view(dtype.physical).reshape(shape)
-    return wrap(data, ShapedArray(shape, dtype))
+    return place_on(device, lax.full_like(a, value, dtype, shape))
 
 
 def place_on(device: Any, x: Any) -> Any:

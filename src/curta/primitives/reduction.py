@@ -256,6 +256,11 @@ class ArgReduction(NonDifferentiable):
                 "argmin and argmax require non-empty reduced dimension."
                 f" operand.shape={x.shape} axis={axis}"
             )
+        if dtypes.issubdtype(x.dtype, dtypes.extended):
+            raise ValueError(
+                f"Unsupported dtype for {self.name[3:]}: {x.dtype}; random keys have"
+                " no order."
+            )
         if dtypes.issubdtype(x.dtype, np.complexfloating):
             raise TypeError(
                 f"{self.name} does not accept dtype {x.dtype.name}: complex numbers"

@@ -36,6 +36,12 @@ class Sort(Op):
         if any(a.shape != avals[0].shape for a in avals):
             shapes = " ".join(str(a.shape) for a in avals)
             raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
+        for key in avals[: self.num_keys]:
+            if dtypes.issubdtype(key.dtype, dtypes.extended):
+                raise TypeError(
+                    f"lt_to does not accept dtype {key.dtype} at position 0: random"
+                    " keys have no order. Sort the numbers that random.key_data gives."
+                )
         if not 0 <= self.dimension < avals[0].ndim:
             raise ValueError(
                 f"dimension {self.dimension} of sort is out of bounds for operands of"

@@ -1,5 +1,6 @@
 """Random numbers from explicit keys, as in `jax.random`."""
 
+from curta.control.primitives import random_gamma_p as random_gamma_p
 from curta.random.counts import (
     binomial as binomial,
     multinomial as multinomial,

@@ -55,7 +55,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     small = jnp.isnan(lam) | (lam < 10)
     few = lax.select(small, lam, lax.full_like(lam, 0.0))
     many = lax.select(small, lax.full_like(lam, 1e5), lam)
-    most = int(np.iinfo(dtype).max)
+    most = dtype.type(dtypes.iinfo(dtype).max)
     drawn = lax.select(
         small,
         _poisson_by_products(key, few, shape, dtype, most),
@@ -64,8 +64,9 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.select(lam == 0, jnp.zeros_like(drawn), drawn)
 
 
+@inner_jit(static_argnames=("shape", "dtype", "most"), name="_poisson_knuth")
 def _poisson_by_products(
-    key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, most: int
+    key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, most: Any
 ) -> Any:
     """Multiply uniform draws until the product falls below exp(-lam).
 
@@ -78,17 +79,18 @@ def _poisson_by_products(
 
     def body(carry: Any) -> Any:
         i, count, key, log_product = carry
-        keys = split_key(key)
+        key, subkey = split_key(key)
         count = lax.select(log_product > -lam, count + 1, count)
-        u = uniform(keys[1], shape, np.float32)
-        return i + 1, count, keys[0], log_product + jnp.log(u)
+        u = uniform(subkey, shape, np.float32)
+        return i + 1, count, key, log_product + jnp.log(u)
 
     start = (0, jnp.zeros(shape, dtype), key, jnp.zeros(shape, np.float32))
     return (lax.while_loop(condition, body, start)[1] - 1).astype(dtype)
 
 
+@inner_jit(static_argnames=("shape", "dtype", "most"), name="_poisson_rejection")
 def _poisson_by_rejection(
-    key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, most: int
+    key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, most: Any
 ) -> Any:
     """Transformed rejection, for large rates.
 
@@ -107,17 +109,20 @@ def _poisson_by_rejection(
 
     def body(carry: Any) -> Any:
         i, found, accepted, key = carry
-        keys = split_key(key, 3)
-        u = uniform(keys[1], shape, lam.dtype) - 0.5
-        v = uniform(keys[2], shape, lam.dtype)
+        key, key_u, key_v = split_key(key, 3)
+        u = uniform(key_u, shape, lam.dtype) - 0.5
+        v = uniform(key_v, shape, lam.dtype)
         u_shifted = 0.5 - abs(u)
         k = lax.floor((2 * a / u_shifted + b) * u + lam + 0.43)
         s = lax.log(v * inverse_alpha / (a / (u_shifted * u_shifted) + b))
         t = -lam + k * log_lam - lax.lgamma(k + 1)
         at_once = (u_shifted >= 0.07) & (v <= v_r)
         reject = (k < 0) | ((u_shifted < 0.013) & (v > u_shifted))
-        accept = at_once | (~reject & (s <= t))
-        return i + 1, lax.select(accept, k, found), accepted | accept, keys[0]
+        within = s <= t
+        accept = at_once | (~reject & within)
+        found = lax.select(accept, k, found)
+        accepted = accepted | accept
+        return i + 1, found, accepted, key
 
     start = (0, jnp.full(shape, -1, lam.dtype), jnp.zeros(shape, bool), key)
     return lax.while_loop(condition, body, start)[1].astype(dtype)
@@ -162,7 +167,7 @@ def _binomial(
     q = lax.select(bad_prob, lax.full_like(q, 0.01), q)
     small = bad_count | (count * q <= 10.0)
     count = jnp.floor(count)
-    most = float(dtypes.finfo(dtype).max)
+    most = dtype.type(dtypes.finfo(dtype).max)
     by_gaps = _binomial_by_gaps(
         key, lax.select(small, count, lax.full_like(count, 0.0)), q, dtype, most
     )
@@ -181,7 +186,7 @@ def _binomial(
     return lax.select(as_drawn, drawn, count.astype(dtype) - drawn)
 
 
-def _binomial_by_gaps(key: Any, count: Any, prob: Any, dtype: Any, most: float) -> Any:
+def _binomial_by_gaps(key: Any, count: Any, prob: Any, dtype: Any, most: Any) -> Any:
     """Count the geometric gaps between successes that fit into the trials."""
     log_failure = jnp.log1p(-prob)
 
@@ -191,17 +196,17 @@ def _binomial_by_gaps(key: Any, count: Any, prob: Any, dtype: Any, most: float) 
 
     def body(carry: Any) -> Any:
         i, successes, trials, key = carry
-        keys = split_key(key)
+        subkey, key = split_key(key)
         successes = lax.select(trials <= count, successes + 1, successes)
-        u = uniform(keys[0], prob.shape, prob.dtype)
-        return i + 1, successes, trials + jnp.ceil(jnp.log(u) / log_failure), keys[1]
+        u = uniform(subkey, prob.shape, prob.dtype)
+        return i + 1, successes, trials + jnp.ceil(jnp.log(u) / log_failure), key
 
     start = (0, jnp.zeros_like(prob), jnp.zeros_like(prob), key)
     return (lax.while_loop(condition, body, start)[1] - 1).astype(dtype)
 
 
 def _binomial_by_rejection(
-    key: Any, count: Any, prob: Any, dtype: Any, most: float
+    key: Any, count: Any, prob: Any, dtype: Any, most: Any
 ) -> Any:
     """Transformed rejection.
 
@@ -222,9 +227,9 @@ def _binomial_by_rejection(
 
     def body(carry: Any) -> Any:
         i, found, accepted, key = carry
-        keys = split_key(key, 3)
-        u = uniform(keys[1], prob.shape, prob.dtype) - 0.5
-        v = uniform(keys[2], prob.shape, prob.dtype)
+        key, key_u, key_v = split_key(key, 3)
+        u = uniform(key_u, prob.shape, prob.dtype) - 0.5
+        v = uniform(key_v, prob.shape, prob.dtype)
         us = 0.5 - jnp.abs(u)
         at_once = (us >= 0.07) & (v <= v_r)
         k = jnp.floor((2 * a / us + b) * u + c)
@@ -240,7 +245,7 @@ def _binomial_by_rejection(
             - _stirling_tail(count - k)
         )
         accept = at_once | (~reject & (v <= bound))
-        return i + 1, lax.select(accept, k, found), accepted | accept, keys[0]
+        return i + 1, lax.select(accept, k, found), accepted | accept, key
 
     start = (0, jnp.full_like(prob, -1), jnp.zeros(prob.shape, bool), key)
     return lax.while_loop(condition, body, start)[1].astype(dtype)

@@ -99,11 +99,11 @@ def beta(
 
 @inner_jit(static_argnames=("shape", "dtype"))
 def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    keys = split_key(key)
-    a = jnp.broadcast_to(lax.convert_element_type(a, dtype), shape)
-    b = jnp.broadcast_to(lax.convert_element_type(b, dtype), shape)
-    log_a = loggamma(keys[0], a, shape, dtype)
-    log_b = loggamma(keys[1], b, shape, dtype)
+    a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
+    key_a, key_b = split_key(key)
+    a, b = jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
+    log_a = loggamma(key_a, a, shape, dtype)
+    log_b = loggamma(key_b, b, shape, dtype)
     largest = lax.max(log_a, log_b)
     part_a, part_b = jnp.exp(log_a - largest), jnp.exp(log_b - largest)
     return part_a / (part_a + part_b)
@@ -189,18 +189,18 @@ def f(
 
 @inner_jit(static_argnames=("shape", "dtype"))
 def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    dfnum = lax.convert_element_type(dfnum, dtype)
     dfden = lax.convert_element_type(dfden, dtype)
-    keys = split_key(key)
-    above = chisquare(keys[1], dfnum, shape, dtype)
-    below = chisquare(keys[0], dfden, shape, dtype)
-    return lax.div(above / dfnum, below / dfden)
+    dfnum = lax.convert_element_type(dfnum, dtype)
+    key_below, key_above = split_key(key)
+    above = chisquare(key_above, dfnum, shape, dtype)
+    below = chisquare(key_below, dfden, shape, dtype)
+    return lax.div(lax.div(above, dfnum), lax.div(below, dfden))
 
 
 def t(
     key: Any,
     df: Any,
-    shape: Shape = (),
+    shape: Shape | None = None,
     dtype: Any = None,
     *,
     out_sharding: Any = None,
@@ -220,10 +220,10 @@ def t(
 @inner_jit(static_argnames=("shape", "dtype"))
 def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     df = lax.convert_element_type(df, dtype)
-    keys = split_key(key)
-    n = normal(keys[0], shape, dtype)
+    key_n, key_g = split_key(key)
+    n = normal(key_n, shape, dtype)
     half = lax.div(df, constant(n, 2))
-    return n * jnp.sqrt(half / gamma(keys[1], half, shape, dtype))
+    return n * jnp.sqrt(half / gamma(key_g, half, shape, dtype))
 
 
 def generalized_normal(
@@ -242,9 +242,9 @@ def generalized_normal(
 
 @inner_jit(static_argnames=("shape", "dtype"))
 def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    keys = split_key(key)
-    g = gamma(keys[0], 1 / p, shape, dtype)
-    return rademacher(keys[1], shape, dtype) * g ** (1 / p)
+    key_size, key_sign = split_key(key)
+    g = gamma(key_size, 1 / p, shape, dtype)
+    return rademacher(key_sign, shape, dtype) * g ** (1 / p)
 
 
 def ball(
@@ -269,7 +269,7 @@ def ball(
 
 @inner_jit(static_argnames=("d", "shape", "dtype"))
 def _ball(key: Any, p: Any, d: int, shape: tuple[int, ...], dtype: Any) -> Any:
-    keys = split_key(key)
-    g = generalized_normal(keys[0], p, (*shape, d), dtype)
-    e = exponential(keys[1], shape, dtype)
+    key_g, key_e = split_key(key)
+    g = generalized_normal(key_g, p, (*shape, d), dtype)
+    e = exponential(key_e, shape, dtype)
     return g / (((jnp.abs(g) ** p).sum(-1) + e) ** (1 / p))[..., None]

@@ -12,21 +12,23 @@ from curta import dtypes
 from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import is_array_like, typeof
-from curta.numpy import asarray, copy
+from curta.numpy import asarray
 from curta.primitives.random_bits.gamma import RandomGamma
-from curta.primitives.random_bits.implementations import (
-    KeyImplementation,
-    implementation_names,
-    implementation_of,
-)
+from curta.primitives.random_bits.implementations import KeyImplementation
 from curta.primitives.random_bits.ops import (
     RandomBits,
+    RandomClone,
     RandomFoldIn,
     RandomSeed,
     RandomSplit,
     RandomUnwrap,
     RandomWrap,
 )
+from curta.primitives.random_bits.registry import (
+    implementation_names,
+    implementation_of,
+)
+from curta.random.shapes import sample_shape
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
@@ -78,9 +80,9 @@ def _key(name: str, seed: Any, impl: Any) -> Any:
         offset = config.jax_random_seed_offset
         seed = seed + offset if isinstance(seed, int) else asarray(seed) + offset
     if isinstance(seed, int):
-        # Seeds of more bits than the default integer lose the upper ones.
-        seed = np.int64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF).astype(np.int64))
-        seed = seed.astype(dtypes.canonicalize_dtype(np.int64))
+        # Seeds of more than 64 bits overflow; those of more bits than the default
+        # integer lose the upper ones.
+        seed = np.int64(seed).astype(dtypes.canonicalize_dtype(np.int64))
     return RandomSeed(chosen)(seed)
 
 
@@ -154,7 +156,7 @@ def _words(key: Any) -> Any:
 
 def split_key(key: Any, num: int | Sequence[int] = 2) -> Any:
     """New keys from a typed key; for the samplers."""
-    shape = (num,) if isinstance(num, int) else tuple(num)
+    shape = (num,) if isinstance(num, int) else sample_shape(num)
     partitionable = config.jax_threefry_partitionable
     return RandomSplit(shape, partitionable, _implementation(key))(key)
 
@@ -187,7 +189,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
      [ 928981903 3453687069]]
     """
     typed, was_raw = check_key("split", key)
-    return _as_given(split_key(typed, num), was_raw)
+    return _as_given(split_key(typed, sample_shape(num)), was_raw)
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -245,17 +247,17 @@ def key_impl(keys: Any) -> str:
     return _implementation(typed).name
 
 
-def key_dtype(impl: Any = None) -> dtypes.KeyDType:
+def key_dtype(impl_spec: Any = None) -> dtypes.KeyDType:
     """The dtype of the keys of a generator.
 
     Args:
-      impl: the generator's name; the default is that of `jax_default_prng_impl`.
+      impl_spec: the generator's name; the default is that of `jax_default_prng_impl`.
 
     >>> from curta import random
     >>> random.key_dtype("rbg")
     key<rbg>
     """
-    return resolve_implementation(impl).dtype
+    return resolve_implementation(impl_spec).dtype
 
 
 def clone(key: Any) -> Any:
@@ -267,4 +269,4 @@ def clone(key: Any) -> Any:
     True
     """
     typed, was_raw = check_key("clone", key, allow_batched=True)
-    return key if was_raw else copy(typed)
+    return _as_given(RandomClone(_implementation(typed))(typed), was_raw)

@@ -72,11 +72,11 @@ def uniform(
     """
     typed, _ = check_key("uniform", key)
     chosen = float_dtype("uniform", dtype)
-    return _uniform(typed, minval, maxval, sample_shape(shape), chosen)
+    return uniform_draws(typed, minval, maxval, sample_shape(shape), chosen)
 
 
-@inner_jit(static_argnames=("shape", "dtype"))
-def _uniform(
+@inner_jit(static_argnames=("shape", "dtype"), name="_uniform")
+def uniform_draws(
     key: Any, minval: Any, maxval: Any, shape: tuple[int, ...], dtype: Any
 ) -> Any:
     check_shape("uniform", shape)
@@ -131,10 +131,10 @@ def normal(
 def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if not dtypes.issubdtype(dtype, np.complexfloating):
         return _normal_real(key, shape, dtype)
-    keys = split_key(key)
+    key_re, key_im = split_key(key)
     part = np.array(0, dtype).real.dtype
-    re = _normal_real(keys[0], shape, part).astype(dtype)
-    im = _normal_real(keys[1], shape, part).astype(dtype)
+    re = _normal_real(key_re, shape, part).astype(dtype)
+    im = _normal_real(key_im, shape, part).astype(dtype)
     return (re + 1j * im) / np.array(np.sqrt(2), dtype)
 
 
@@ -187,9 +187,9 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...] | None, mode: str) -> An
     dtype = typeof(p).dtype
     if mode == "low":
         return uniform(key, shape, dtype) < p
-    fine = uniform(key, (2, *shape), dtype)
+    coarse, fine = uniform(key, (2, *shape), dtype)
     step = 2.0 ** -dtypes.finfo(dtype).nmant
-    return fine[1] * step < p - fine[0]
+    return fine * step < p - coarse
 
 
 def randint(
@@ -241,10 +241,10 @@ def _randint(
     minval = to_rank(minval, len(shape))
     maxval = to_rank(maxval, len(shape))
     width = dtypes.iinfo(dtype).bits
-    keys = split_key(key)
+    key_high, key_low = split_key(key)
     # Twice the bits of the dtype, to make the bias of the remainder small.
-    high = random_bits(keys[0], width, shape)
-    low = random_bits(keys[1], width, shape)
+    high = random_bits(key_high, width, shape)
+    low = random_bits(key_low, width, shape)
     span = lax.convert_element_type(maxval - minval, _UINT[width])
     span = lax.select(maxval <= minval, lax.full_like(span, 1), span)
     span = lax.select(
@@ -266,8 +266,10 @@ def _integers(x: Any) -> Any:
 def _clip_to(x: Any, dtype: Any) -> Any:
     """`x` in an integer dtype, values outside its range at its ends."""
     source, target = dtypes.iinfo(x.dtype), dtypes.iinfo(dtype)
-    low = constant(x, max(int(source.min), int(target.min)))
-    high = constant(x, min(int(source.max), int(target.max)))
+    low = max(int(source.min), int(target.min))
+    high = min(int(source.max), int(target.max))
+    if not typeof(x).weak_type:
+        low, high = constant(x, low), constant(x, high)
     return clip(x, low, high).astype(dtype)
 
 
@@ -309,7 +311,6 @@ def permutation(
     return _permutation(typed, x, axis, independent)
 
 
-@inner_jit(static_argnames=("axis", "independent"))
 def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Any:
     if independent or x.ndim == 1:
         return _shuffle(key, x, axis)
@@ -326,8 +327,7 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
         exponent * math.log(max(1, x.size)) / math.log(np.iinfo(np.uint32).max)
     )
     for _ in range(rounds):
-        keys = split_key(key)
-        key, subkey = keys[0], keys[1]
+        key, subkey = split_key(key)
         order = random_bits(subkey, 32, x.shape)
         _, x = lax.sort_key_val(order, x, axis)
     return x

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
+from curta.core.shapes import canonicalize_shape
 from curta.core.trace import typeof
 
 
 def sample_shape(shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of ints; TypeError if it is none."""
-    try:
-        if isinstance(shape, Sequence) or hasattr(shape, "__iter__"):
-            found = tuple(operator.index(d) for d in shape)
-            if min(found, default=0) >= 0:
-                return found
-    except TypeError:
-        pass
-    raise TypeError(
-        "Shapes must be 1D sequences of concrete values of integer type, at least 0,"
-        f" got {shape}."
-    )
+    found = canonicalize_shape(shape)
+    if min(found, default=0) < 0:
+        raise TypeError(
+            "Shapes must be 1D sequences of concrete values of integer type, got"
+            f" {shape}. Sizes must not be negative."
+        )
+    return found
 
 
 def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:

@@ -12,7 +12,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.config import config
 from curta.random.keys import check_key, random_bits, split_key
-from curta.random.samplers import bernoulli, normal, uniform
+from curta.random.samplers import bernoulli, normal, uniform, uniform_draws
 from curta.random.shapes import (
     constant,
     float_dtype,
@@ -21,6 +21,7 @@ from curta.random.shapes import (
 )
 
 Shape = Sequence[int]
+_ONE = np.float32(1.0)
 
 
 def exponential(
@@ -133,14 +134,16 @@ def gumbel(
 def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     info = dtypes.finfo(dtype)
     if mode == "low":
-        u = uniform(key, shape, dtype, minval=info.tiny, maxval=1.0)
+        u = uniform_draws(key, minval=info.tiny, maxval=1.0, shape=shape, dtype=dtype)
         return -jnp.log(-jnp.log(u))
     if mode == "highest" and dtype == np.float32:
         return _gumbel_from_64_bits(key, shape)
-    high, low = uniform(key, (2, *shape), dtype)
+    high, low = uniform_draws(
+        key, minval=0.0, maxval=1.0, shape=(2, *shape), dtype=dtype
+    )
     # The second draw fills the bits that the first lacks near zero.
-    fine = high + 2.0**-info.nmant * low + info.tiny
-    x = jnp.where(high >= 0.5, high, fine)
+    coarse = high >= 0.5
+    x = jnp.where(coarse, high, high + 2.0**-info.nmant * low + info.tiny)
     return -jnp.log(-jnp.log1p(-x))
 
 
@@ -296,12 +299,14 @@ def wald(
 
 @inner_jit(static_argnames=("shape", "dtype"))
 def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    keys = split_key(key)
+    key_y, key_z = split_key(key)
     mean = jnp.broadcast_to(mean.astype(dtype), shape)
-    y = lax.integer_pow(normal(keys[0], shape, dtype), 2)
-    z = uniform(keys[1], shape, dtype)
+    v = normal(key_y, shape, dtype)
+    z = uniform(key_z, shape, dtype)
+    y = lax.integer_pow(v, 2)
+    y_squared = lax.integer_pow(y, 2)
     mean_squared = lax.integer_pow(mean, 2)
-    root = lax.sqrt(4 * mean * y + mean_squared * lax.integer_pow(y, 2))
+    root = lax.sqrt(4 * mean * y + mean_squared * y_squared)
     x = mean + mean_squared * y / 2 - mean / 2 * root
     return lax.select(lax.le(z, mean / (mean + x)), x, mean_squared / x)
 
@@ -325,19 +330,20 @@ def triangular(
     typed, _ = check_key("triangular", key)
     chosen = float_dtype("triangular", dtype)
     shape = parameter_shape("triangular", shape, left, mode, right)
-    left, mode, right = (
+    left, right, mode = (
         jnp.broadcast_to(lax.convert_element_type(x, chosen), shape)
-        for x in (left, mode, right)
+        for x in (left, right, mode)
     )
+    turn = (mode - left) / (right - left)
     u = uniform(typed, shape, chosen)
     rising = left + lax.sqrt(u * (right - left) * (mode - left))
     falling = right - lax.sqrt((1 - u) * (right - left) * (right - mode))
-    return lax.select(u < (mode - left) / (right - left), rising, falling)
+    return lax.select(u < turn, rising, falling)
 
 
 def lognormal(
     key: Any,
-    sigma: Any = 1.0,
+    sigma: Any = _ONE,
     shape: Shape | None = None,
     dtype: Any = None,
     *,
@@ -362,8 +368,6 @@ def weibull_min(
     concentration: Any,
     shape: Shape = (),
     dtype: Any = None,
-    *,
-    out_sharding: Any = None,
 ) -> Any:
     """Draws with distribution function 1 - exp(-(x / scale)**concentration).
 
@@ -420,7 +424,7 @@ def maxwell(
 @inner_jit(static_argnames=("shape", "dtype"))
 def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     vectors = normal(key, (*shape, 3), dtype)
-    return jnp.sqrt(jnp.sum(jnp.real(vectors * jnp.conj(vectors)), axis=-1))
+    return jnp.linalg.norm(vectors, axis=-1)
 
 
 def double_sided_maxwell(
@@ -429,8 +433,6 @@ def double_sided_maxwell(
     scale: Any,
     shape: Shape = (),
     dtype: Any = None,
-    *,
-    out_sharding: Any = None,
 ) -> Any:
     """loc plus or minus scale times a Maxwell draw.
 
@@ -450,6 +452,6 @@ def _double_sided_maxwell(
 ) -> Any:
     parameters = np.broadcast_shapes(np.shape(loc), np.shape(scale))
     shape = (shape or parameters) + parameters
-    keys = split_key(key)
-    size = maxwell(keys[0], shape, dtype)
-    return rademacher(keys[1], shape, dtype) * size * scale + loc
+    key_size, key_sign = split_key(key)
+    size = maxwell(key_size, shape, dtype)
+    return rademacher(key_sign, shape, dtype) * size * scale + loc

@@ -113,6 +113,8 @@ class ArrayImpl(Array):
     # ---- Python scalars
 
     def __bool__(self) -> bool:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            raise TypeError("key array cannot be converted to boolean.")
         return bool(self._value)
 
     def __int__(self) -> int:

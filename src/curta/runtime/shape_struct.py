@@ -7,6 +7,7 @@ from typing import Any
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.trace import typeof
 
 
 class ShapeDtypeStruct:
@@ -38,6 +39,15 @@ class ShapeDtypeStruct:
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of an aval."""
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The struct of an array, a Python number or anything of a shape and dtype."""
+        sharding = getattr(x, "sharding", None)
+        if not (getattr(x, "committed", True) or isinstance(x, ShapeDtypeStruct)):
+            sharding = None
+        aval = typeof(x)
+        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     @property
     def ndim(self) -> int:

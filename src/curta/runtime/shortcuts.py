@@ -22,6 +22,7 @@ from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import Tracer, thread_state
+from curta.dtypes import KeyDType
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.buffers import empty
 from curta.runtime.eager import BASE, quiet, quietly
@@ -264,7 +265,9 @@ def updated_copy(
     if not is_basic(index) or config.jax_debug_nans or config.jax_debug_infs:
         return None
     if type(values) is ArrayImpl:
-        new = values._data if values.aval.dtype == x.aval.dtype else None
+        same = values.aval.dtype == x.aval.dtype
+        numbers = combine is None or type(x.aval.dtype) is not KeyDType
+        new = values._data if same and numbers else None
     else:
         aval = _scalar_aval(type(values), x.aval)
         new = None if aval is None else _scalar_array(values, aval)

@@ -33,6 +33,7 @@ class ConvertElementType(Op):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
+        _refuse_keys(x.dtype, self.new_dtype)
         return ShapedArray(x.shape, self.new_dtype, self.weak_type)
 
     def eval(self, *args: Any) -> Any:
@@ -79,6 +80,15 @@ class ConvertElementType(Op):
         yield cls(np.dtype("float32"), True), [((0, 2), "any")]
 
 
+def _refuse_keys(old: Any, new: Any) -> None:
+    if old != new and any(isinstance(d, dtypes.ExtendedDType) for d in (old, new)):
+        raise ValueError(
+            f"Cannot convert_element_type from {old} to {new}: random keys are no"
+            " numbers. random.key_data gives their words, random.wrap_key_data makes"
+            " keys of words."
+        )
+
+
 def _converted(x: Any, dtype: Any) -> Any:
     """`x` as `dtype`, in NumPy."""
     if x.dtype == dtype:
@@ -113,6 +123,7 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if aval is not None and (aval.dtype, aval.weak_type) == (dtype, weak_type):
         return x
     if aval is None or isinstance(x, np.generic):
+        _refuse_keys(typeof(x).dtype, dtype)
         wanted = ShapedArray((), dtype, weak_type)
         out = scalar_of(wanted, _converted(np.asarray(x), dtype))
         if typeof(out) is wanted:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from curta.core.trace import base_trace, use_trace
-from curta.primitives.random_bits.implementations import KeyImplementation, register
+from curta.primitives.random_bits.implementations import KeyImplementation
+from curta.primitives.random_bits.registry import register
 
 
 class CustomGenerator(KeyImplementation):
@@ -25,9 +26,9 @@ class CustomGenerator(KeyImplementation):
         tag: str,
     ):
         self.key_shape = tuple(key_shape)
-        if self.words not in (2, 4):
+        if self.words not in (1, 2, 4):
             raise ValueError(
-                f"keys have 2 or 4 words, but a key_shape of {self.key_shape} has"
+                f"keys have 1, 2 or 4 words, but a key_shape of {self.key_shape} has"
                 f" {self.words}"
             )
         self.name, self.tag = name, tag

@@ -49,7 +49,7 @@ class RandomGamma(Op):
 
     def eval(self, *args: Any) -> Any:
         keys, a = args
-        impl = self.impl
+        impl = self.impl.one_by_one()
         count = math.prod(a.shape[keys.ndim :])
         each = impl.split(keys, count, self.partitionable).reshape(-1)
         draw = _Draw(impl, self.partitionable, a.dtype)
@@ -74,6 +74,9 @@ class RandomGamma(Op):
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         )
         return self(keys, a), 0
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        return {"log_space": self.log_space}
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

@@ -43,6 +43,10 @@ class KeyImplementation(abc.ABC):
 
     __repr__ = __str__
 
+    def one_by_one(self) -> KeyImplementation:
+        """This generator as it draws from several keys one after the other."""
+        return self
+
     @abc.abstractmethod
     def seed(self, seeds: Any) -> Any:
         """Keys from integers."""
@@ -186,12 +190,18 @@ class Rbg(KeyImplementation):
     """Two threefry keys side by side, turned into bits by Philox, which is cheaper.
 
     A key is stored as a complex number that holds the two threefry keys. As in JAX,
-    bits for several keys at once all come from the first one's stream.
+    bits for several keys at once all come from the first one's stream, if `joint`.
     """
 
     name = "rbg"
     tag = "rbg"
     key_shape = (4,)
+
+    def __init__(self, joint: bool = True):
+        self.joint = joint
+
+    def one_by_one(self) -> KeyImplementation:
+        return type(self)(joint=False)
 
     def seed(self, seeds: Any) -> Any:
         half = THREEFRY.seed(seeds)
@@ -208,11 +218,12 @@ class Rbg(KeyImplementation):
         shape = (*keys.shape, count)
         if not keys.size:
             return np.empty(shape, np.uint64)
-        first, second = _halves(keys).reshape(-1, 2)[0]
-        per_element = 2 if width == 64 else 1
-        words = philox.stream(first, second, per_element * keys.size * count)
+        halves = _halves(keys).reshape(-1, 2)[: 1 if self.joint else None]
+        first, second = np.hsplit(halves, 2)
+        size = (2 if width == 64 else 1) * keys.size * count // len(halves)
+        words = philox.stream(first, second, size)
         if width == 64:
-            words = threefry.join_words(words[::2], words[1::2])
+            words = threefry.join_words(words[:, ::2], words[:, 1::2])
         return words.reshape(shape)
 
 
@@ -243,26 +254,3 @@ def _join_halves(halves: Any) -> Any:
 
 def _words_as_keys(words: Any) -> Any:
     return _join_halves(np.ascontiguousarray(words, np.uint32).view(np.uint64))
-
-
-_by_name: dict[str, KeyImplementation] = {
-    impl.name: impl for impl in (THREEFRY, Rbg(), UnsafeRbg())
-}
-_by_dtype = {impl.dtype: impl for impl in _by_name.values()}
-
-
-def register(impl: KeyImplementation) -> None:
-    """Let the dtype of its keys stand for a generator."""
-    if impl.dtype in _by_dtype:
-        raise ValueError(f"there is a generator with the tag {impl.tag!r} already")
-    _by_dtype[impl.dtype] = impl
-
-
-def implementation_names() -> tuple[str, ...]:
-    """The names of the generators there are."""
-    return tuple(_by_name)
-
-
-def implementation_of(x: str | KeyDType) -> KeyImplementation:
-    """The generator with a name or a key dtype."""
-    return _by_name[x] if isinstance(x, str) else _by_dtype[x]

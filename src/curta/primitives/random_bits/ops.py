@@ -28,7 +28,7 @@ _UINT64 = np.dtype("uint64")
 def _check_keys(name: str, aval: ShapedArray) -> None:
     if not dtypes.issubdtype(aval.dtype, dtypes.prng_key):
         raise TypeError(
-            f"{name} requires random keys, got {aval.str_short()}. Make keys with"
+            f"{name} takes key array operand, got {aval.str_short()}. Make keys with"
             " random.key, or random.wrap_key_data for raw key data."
         )
 
@@ -148,6 +148,29 @@ class RandomUnwrap(_OnKeys, _FrontBatched):
     def samples(cls) -> Iterator[Any]:
         yield cls(), [((3,), "key")]
         yield cls(), [((), "key")]
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomClone(_OnKeys, Elementwise):
+    """The same keys, said to be used again on purpose."""
+
+    name: ClassVar[str] = "random_clone"
+    impl: KeyImplementation = THREEFRY
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (keys,) = avals
+        _check_keys(self.name, keys)
+        return keys
+
+    def eval(self, *args: Any) -> Any:
+        return args[0].copy()
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        return xs[0]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(), [((3,), "key")]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ As Easy as 1, 2, 3", SC 2011; 20 rounds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,30 @@ def lower_hash(b: Any, k0: Any, k1: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
         x0 = b.add(x0, keys[(group + 1) % 3])
         x1 = b.add(x1, b.add(keys[(group + 2) % 3], word(group + 1)))
     return x0, x1
+
+
+# Threefry-4x32: two rotations a round, of the first and of the second pair.
+_ROTATIONS_4 = (
+    (10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20),
+)  # fmt: skip
+
+
+def hash_4x32(key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+    """The hash of four words under four on NumPy arrays, 20 rounds."""
+    parity = key[0] ^ key[1] ^ key[2] ^ key[3] ^ np.uint32(_PARITY)
+    keys = (*key, parity)
+    x = [w + k for w, k in zip(counter, key, strict=True)]
+    for turn in range(20):
+        # The words of a pair change partners from round to round.
+        second = (1, 3) if turn % 2 == 0 else (3, 1)
+        for i, j, r in zip((0, 2), second, _ROTATIONS_4[turn % 8], strict=True):
+            x[i] = x[i] + x[j]
+            x[j] = x[i] ^ (x[j] << np.uint32(r) | x[j] >> np.uint32(32 - r))
+        if turn % 4 == 3:
+            group = turn // 4 + 1
+            x = [w + keys[(group + i) % 5] for i, w in enumerate(x)]
+            x[3] = x[3] + np.uint32(group)
+    return x
 
 
 def split_words(keys: Any) -> tuple[Any, Any]:
