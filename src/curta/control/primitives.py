@@ -17,6 +17,7 @@ from curta.control.custom_vmap import CustomVmapCall
 from curta.control.linear_call import LinearCall
 from curta.control.linear_solve import LinearSolve
 from curta.control.platform import PlatformIndex
+from curta.control.reduction import Reduce, ReduceWindow, SelectAndScatter
 from curta.control.remat import (
     Remat,
 )
@@ -28,6 +29,7 @@ from curta.control.while_loop import (
 )
 from curta.core.primitive import primitive_of
 from curta.primitives.barrier import OptimizationBarrier
+from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.cumulative import (
     CumLogSumExp,
     CumMax,
@@ -212,6 +214,13 @@ from curta.primitives.structure import (
     Reshape,
     Transpose,
 )
+from curta.primitives.windowed import (
+    ReduceWindowMax,
+    ReduceWindowMin,
+    ReduceWindowSum,
+    SelectAndGatherAdd,
+    SelectAndScatterAdd,
+)
 
 abs_p = primitive_of(Abs)
 acos_p = primitive_of(Acos)
@@ -360,6 +369,16 @@ unstack_p = primitive_of(Unstack)
 while_p = primitive_of(While)
 xor_p = primitive_of(Xor)
 zeta_p = primitive_of(Zeta)
+
+conv_general_dilated_p = primitive_of(ConvGeneralDilated)
+reduce_p = primitive_of(Reduce)
+reduce_window_max_p = primitive_of(ReduceWindowMax)
+reduce_window_min_p = primitive_of(ReduceWindowMin)
+reduce_window_p = primitive_of(ReduceWindow)
+reduce_window_sum_p = primitive_of(ReduceWindowSum)
+select_and_gather_add_p = primitive_of(SelectAndGatherAdd)
+select_and_scatter_add_p = primitive_of(SelectAndScatterAdd)
+select_and_scatter_p = primitive_of(SelectAndScatter)
 
 add_jaxvals_p = add_any_p
 

@@ -66,6 +66,21 @@ from curta.lax.conversion import (
     stage,
     stop_gradient,
 )
+from curta.lax.convolution import (
+    conv,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from curta.lax.dimension_numbers import (
+    conv_dimension_numbers,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose_shape_tuple,
+)
 from curta.lax.dot import batch_matmul, dot, dot_general
 from curta.lax.exponential import (
     AccuracyMode,
@@ -78,7 +93,7 @@ from curta.lax.exponential import (
     logistic,
     tanh,
 )
-from curta.lax.fold import reduce
+from curta.lax.fold import reduce, reduce_window
 from curta.lax.indexing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -198,6 +213,8 @@ from curta.lax.trigonometric import (
     sinh,
     tan,
 )
+from curta.lax.windows import padtype_to_pads, reduce_window_shape_tuple
+from curta.primitives.convolution import ConvDimensionNumbers
 from curta.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,

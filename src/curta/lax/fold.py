@@ -1,20 +1,21 @@
-"""`reduce` with any associative function."""
+"""`reduce` and `reduce_window` with any associative function."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, tree
-from curta.api.vmap import vmap
+from curta.control.reduction import Reduce, ReduceWindow
+from curta.core.flat import debug_info
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.shapes import canonicalize_axes
-from curta.core.trace import concrete_or_none, typeof
+from curta.core.stage import stage
+from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
 from curta.lax.arithmetic import add, max, min, mul
 from curta.lax.bitwise import bitwise_and, bitwise_or, bitwise_xor
-from curta.lax.control_flow import scan
 from curta.lax.reduction import (
     reduce_and,
     reduce_max,
@@ -24,7 +25,8 @@ from curta.lax.reduction import (
     reduce_sum,
     reduce_xor,
 )
-from curta.lax.shape import broadcast, reshape, transpose
+from curta.lax.windows import padtype_to_pads
+from curta.primitives.elementwise import convert_element_type
 from curta.primitives.reduction import (
     ReduceAnd,
     ReduceMax,
@@ -34,6 +36,14 @@ from curta.primitives.reduction import (
     ReduceXor,
 )
 from curta.primitives.structure import ReduceSum
+from curta.primitives.windowed import (
+    ReduceWindowMax,
+    ReduceWindowMin,
+    ReduceWindowSum,
+)
+from curta.primitives.windowed.sliding import dilated
+
+Function = Callable[[Any, Any], Any]
 
 # The reductions that need no loop, with the ops that know where they start.
 _KNOWN: dict[Any, tuple[Any, Any]] = {
@@ -45,12 +55,18 @@ _KNOWN: dict[Any, tuple[Any, Any]] = {
     bitwise_or: (reduce_or, ReduceOr),
     bitwise_xor: (reduce_xor, ReduceXor),
 }
+_BITWISE = (ReduceAnd, ReduceOr, ReduceXor)
+_KNOWN_WINDOWS: dict[Any, tuple[Any, Any]] = {
+    add: (ReduceWindowSum, ReduceSum),
+    max: (ReduceWindowMax, ReduceMax),
+    min: (ReduceWindowMin, ReduceMin),
+}
 
 
 def reduce(
     operands: Any,
     init_values: Any,
-    computation: Callable[[Any, Any], Any],
+    computation: Function,
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
@@ -71,6 +87,94 @@ def reduce(
     >>> curta.lax.reduce(x, 1., lambda a, b: a * b, (0,))
     Array([3., 8.], dtype=float32)
     """
+    flat, inits, structure = _flat("reduce", operands, init_values)
+    axes = canonicalize_axes(dimensions, typeof(flat[0]).ndim)
+    if len(flat) == 1:
+        found = _known(computation, inits[0], _KNOWN)
+        if found is not None:
+            out = found(flat[0], axes)
+            weak = all(typeof(x).weak_type for x in (flat[0], inits[0]))
+            return tree.unflatten(
+                structure, [convert_element_type(out, typeof(out).dtype, weak)]
+            )
+    closed, out_tree = _scalar_function("reduce", computation, inits, structure)
+    outs = Reduce(computation, closed, axes)(*flat, *inits)
+    return tree.unflatten(out_tree, outs)
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Function,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Fold every window of an array with an associative function of two scalars.
+
+    Args:
+      operand: an array, or a pytree of arrays of one shape that are folded together.
+      init_value: a scalar that `computation` leaves alone, for each operand.
+      computation: of two scalars (or pytrees of them, like `init_value`).
+      window_dimensions: the size of windows along each dim.
+      window_strides: how far windows start apart; 1 by default.
+      padding: "VALID", "SAME", "SAME_LOWER" or (low, high) for each dim. What lies on
+        padding is left out.
+      base_dilation, window_dilation: how far elements of the operand, and of windows,
+        lie apart; 1 by default.
+
+    Returns an array, or a pytree of arrays, with an element for each window. Raises
+    ValueError if pytrees differ in structure, TypeError for windows that do not fit.
+
+    >>> import curta
+    >>> x = curta.numpy.arange(6.)
+    >>> curta.lax.reduce_window(x, 0., curta.lax.add, (2,), (2,))
+    Array([1., 5., 9.], dtype=float32)
+    >>> curta.lax.reduce_window(x, 1., curta.lax.mul, (3,), padding="SAME")
+    Array([ 0.,  0.,  6., 24., 60., 20.], dtype=float32)
+    """
+    flat, inits, structure = _flat("reduce_window", operand, init_value)
+    fields = _window_fields(
+        typeof(flat[0]).shape,
+        (window_dimensions, window_strides, padding, base_dilation, window_dilation),
+    )
+    if len(flat) == 1:
+        found = _known(computation, inits[0], _KNOWN_WINDOWS)
+        if found is not None:
+            return tree.unflatten(structure, [found(*fields)(flat[0])])
+    closed, out_tree = _scalar_function("reduce_window", computation, inits, structure)
+    if out_tree != structure:
+        raise ValueError(
+            "reduce_window output must have the same tree structure as the operands"
+            f" {structure} vs. {out_tree}"
+        )
+    op = ReduceWindow(closed.jaxpr, tuple(closed.consts), *fields)
+    return tree.unflatten(structure, op(*flat, *inits))
+
+
+def _window_fields(shape: tuple[int, ...], given: Sequence[Any]) -> tuple[Any, ...]:
+    dimensions, strides, padding, base, window = given
+    ones = (1,) * len(dimensions)
+    if isinstance(padding, str):
+        wide = dimensions
+        if window is not None:
+            wide = tuple(map(dilated, dimensions, window))
+        padding = padtype_to_pads(shape, wide, strides or ones, padding)
+    return (
+        tuple(dimensions),
+        ones if strides is None else tuple(strides),
+        tuple((low, high) for low, high in padding),
+        ones if base is None else tuple(base),
+        ones if window is None else tuple(window),
+    )
+
+
+def _flat(
+    name: str, operands: Any, init_values: Any
+) -> tuple[list[Any], list[Any], Any]:
+    """Leaves of both, which are of one structure."""
     flat, structure = tree.flatten(operands)
     inits, init_structure = tree.flatten(init_values)
     if structure != init_structure:
@@ -78,43 +182,51 @@ def reduce(
             "Operands must have the same tree structure as init_values:"
             f" {structure} vs. {init_structure}"
         )
-    axes = canonicalize_axes(dimensions, typeof(flat[0]).ndim)
-    if len(flat) == 1:
-        known = _known_reduction(computation, inits[0])
-        if known is not None:
-            return tree.unflatten(structure, [known(flat[0], axes)])
-    shape = typeof(flat[0]).shape
-    kept = tuple(d for i, d in enumerate(shape) if i not in axes)
-    count = math.prod(kept)
-
-    def step(carry: Any, row: Any) -> tuple[Any, None]:
-        return vmap(computation)(carry, row), None
-
-    rows = [_rows(x, axes, count) for x in flat]
-    starts = [broadcast(x, (count,)) for x in inits]
-    xs, init = tree.unflatten(structure, rows), tree.unflatten(structure, starts)
-    folded, _ = scan(step, init, xs)
-    return tree.map(lambda x: reshape(x, kept), folded)
+    if not flat:
+        raise ValueError(f"{name} must have at least one operand.")
+    return flat, inits, structure
 
 
-def _known_reduction(computation: Any, init: Any) -> Any:
+def _known(computation: Any, init: Any, table: dict[Any, tuple[Any, Any]]) -> Any:
     """The reduction that folds with `computation` from `init`, if there is one."""
     value = concrete_or_none(init)
     if value is None or np.ndim(value) != 0 or not callable(computation):
         return None
-    function, op = _KNOWN.get(computation, (None, None))
+    try:
+        function, op = table.get(computation, (None, None))
+    except TypeError:  # a callable without a hash
+        return None
     dtype = dtypes.dtype(init)
     if function is None or (op in _BITWISE and dtypes.issubdtype(dtype, np.inexact)):
         return None
     return function if np.equal(value, op(()).identity(dtype)) else None
 
 
-_BITWISE = (ReduceAnd, ReduceOr, ReduceXor)
+def _scalar_function(
+    name: str, computation: Function, inits: Sequence[Any], structure: Any
+) -> tuple[ClosedJaxpr, Any]:
+    """The jaxpr of a function of two scalars, or pytrees of them; its output's tree."""
+    out_tree: list[Any] = []
 
+    def run(*args: Any) -> list[Any]:
+        n = len(inits)
+        both = [tree.unflatten(structure, part) for part in (args[:n], args[n:])]
+        outs, found = tree.flatten(computation(*both))
+        out_tree.append(found)
+        for x in outs:
+            if not is_array_like(x):
+                raise ValueError(
+                    f"Invalid return type from reduction function: {type(x)}\n"
+                    "Reduction functions should only return an array.\n"
+                    f"Full return value: {x}"
+                )
+        return outs
 
-def _rows(x: Any, axes: tuple[int, ...], count: int) -> Any:
-    """`x` as a matrix: the dims folded are its rows, the others its columns."""
-    shape = typeof(x).shape
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    length = math.prod(shape[a] for a in axes)
-    return reshape(transpose(x, (*axes, *kept)), (length, count))
+    avals = [typeof(x) for x in inits]
+    closed = stage(run, [*avals, *avals], debug_info(f"{name} comp", computation))
+    if any(isinstance(c, Tracer) for c in closed.consts):
+        raise NotImplementedError(
+            "Reduction computations can't close over Tracers. Make them an operand:"
+            " fold a pytree of arrays, of which that is one."
+        )
+    return closed, out_tree[0]

@@ -10,6 +10,10 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from curta import dtypes
+
 
 class Precision(enum.Enum):
     """How exactly an accelerator multiplies float32 matrices.
@@ -26,6 +30,36 @@ class Precision(enum.Enum):
 
     def __str__(self) -> str:
         return self.name
+
+
+def check_preferred_type(result: Any, preferred: Any) -> None:
+    """Raise TypeError unless a sum of products of `result` can be made `preferred`."""
+    widened = dtypes.issubdtype(result, np.integer) and dtypes.issubdtype(
+        preferred, np.floating
+    )
+    kinds = (np.integer, np.floating, np.complexfloating)
+    if not widened:
+        if any(
+            dtypes.issubdtype(result, k) and not dtypes.issubdtype(preferred, k)
+            for k in kinds
+        ):
+            raise TypeError(
+                "Input type is incompatible with `preferred_element_type`. The"
+                " compatible combinations of (input_type, preferred_element_type) are"
+                " (integral, integral), (integral, floating), (floating, floating),"
+                f" (complex, complex); got ({result.name}, {preferred.name})."
+            )
+        signed = [dtypes.issubdtype(d, np.signedinteger) for d in (result, preferred)]
+        if signed == [True, False]:
+            raise TypeError(
+                "`preferred_element_type` must have the same signedness as the"
+                f" original type, got {preferred.name} for {result.name}."
+            )
+    if preferred.itemsize < result.itemsize:
+        raise TypeError(
+            "`preferred_element_type` must not be narrower than the original type, got"
+            f" {preferred.name} for {result.name}."
+        )
 
 
 class DotAlgorithm(NamedTuple):

@@ -1,4 +1,4 @@
-"""Calls inside a jaxpr, replaced by what they call."""
+"""Calls inside a jaxpr, and ops made of others, replaced by what they stand for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
+from curta.primitives.composed import Composed
 
 
 def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The jaxpr with the bodies of all calls in their places."""
-    if not any(isinstance(e.op, JaxprOp) for e in closed.eqns):
+    if not any(isinstance(e.op, (JaxprOp, Composed)) for e in closed.eqns):
         return closed
     inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts))
     jaxpr = closed.jaxpr
@@ -35,12 +36,16 @@ class _Inliner:
     def add(self, eqn: Eqn, env: dict[Var, Atom]) -> None:
         """Append the eqn, or what it calls; `env` says how variables are now called."""
         invars = tuple(_read(v, env) for v in eqn.invars)
-        if not isinstance(eqn.op, JaxprOp):
+        if isinstance(eqn.op, JaxprOp):
+            body = eqn.op.jaxpr
+        elif isinstance(eqn.op, Composed):
+            body = eqn.op.expansion([v.aval for v in invars])
+        else:
             self.eqns.append(
                 eqn.replace(invars=invars) if invars != eqn.invars else eqn
             )
             return
-        outs = self._call(eqn.op.jaxpr, invars)
+        outs = self._call(body, invars)
         env.update(zip(eqn.outvars, outs, strict=True))
 
     def _call(self, closed: ClosedJaxpr, args: tuple[Atom, ...]) -> list[Atom]:

@@ -14,7 +14,14 @@ from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.in_place import may_overwrite
 from curta.compiler.graph.items import EqnItem, Item, loop_item
 from curta.compiler.graph.updates import update_items
-from curta.compiler.graph.values import Values, decide, is_joined, is_virtual
+from curta.compiler.graph.values import (
+    Values,
+    decide,
+    is_joined,
+    is_virtual,
+    is_windowed,
+)
+from curta.compiler.graph.windows import window_items
 from curta.compiler.loops.build import ScalarBuilder, component
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.index import Affine, as_index, row_major
@@ -148,6 +155,9 @@ class ItemMaker:
         elif eqn not in self.host and isinstance(eqn.op, Cumulative):
             with refusals(eqn):
                 cumulative_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+        elif eqn not in self.host and is_windowed(eqn.op):
+            with refusals(eqn):
+                window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn in self.host or not is_virtual(eqn.op):
             operands = tuple(self._operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)

@@ -21,6 +21,8 @@ from curta.primitives.cumulative import Cumulative
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate
 from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
+from curta.primitives.windowed.reductions import WindowReduction
+from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
 
 SHARED_COST = 4  # more than this is not computed twice
 SPREAD_COST = 10  # more than this is not repeated along a broadcast
@@ -37,6 +39,8 @@ _CHEAP = frozenset(
     " shift_right_arithmetic shift_right_logical sign square stack stop_gradient sub"
     " xor".split()
 )
+_WINDOWED = (WindowReduction, SelectAndGatherAdd, SelectAndScatterAdd)
+_READERS = (Cumulative, WindowUpdate, *_WINDOWED)
 _COSTS = {"threefry2x32": 120, "div": 4, "integer_pow": 4, "sqrt": 6, "rem": 8}
 
 
@@ -126,7 +130,12 @@ def _spreads(consumer: Eqn, var: Var) -> bool:
 
 
 def _reads_elements(op: Op) -> bool:
-    return is_virtual(op) or is_fold(op) or isinstance(op, (Cumulative, WindowUpdate))
+    return is_virtual(op) or is_fold(op) or isinstance(op, _READERS)
+
+
+def is_windowed(op: Op) -> bool:
+    """Whether the op slides windows over its operand."""
+    return isinstance(op, _WINDOWED)
 
 
 def op_cost(op: Op) -> int:

@@ -132,6 +132,17 @@ class ScalarBuilder:
             return self.const(index.const, dtype)
         return self.convert(self.index_expression(index), dtype)
 
+    def within(self, index: Any, size: int) -> Scalar | None:
+        """The condition that 0 <= index < size; None where that always holds."""
+        low, high = as_index(index).bounds
+        inside = None
+        if low < 0:
+            inside = self.compare("ge", index, 0)
+        if high >= size:
+            below = self.compare("lt", index, size)
+            inside = below if inside is None else self.and_(inside, below)
+        return inside
+
     def index_expression(self, index: Affine) -> Expr:
         """An index as an int64 expression."""
         found: Expr = self._intern(("index", index), IndexValue, index)

@@ -1,0 +1,216 @@
+"""Reductions over sliding windows as work items.
+
+A small window is written out: the result is an element for each window, an expression
+of the elements under it, which vectors walk like any other. A large one is a fold. The
+gradient of a maximum asks for each element which windows chose it, so that nothing is
+updated twice; which element a window chose is a value of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from curta.compiler.graph.folds import FoldCode
+from curta.compiler.loops.build import FLOAT32, INT32, is_half
+from curta.compiler.loops.index import as_index
+from curta.compiler.loops.lower import loop_dims, variables
+from curta.compiler.loops.nodes import Buffer
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, Eqn
+from curta.primitives.windowed.reductions import WindowReduction
+from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
+from curta.primitives.windowed.sliding import Sliding, both
+
+if TYPE_CHECKING:
+    from curta.compiler.graph.itemise import ItemMaker
+
+WRITTEN_OUT = 32  # places of a window, up to which it is written out
+
+Scalars = tuple[Any, ...]
+
+
+def window_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+    """Add the items that compute a windowed op into `result`."""
+    op = eqn.op
+    if isinstance(op, SelectAndScatterAdd):
+        return _scatter_items(maker, eqn, result)
+    if isinstance(op, SelectAndGatherAdd):
+        compared = eqn.invars[1]
+        code = _chosen(maker, op, compared.aval.dtype, maker.dtype(result), 0)
+        return _fold_windows(maker, eqn.invars[::-1], op.window, code, result, op.name)
+    assert isinstance(op, WindowReduction)
+    b, dtype = maker.builder, maker.dtype(result)
+    wide = FLOAT32 if is_half(dtype) else dtype
+    code = FoldCode(
+        (b.const(op.identity(dtype), wide),),
+        lambda xs, _: (b.convert(xs[0], wide),),
+        lambda x, y: (op.combine(b, x[0], y[0]),),
+        lambda final: b.convert(final[0], dtype),
+    )
+    return _fold_windows(maker, eqn.invars, op.window, code, result, op.name)
+
+
+def _chosen(
+    maker: ItemMaker,
+    op: SelectAndGatherAdd | SelectAndScatterAdd,
+    dtype: Any,
+    carried: Any,
+    start: int,
+) -> FoldCode:
+    """Choosing the extremum of a window: its value, and something it carries along."""
+    b = maker.builder
+
+    def combine(x: Scalars, y: Scalars) -> Scalars:
+        keeps = op.keeps(b, x[0], y[0])
+        return b.select(keeps, x[0], y[0]), b.select(keeps, x[1], y[1])
+
+    return FoldCode(
+        (b.const(op.worst(dtype), dtype), b.const(start, carried)),
+        lambda xs, _: tuple(xs),
+        combine,
+        lambda pair: pair[1],
+    )
+
+
+def _fold_windows(
+    maker: ItemMaker,
+    operands: Sequence[Atom],
+    window: Sliding,
+    code: FoldCode,
+    result: Buffer,
+    label: str,
+) -> None:
+    """Fold `code` over each window of the operands, which have one shape."""
+    shape = operands[0].aval.shape
+    kept = loop_dims(maker.avals[result].shape)
+
+    def inputs(tap: Sequence[Any]) -> Scalars:
+        return _elements(maker, operands, window, code, kept, tap)
+
+    if math.prod(window.dimensions) <= WRITTEN_OUT:
+        total = code.initial
+        for tap in window.taps() if 0 not in shape else ():
+            total = code.combine(total, inputs(tap))
+        return maker.emit_map(result, kept, code.result(total), label)
+    reduced = loop_dims(window.dimensions, len(variables(kept)))
+    if 0 in shape:
+        return maker.emit_map(result, kept, code.result(code.initial), label)
+    return maker.emit_fold(result, kept, reduced, inputs(reduced), code, label)
+
+
+def _elements(
+    maker: ItemMaker,
+    operands: Sequence[Atom],
+    window: Sliding,
+    code: FoldCode,
+    index: Sequence[Any],
+    tap: Sequence[Any],
+) -> Scalars:
+    """What one element under a window contributes; the initial values if not there."""
+    b = maker.builder
+    at = tuple(map(as_index, index))
+    within = tuple(map(as_index, tap))
+    place, inside = window.source(b, at, within, operands[0].aval.shape)
+
+    def read() -> Scalars:
+        return code.inputs([maker.elements.at(x, place) for x in operands], None)
+
+    if inside is None:
+        return read()
+    return tuple(
+        b.guarded(inside, lambda k=k: read()[k], start)  # type: ignore[misc]
+        for k, start in enumerate(code.initial)
+    )
+
+
+# ------------------------------------------------------- gradients of maxima
+
+
+def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+    op, (source, operand) = eqn.op, eqn.invars
+    assert isinstance(op, SelectAndScatterAdd)
+    chosen = maker.new_buffer(
+        ShapedArray(source.aval.shape, INT32), f"{result.name}.chosen"
+    )
+    if source.aval.size:
+        _choose_items(maker, op, operand, chosen)
+    index = loop_dims(operand.aval.shape)
+    b, dtype = maker.builder, maker.dtype(result)
+    wide = FLOAT32 if is_half(dtype) else dtype
+    total = zero = b.const(0, wide)
+    at = tuple(map(as_index, index))
+    for back in _reaching(op.window) if source.aval.size else ():
+        place, tap, inside = _covering(b, op.window, at, back, source.aval.shape)
+        where = b.index_value(tap, INT32)
+
+        def taken(place: Any = place, where: Any = where) -> Any:
+            mine = b.compare("eq", maker.load(chosen, place), where)
+            given = b.convert(maker.elements.at(source, place), wide)
+            return b.select(mine, given, zero)
+
+        part = taken() if inside is None else b.guarded(inside, taken, zero)
+        total = b.add(total, part)
+    maker.emit_map(result, index, b.convert(total, dtype), op.name)
+
+
+def _choose_items(
+    maker: ItemMaker, op: SelectAndScatterAdd, operand: Atom, chosen: Buffer
+) -> None:
+    """The items that find the tap which each window chose."""
+    b, dtype, window = maker.builder, operand.aval.dtype, op.window
+    compare = _chosen(maker, op, dtype, INT32, 0)
+    kept = loop_dims(maker.avals[chosen].shape)
+    read = dataclasses.replace(compare, initial=compare.initial[:1])
+
+    def candidate(tap: Sequence[Any]) -> Scalars:
+        (x,) = _elements(maker, [operand], window, read, kept, tap)
+        return x, b.index_value(_flat(window, tap), INT32)
+
+    if math.prod(window.dimensions) <= WRITTEN_OUT:
+        best = None
+        for tap in window.taps():
+            new = candidate(tap)
+            best = new if best is None else compare.combine(best, new)
+        assert best is not None
+        return maker.emit_map(chosen, kept, best[1], "select")
+    reduced = loop_dims(window.dimensions, len(variables(kept)))
+    return maker.emit_fold(chosen, kept, reduced, candidate(reduced), compare, "select")
+
+
+def _flat(window: Sliding, tap: Sequence[Any]) -> Any:
+    """The number of a place in a window."""
+    flat = as_index(0)
+    for k, size in zip(tap, window.dimensions, strict=True):
+        flat = flat * size + as_index(k)
+    return flat
+
+
+def _reaching(window: Sliding) -> Any:
+    """How many windows back, along each dim, a window may cover the same element."""
+    pairs = zip(window.dimensions, window.strides, strict=True)
+    return itertools.product(*(range(-(-size // step)) for size, step in pairs))
+
+
+def _covering(
+    b: Any, window: Sliding, at: Sequence[Any], back: Sequence[int], shape: Any
+) -> tuple[tuple[Any, ...], Any, Any]:
+    """The window, some way back from the last one, that covers the element `at`.
+
+    Also the place of the element in it, and the condition that it does cover it.
+    """
+    place, tap, inside = [], [], None
+    for d, i in enumerate(at):
+        from_start = i + window.padding[d][0]
+        which = from_start // window.strides[d] - back[d]
+        inner = from_start - which * window.strides[d]
+        if window.strides[d] > 1:
+            inner = from_start % window.strides[d] + back[d] * window.strides[d]
+        conditions = b.within(which, shape[d]), b.within(inner, window.dimensions[d])
+        inside = both(b, inside, *conditions)
+        place.append(which)
+        tap.append(inner)
+    return tuple(place), _flat(window, tap), inside

@@ -1,0 +1,336 @@
+"""Convolutions over any number of dims, in any layout."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.trace import typeof
+from curta.lax.conversion import stage
+from curta.lax.dimension_numbers import conv_dimension_numbers, transposed_padding
+from curta.lax.dot import canonicalize_precision, dot_general
+from curta.lax.shape import broadcast_in_dim, reshape, rev, transpose
+from curta.lax.windows import padtype_to_pads
+from curta.primitives.convolution import ConvGeneralDilated
+from curta.primitives.convolution.shapes import taken
+from curta.primitives.precision import Precision
+from curta.primitives.windowed.sliding import dilated
+
+Padding = str | Sequence[tuple[int, int]]
+
+_TRANSPOSE_LAYOUTS = {
+    2: ("NC", "IO", "NC"),
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Padding,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The convolution of `lhs` with the kernel `rhs`, which is not reversed.
+
+    Args:
+      lhs: an array of n + 2 dims: a batch, features, and n spatial dims.
+      rhs: the kernel, of n + 2 dims: output features, input features, spatial dims.
+      window_strides: how far windows start apart, along each spatial dim.
+      padding: "VALID", "SAME", "SAME_LOWER", or (low, high) for each spatial dim.
+      lhs_dilation, rhs_dilation: how far elements lie apart, with zeros between.
+      dimension_numbers: a `ConvDimensionNumbers`, or three strings that name the dims
+        of lhs, rhs and output: ("NHWC", "HWIO", "NHWC"), with N for the batch, C for
+        features, I and O for input and output features. By default these come first.
+      feature_group_count: the groups of features that do not see one another.
+      batch_group_count: the parts of the batch, each for its own output features.
+      precision: see `dot`; it does not change what this processor computes.
+      preferred_element_type: the dtype of sums and result.
+
+    Raises TypeError or ValueError for shapes, dtypes or numbers that do not fit.
+
+    >>> import curta
+    >>> x = curta.numpy.arange(5.).reshape(1, 1, 5)
+    >>> kernel = curta.numpy.array([[[1., 0., -1.]]])
+    >>> curta.lax.conv_general_dilated(x, kernel, (1,), "SAME")
+    Array([[[-1., -2., -2., -2.,  3.]]], dtype=float32)
+    """
+    lhs_shape, rhs_shape = typeof(lhs).shape, typeof(rhs).shape
+    numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    ones = (1,) * (len(lhs_shape) - 2)
+    spread = ones if lhs_dilation is None else tuple(lhs_dilation)
+    rhs_dilation = ones if rhs_dilation is None else tuple(rhs_dilation)
+    if isinstance(padding, str):
+        if spread != ones:
+            raise ValueError(
+                "String padding is not implemented for transposed convolution using"
+                " this op. Please either exactly specify the required padding or use"
+                " conv_transpose."
+            )
+        kernel = taken(rhs_shape, numbers.rhs_spec[2:])
+        reach = tuple(map(dilated, kernel, rhs_dilation))
+        sizes = taken(lhs_shape, numbers.lhs_spec[2:])
+        padding = padtype_to_pads(sizes, reach, window_strides, padding)
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.check_user_dtype(
+            preferred_element_type, "conv_general_dilated"
+        )
+    return ConvGeneralDilated(
+        tuple(window_strides),
+        _pairs(padding),
+        spread,
+        rhs_dilation,
+        numbers,
+        feature_group_count,
+        batch_group_count,
+        canonicalize_precision(precision),
+        preferred_element_type,
+    )(lhs, rhs)
+
+
+def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
+    try:
+        return tuple((operator.index(lo), operator.index(hi)) for lo, hi in padding)
+    except (ValueError, TypeError):
+        raise ValueError(
+            "padding argument to conv_general_dilated should be a string or a sequence"
+            f" of (low, high) pairs, got {padding}"
+        ) from None
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """A convolution of dims (batch, features, ...) with (out, in, ...).
+
+    >>> import curta
+    >>> x = curta.numpy.ones((1, 2, 4, 4))
+    >>> curta.lax.conv(x, curta.numpy.ones((3, 2, 3, 3)), (1, 1), "VALID").shape
+    (1, 3, 2, 2)
+    """
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Padding,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv` with dilations, and padding by numbers.
+
+    >>> import curta
+    >>> x = curta.numpy.ones((1, 1, 4))
+    >>> w = curta.numpy.ones((1, 1, 2))
+    >>> curta.lax.conv_with_general_padding(x, w, (1,), ((1, 0),), (1,), (2,))
+    Array([[[1., 2., 2.]]], dtype=float32)
+    """
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: Padding,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """A transposed convolution: one with fractional strides, which makes lhs larger.
+
+    Args:
+      lhs, rhs, rhs_dilation, precision, preferred_element_type: see
+        `conv_general_dilated`.
+      strides: by how much the spatial dims grow.
+      padding: "SAME" or "VALID", as of the convolution that would make the result
+        smaller, or (low, high) for each dim, which pad lhs. With
+        `use_consistent_padding` numbers mean the other convolution's too.
+      dimension_numbers: ("NHWC", "HWIO", "NHWC") by default, for two spatial dims.
+      transpose_kernel: reverse the kernel and swap its features, which makes this the
+        gradient of the convolution with that kernel.
+
+    >>> import curta
+    >>> x, w = curta.numpy.ones((1, 3, 1)), curta.numpy.ones((2, 1, 1))
+    >>> curta.lax.conv_transpose(x, w, (2,), "SAME").shape
+    (1, 6, 1)
+    """
+    lhs_shape, rhs_shape = typeof(lhs).shape, typeof(rhs).shape
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape) or rank < 2:
+        raise ValueError(
+            "conv_transpose lhs and rhs must have the same number of dimensions, 2 or"
+            f" more, but got {lhs_shape} and {rhs_shape}."
+        )
+    if dimension_numbers is None:
+        if rank not in _TRANSPOSE_LAYOUTS:
+            raise ValueError("No 4+ dimensional dimension_number defaults.")
+        dimension_numbers = _TRANSPOSE_LAYOUTS[rank]
+    numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    if rhs_dilation is None:
+        rhs_dilation = (1,) * (rank - 2)
+    if use_consistent_padding or padding in ("SAME", "VALID"):
+        window = taken(rhs_shape, numbers.rhs_spec[2:])
+        reach = map(dilated, window, rhs_dilation)
+        each = [padding] * len(strides) if isinstance(padding, str) else padding
+        padding = list(map(transposed_padding, reach, strides, each))
+    if transpose_kernel:
+        rhs = rev(rhs, numbers.rhs_spec[2:])
+        order = list(range(rank))
+        out, into = numbers.rhs_spec[:2]
+        order[out], order[into] = into, out
+        rhs = transpose(rhs, order)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * (rank - 2),
+        padding,
+        strides,
+        rhs_dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Padding,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The windows that a convolution with a kernel of `filter_shape` sees.
+
+    Windows lie along the output's feature dim: feature after feature, each with the
+    places of the window in order. Other arguments: see `conv_general_dilated`.
+
+    >>> import curta
+    >>> x = curta.numpy.arange(4.).reshape(1, 1, 4)
+    >>> curta.lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
+    Array([[[0., 1., 2.],
+            [1., 2., 3.]]], dtype=float32)
+    """
+    lhs = stage(lhs)
+    filter_shape = tuple(filter_shape)
+    numbers = conv_dimension_numbers(
+        lhs.shape, (1, 1, *filter_shape), dimension_numbers
+    )
+    size, channels = math.prod(filter_shape), lhs.shape[numbers.lhs_spec[1]]
+    # A kernel that picks one place of one feature for each output feature.
+    kernel = stage(np.eye(size).astype(lhs.dtype))
+    kernel = broadcast_in_dim(kernel, (channels, size, size), (1, 2))
+    kernel = reshape(kernel, (channels * size, 1, *filter_shape))
+    kernel = transpose(kernel, _inverse(numbers.rhs_spec))
+    return conv_general_dilated(
+        lhs,
+        kernel,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        channels,
+        precision=None if precision is None else (precision, Precision.DEFAULT),
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Padding,
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """A convolution with a kernel of its own at each place of the output.
+
+    The spatial dims of `rhs` are those of the output; its input features are the
+    windows, as `conv_general_dilated_patches` gives them.
+
+    >>> import curta
+    >>> x, w = curta.numpy.ones((1, 1, 4)), curta.numpy.ones((2, 2, 3))
+    >>> curta.lax.conv_general_dilated_local(x, w, (1,), "VALID", (2,)).shape
+    (1, 2, 3)
+    """
+    exact = canonicalize_precision(precision)
+    if exact is not None and not isinstance(exact, tuple):
+        raise ValueError(
+            f"Unsupported precision for conv_general_dilated_local: {precision}"
+        )
+    lhs = stage(lhs)
+    patches = conv_general_dilated_patches(
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        None if exact is None else exact[0],
+    )
+    _, rhs_spec, out_spec = conv_dimension_numbers(
+        lhs.shape, (1, 1, *filter_shape), dimension_numbers
+    )
+    pairs = sorted(zip(out_spec[2:], rhs_spec[2:], strict=True))
+    batch = tuple(o for o, _ in pairs), tuple(r for _, r in pairs)
+    numbers = (((out_spec[1],), (rhs_spec[1],)), batch)
+    out = dot_general(patches, rhs, numbers, precision)
+    order = list(range(len(pairs)))
+    for place, dim in sorted([(out_spec[0], -2), (out_spec[1], -1)]):
+        order.insert(place, len(out_spec) + dim)
+    return transpose(out, order)
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return sorted(range(len(order)), key=lambda i: order[i])

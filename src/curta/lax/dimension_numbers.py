@@ -1,0 +1,181 @@
+"""The dims of convolutions by name or number, and the shapes that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from curta.lax.windows import padtype_to_pads
+from curta.primitives.convolution import ConvDimensionNumbers
+from curta.primitives.convolution.shapes import conv_shape, taken
+
+_NAMES = (("N", "C"), ("O", "I"), ("N", "C"))  # of lhs, rhs, output
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """`dimension_numbers` of a convolution as numbers.
+
+    They may be None (batch and features first, output before input features), three
+    strings, or a `ConvDimensionNumbers`. Raises TypeError for anything else, and for
+    strings that do not fit the shapes or one another.
+
+    >>> from curta import lax
+    >>> lax.conv_dimension_numbers((1, 4, 3), (2, 3, 8), ("NWC", "WIO", "NWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 2, 1))
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return ConvDimensionNumbers(*map(tuple, dimension_numbers))
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape):
+        raise TypeError(
+            f"convolution requires lhs and rhs ndim to be equal, got {rank} and"
+            f" {len(rhs_shape)}."
+        )
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    if not isinstance(dimension_numbers, (list, tuple)):
+        raise TypeError(
+            "convolution dimension_numbers must be tuple/list or None, got"
+            f" {type(dimension_numbers)}."
+        )
+    if len(dimension_numbers) != 3:
+        raise TypeError(
+            "convolution dimension_numbers list/tuple must be length 3, got"
+            f" {len(dimension_numbers)}."
+        )
+    if not all(isinstance(spec, str) for spec in dimension_numbers):
+        raise TypeError(
+            "convolution dimension_numbers elements must be strings, got"
+            f" {tuple(map(type, dimension_numbers))}."
+        )
+    for i, spec in enumerate(dimension_numbers):
+        if len(spec) != rank:
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of"
+                f" lhs and rhs, got {len(spec)} for lhs and rhs shapes {lhs_shape} and"
+                f" {rhs_shape}."
+            )
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> Any:
+    """For each of three strings, the places of its two features, then spatial dims.
+
+    Spatial dims come in the order in which they stand in the second string.
+
+    >>> from curta import lax
+    >>> lax.conv_general_permutations(("NWHC", "HWIO", "NHWC"))
+    ((0, 3, 2, 1), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
+    for i, (spec, names) in enumerate(zip(dimension_numbers, _NAMES, strict=True)):
+        if any(spec.count(name) != 1 for name in names):
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must contain the characters"
+                f" '{names[0]}' and '{names[1]}' exactly once, got {spec}."
+            )
+        if len(spec) != len(set(spec)):
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] cannot have duplicate characters,"
+                f" got {spec}."
+            )
+    spatial = [
+        [c for c in spec if c not in names]
+        for spec, names in zip(dimension_numbers, _NAMES, strict=True)
+    ]
+    if not set(spatial[0]) == set(spatial[1]) == set(spatial[2]):
+        raise TypeError(
+            "convolution dimension_numbers elements must each have the same set of"
+            f" spatial characters, got {tuple(dimension_numbers)}."
+        )
+    return tuple(
+        tuple(spec.index(c) for c in (*names, *spatial[1]))
+        for spec, names in zip(dimension_numbers, _NAMES, strict=True)
+    )
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Any,
+    batch_group_count: int = 1,
+) -> tuple[int, ...]:
+    """The shape of a convolution of shapes (N, C, ...) and (O, I, ...).
+
+    >>> from curta import lax
+    >>> lax.conv_shape_tuple((1, 3, 8), (4, 3, 3), (1,), "SAME")
+    (1, 4, 8)
+    """
+    if isinstance(pads, str):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    return conv_shape(lhs_shape, rhs_shape, strides, pads, batch_group_count)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Sequence[str],
+) -> tuple[int, ...]:
+    """The shape of a convolution in a layout given by three strings.
+
+    >>> from curta import lax
+    >>> layout = ("NWC", "WIO", "NWC")
+    >>> lax.conv_general_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "SAME", layout)
+    (1, 4, 4)
+    """
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    shape = conv_shape_tuple(
+        taken(lhs_shape, lhs), taken(rhs_shape, rhs), window_strides, padding
+    )
+    return _in_order(shape, out)
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Sequence[str],
+) -> tuple[int, ...]:
+    """The shape of a `conv_transpose` in a layout given by three strings.
+
+    >>> from curta import lax
+    >>> layout = ("NWC", "WIO", "NWC")
+    >>> lax.conv_transpose_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "SAME", layout)
+    (1, 16, 4)
+    """
+    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    lhs, rhs = taken(lhs_shape, lhs_spec), taken(rhs_shape, rhs_spec)
+    if isinstance(padding, str):
+        padding = [
+            transposed_padding(k, s, padding)
+            for k, s in zip(rhs[2:], window_strides, strict=True)
+        ]
+    spatial = [
+        (i - 1) * s - k + 2 + sum(pads)
+        for i, k, s, pads in zip(lhs[2:], rhs[2:], window_strides, padding, strict=True)
+    ]
+    return _in_order((lhs[0], rhs[0], *spatial), out_spec)
+
+
+def transposed_padding(k: int, stride: int, padding: Any) -> tuple[int, int]:
+    """How to pad a dim so that convolving makes up for a window of size k."""
+    if padding == "SAME":
+        total = k + stride - 2
+        low = k - 1 if stride > k - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total, low = k + stride - 2 + max(k - stride, 0), k - 1
+    elif isinstance(padding, tuple):
+        low = k - padding[0] - 1
+        total = low + k - padding[1] - 1
+    else:
+        raise ValueError(f"Invalid padding mode: {padding}")
+    return low, total - low
+
+
+def _in_order(shape: Sequence[int], spec: Sequence[int]) -> tuple[int, ...]:
+    return tuple(shape[spec.index(d)] for d in range(len(shape)))

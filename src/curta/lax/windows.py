@@ -1,0 +1,83 @@
+"""Shapes and padding of windows that slide over arrays."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from curta.primitives.windowed.sliding import Sliding
+
+
+class PaddingType(enum.Enum):
+    """How far windows may reach over the ends of an array."""
+
+    VALID = 1
+    SAME = 2
+    SAME_LOWER = 3
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | PaddingType,
+) -> list[tuple[int, int]]:
+    """The (low, high) padding of each dim that "VALID", "SAME" or "SAME_LOWER" mean.
+
+    VALID is none. SAME is as much as makes ceil(size / stride) windows, the odd
+    element at the end; SAME_LOWER has it at the start.
+
+    Raises RuntimeError for another string, TypeError for anything else.
+
+    >>> from curta import lax
+    >>> lax.padtype_to_pads((5, 4), (2, 2), (1, 2), "SAME")
+    [(0, 1), (0, 0)]
+    """
+    if isinstance(padding, str):
+        try:
+            padding = PaddingType[padding.upper()]
+        except KeyError:
+            raise RuntimeError(
+                "Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER',"
+                f" got {padding}."
+            ) from None
+    if not isinstance(padding, PaddingType):
+        raise TypeError(
+            f"Unknown padding type: {padding}. Give 'VALID', 'SAME', 'SAME_LOWER', or"
+            " (low, high) for each dim."
+        )
+    if padding is PaddingType.VALID:
+        return [(0, 0)] * len(in_shape)
+    pads = []
+    for size, window, stride in zip(in_shape, window_shape, window_strides):
+        windows = -(-int(size) // int(stride))
+        total = max((windows - 1) * int(stride) + int(window) - int(size), 0)
+        less, more = total // 2, total - total // 2
+        pads.append((less, more) if padding is PaddingType.SAME else (more, less))
+    return pads
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """The shape of a `reduce_window`, padding given by (low, high).
+
+    >>> from curta import lax
+    >>> lax.reduce_window_shape_tuple((5,), (2,), (2,), ((0, 1),))
+    (3,)
+    """
+    ones: Any = (1,) * len(window_dimensions)
+    sliding = Sliding(
+        tuple(window_dimensions),
+        tuple(window_strides),
+        tuple((low, high) for low, high in padding),
+        tuple(base_dilation or ones),
+        tuple(window_dilation or ones),
+    )
+    return sliding.out_shape(tuple(operand_shape))
