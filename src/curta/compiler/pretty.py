@@ -11,6 +11,7 @@ from curta.compiler.graph.items import (
     EqnItem,
     Item,
     LoopItem,
+    RegisterItem,
     written,
 )
 from curta.compiler.llvm.entry import Scheduled, Work
@@ -27,6 +28,7 @@ from curta.compiler.loops.nodes import (
     Store,
     walk,
 )
+from curta.compiler.loops.registers import pretty_steps
 
 
 def pretty_plan(plan: Plan) -> str:
@@ -47,6 +49,9 @@ def pretty_item(item: Item) -> str:
         return f"{names} = {item.eqn.op.name} in Python"
     if isinstance(item, ControlItem):
         return f"{names} = {item.eqn.op.name} over {len(item.programs)} native programs"
+    if isinstance(item, RegisterItem):
+        code = "\n".join(pretty_steps(item.code.steps))
+        return f"{names} = {item.eqn.op.name} in registers\n{code}"
     if isinstance(item, DotItem):
         d = item.dot
         flips = "t" * d.a_transposed, "t" * d.b_transposed

@@ -21,6 +21,7 @@ from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
     EqnItem,
+    RegisterItem,
     reads,
     written,
 )
@@ -38,6 +39,7 @@ from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
 from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
+from curta.compiler.loops.registers import code_cost
 from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
@@ -75,7 +77,7 @@ def _step(
     works: list[Library | Kernel] = []
     for group in segment:
         item = group.items[0]
-        if isinstance(item, (DotItem, ControlItem)):
+        if isinstance(item, Library):
             works.append(item)
         else:
             kernel = assemble(group, program.builder)
@@ -91,7 +93,7 @@ def _step(
     return _native_step(done, visible, machine, often)
 
 
-Library = DotItem | ControlItem
+Library = DotItem | ControlItem | RegisterItem
 
 
 def _touched(work: Library | Kernel) -> Sequence[Buffer]:
@@ -136,6 +138,8 @@ def _native_step(
 
 def _level(works: list[Work], often: bool) -> int:
     """How hard the code generator should try: long chains are worth good registers."""
+    if any(isinstance(w, RegisterItem) for w in works):
+        return target.GOOD
     kernels = [w.kernel for w in works if isinstance(w, Scheduled)]
     chains = [k for k in kernels if any(s.folds or s.ordered for s in k.stages)]
     worth_it = any(often or kernel_cost(k) > WORTH_OPTIMISING for k in chains)
@@ -149,6 +153,8 @@ def _written(work: Work) -> list[Buffer]:
 def _cost(work: Work) -> int:
     if isinstance(work, Scheduled):
         return kernel_cost(work.kernel)
+    if isinstance(work, RegisterItem):
+        return code_cost(work.code.steps)
     return work.dot.work if isinstance(work, DotItem) else LONG + 1
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from curta.compiler.graph.items import ControlItem
+from curta.compiler.graph.items import ControlItem, RegisterItem
+from curta.compiler.graph.registers import fits_registers, register_code
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
 from curta.control.cond import Cond
@@ -28,7 +29,16 @@ def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
 
 
 def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> bool:
-    """Add the item of a control-flow eqn, if all its jaxprs are native programs."""
+    """Add the item of a control-flow eqn, if all its jaxprs are native programs.
+
+    Small values need none: all of their loop is one piece of code in registers.
+    """
+    if fits_registers(eqn):
+        operands = tuple(_buffer(maker, a) for a in eqn.invars)
+        code = register_code(eqn, operands, results)
+        if code is not None:
+            maker.items.append(RegisterItem(eqn, operands, results, code))
+            return True
     *others, body = jaxprs(eqn)
     programs = [maker.compile_part(jaxpr, {}) for jaxpr in others]
     programs.append(maker.compile_part(body, _in_place(eqn)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
+from curta.compiler.loops.registers import RegisterCode
 from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Atom, Eqn
 
@@ -80,7 +81,17 @@ class ControlItem:
     carries: tuple[tuple[Buffer, Buffer], ...]
 
 
-Item = LoopItem | DotItem | ControlItem | EqnItem
+@dataclass(frozen=True, eq=False, slots=True)
+class RegisterItem:
+    """A loop or branch of which all values lie in registers, as code of its own."""
+
+    eqn: Eqn
+    operands: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    code: RegisterCode
+
+
+Item = LoopItem | DotItem | ControlItem | RegisterItem | EqnItem
 
 
 def reads(item: Item) -> list[Buffer]:
@@ -89,7 +100,7 @@ def reads(item: Item) -> list[Buffer]:
         return list(dict.fromkeys(e.buffer for e in item.loads))
     if isinstance(item, DotItem):
         return [item.left, item.right]
-    if isinstance(item, ControlItem):
+    if isinstance(item, (ControlItem, RegisterItem)):
         return list(dict.fromkeys(item.operands))
     return list(dict.fromkeys(b for b in item.operands if isinstance(b, Buffer)))
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curta.compiler.graph.items import ControlItem, DotItem
+from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem
 from curta.compiler.library.gemm import Dot
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.control_flow import emit_control
 from curta.compiler.llvm.emit import emit_kernel
+from curta.compiler.llvm.registers import emit_registers
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, Placement
 from curta.compiler.loops.nodes import Buffer, Kernel
@@ -37,13 +38,15 @@ class Scheduled:
     placement: Placement
 
 
-Work = Scheduled | DotItem | ControlItem
+Work = Scheduled | DotItem | ControlItem | RegisterItem
 
 
 def buffers(work: Work) -> tuple[Buffer, ...]:
     """The buffers in memory that a piece of work touches."""
     if isinstance(work, DotItem):
         return work.result, work.left, work.right
+    if isinstance(work, RegisterItem):
+        return work.code.reads + work.code.writes
     if isinstance(work, ControlItem):
         pairs = tuple(buffer for pair in work.carries for buffer in pair)
         return work.results + work.operands + pairs
@@ -92,8 +95,13 @@ def emit_entry(
             places = [first + 2 * programs.index(p) for p in work.programs]
             code = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
             emit_control(b, work, address, code)
+        elif isinstance(work, RegisterItem):
+            name = f"registers{works.index(work)}"
+            emit_registers(module, name, work.code)
+            _launch(b, name, buffers(work), 1, address, launcher)
         else:
-            _launch(b, kernels[work], work, address, launcher)
+            chunks = work.plan.chunks
+            _launch(b, kernels[work], buffers(work), chunks, address, launcher)
     if arena.size > STACK_ARENA:
         _leave_arena(b, block, memory)
     b.ret()
@@ -167,15 +175,14 @@ def _aligned(b: Builder, block: Value) -> Value:
 def _launch(
     b: Builder,
     name: str,
-    scheduled: Scheduled,
+    arguments: Sequence[Buffer],
+    chunks: int,
     address: Mapping[Buffer, Value],
     launcher: Value,
 ) -> None:
-    arguments = scheduled.placement.arguments
     table = b.scratch(8 * max(1, len(arguments)), align=8)
     for i, buffer in enumerate(arguments):
         b.store(address[buffer], b.offset(table, i, PTR))
-    chunks = scheduled.plan.chunks
     if chunks == 1:
         b.call(name, None, table, b.const(I64, 0))
     else:

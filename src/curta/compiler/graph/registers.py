@@ -1,0 +1,452 @@
+"""Loops over small values as code in registers: jaxprs to the register IR.
+
+A loop (or a branch) qualifies if every value that its jaxprs compute has few elements
+and every op can be written as scalar expressions. Then the whole of it, loops and
+branches inside included, is one piece of straight, structured code: what it carries
+are registers, rows are read and written in place, and what does not change in a loop is
+computed before it. Other loops call programs (graph/control.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.unrolled import unroll
+from curta.compiler.graph.values import is_virtual
+from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
+from curta.compiler.loops.complexes import ComplexExpr
+from curta.compiler.loops.index import LoopVar, as_index, unravel
+from curta.compiler.loops.lower import Elements, Refused
+from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
+from curta.compiler.loops.registers import (
+    MOST_ELEMENTS,
+    MOST_SCALARS,
+    Carry,
+    Choice,
+    Compute,
+    CountedLoop,
+    RegisterCode,
+    Rows,
+    Step,
+    Table,
+    WhileLoop,
+    Write,
+)
+from curta.control.cond import Cond
+from curta.control.scan import Scan
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import as_numpy, evaluate_op
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
+from curta.dtypes import physical_dtype
+from curta.errors import MissingRule
+from curta.transforms.dce import dce_jaxpr
+
+NDArray = np.ndarray[Any, Any]
+MOST_STEPS = 4096
+_MOVING = frozenset(
+    "broadcast_in_dim reshape transpose squeeze slice rev expand_dims copy".split()
+)
+
+
+class Unsuited(Exception):
+    """The loop does not qualify."""
+
+
+def fits_registers(eqn: Eqn) -> bool:
+    """Whether what a loop carries, or a branch gives, is small: a first look."""
+    op, sizes = eqn.op, [v.aval.size for v in eqn.outvars]
+    if isinstance(op, Scan):
+        sizes = [a.size for a in op.jaxpr.out_avals]
+    return (
+        isinstance(op, (Scan, While, Cond)) and max(sizes, default=0) <= MOST_ELEMENTS
+    )
+
+
+def register_code(
+    eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
+) -> RegisterCode | None:
+    """The code of a control-flow eqn; None if it does not qualify."""
+    avals = [v.aval for v in eqn.outvars]
+    try:
+        maker = RegisterMaker()
+        args = [maker.argument(a.aval, b) for a, b in zip(eqn.invars, operands)]
+        outs = maker.control(eqn.op, args, avals, tuple(results))
+        for out, array in zip(outs, results, strict=True):
+            if out is not None:
+                maker.add(Write(maker.register(out), array))
+    except (Unsuited, Refused, NoLowering, MissingRule):
+        return None
+    used = dict.fromkeys(operands)
+    return RegisterCode(tuple(used), tuple(results), tuple(maker.blocks[0]))
+
+
+class RegisterElements(Elements):
+    """Elements of values in registers; those of known ones are constants."""
+
+    def __init__(self, maker: RegisterMaker) -> None:
+        super().__init__(maker.builder, maker.buffers, maker.definitions)
+        self._maker = maker
+
+    def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
+        known = self._maker.known.get(atom) if isinstance(atom, Var) else None
+        if known is not None:
+            place = [as_index(i) for i in index]
+            if all(i.is_constant for i in place):
+                at = tuple(
+                    min(max(i.const, 0), d - 1)
+                    for i, d in zip(place, known.shape, strict=True)
+                )
+                return self.builder.const(known[at].item(), known.dtype)
+            self._maker.register(atom)
+        return super().at(atom, index)
+
+
+class RegisterMaker:
+    """Writes the blocks of one piece of code.
+
+    `blocks` are those that are open, outermost first. A variable has the `level` of
+    the block from which on its value is there: an eqn goes to the block of the last of
+    its operands, or to that of the innermost branch, which may not be taken.
+    """
+
+    def __init__(self) -> None:
+        self.builder = ScalarBuilder()
+        self.blocks: list[list[Step]] = [[]]
+        self.buffers: dict[Var, Buffer] = {}
+        self.definitions: dict[Var, Eqn] = {}
+        self.known: dict[Var, NDArray] = {}
+        self.elements = RegisterElements(self)
+        self._level: dict[Var, int] = {}
+        self._branch = 0
+        self._steps = 0
+
+    # ------------------------------------------------------------------ values
+
+    def argument(self, aval: ShapedArray, array: Buffer) -> Var:
+        """A variable for an array in memory."""
+        require_native(aval)
+        var = Var(aval)
+        self.buffers[var] = array
+        self._level[var] = 0
+        return var
+
+    def buffer(self, aval: ShapedArray) -> Buffer:
+        """A new buffer for a value."""
+        require_native(aval)
+        dtype, size = physical_dtype(aval.dtype), aval.size
+        if dtype.kind == "c":
+            dtype, size = component(dtype), 2 * size
+        return Buffer(f"r{self.builder.fresh()}", dtype, size)
+
+    def place(self, aval: ShapedArray, level: int) -> Var:
+        """A variable that a loop or a choice defines, in registers."""
+        require_small(aval)
+        return self.row(aval, level)
+
+    def row(self, aval: ShapedArray, level: int) -> Var:
+        """A variable for a row of an array; a long one is left in memory."""
+        var = Var(aval)
+        self.buffers[var] = self.buffer(aval)
+        self._level[var] = level
+        return var
+
+    def level(self, *atoms: Atom) -> int:
+        """The block in which all of these are there."""
+        levels = [self._level[a] for a in atoms if isinstance(a, Var)]
+        return max(self._branch, *levels) if levels else self._branch
+
+    def register(self, atom: Atom) -> Buffer:
+        """Where a value lies; it is computed now if that has been put off."""
+        found = self.buffers.get(atom) if isinstance(atom, Var) else None
+        if found is not None:
+            return found
+        level = self._level[atom] if isinstance(atom, Var) else 0
+        known = constant_of(atom) if isinstance(atom, Literal) else self.known.get(atom)
+        if known is None:
+            assert isinstance(atom, Var)
+            result = self.compute(
+                atom.aval, level, lambda index: self.elements.computed(atom, index)
+            )
+        else:
+            result = self.buffer(atom.aval)
+            flat = known.reshape(-1)
+            if flat.dtype.kind == "c":
+                flat = flat.view(component(flat.dtype))
+            self.add(Table(result, tuple(flat.tolist())), 0)
+        if isinstance(atom, Var):
+            self.buffers[atom] = result
+        return result
+
+    def small(self, atom: Atom) -> Buffer:
+        """The registers of a value, which must not be a large array."""
+        require_small(atom.aval)
+        return self.register(atom)
+
+    def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
+        """A step for a value whose element at an index is given.
+
+        Few elements are computed one by one, unless they come from long vectors or
+        cost much; others as the lanes of a vector.
+        """
+        shape, result = aval.shape, self.buffer(aval)
+        lane = LoopVar(f"lane{aval.size}", aval.size)
+        if aval.size > 1:
+            values = parts(element(unravel(as_index(lane), shape)))
+        if aval.size > 1 and (aval.size > MOST_SCALARS or not _is_light(values)):
+            self.add(Compute(result, lane, values), level)
+            return result
+        places = [unravel(as_index(i), shape) for i in range(aval.size)]
+        scalars = tuple(p for at in places for p in parts(element(at)))
+        self.add(Compute(result, None, scalars), level)
+        return result
+
+    def computed(self, aval: ShapedArray, atoms: Sequence[Atom], element: Any) -> Var:
+        """A variable in registers, computed from others."""
+        var = Var(aval)
+        self._level[var] = level = self.level(*atoms)
+        self.buffers[var] = self.compute(aval, level, element)
+        return var
+
+    def add(self, step: Step, level: int | None = None) -> None:
+        """Append a step to the block of a level, or to the innermost one."""
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise Unsuited("too many steps")
+        self.blocks[-1 if level is None else level].append(step)
+
+    @contextmanager
+    def block(self, level: int) -> Iterator[list[Step]]:
+        """Open a block inside that of a level."""
+        before, self.blocks = self.blocks, [*self.blocks[: level + 1], []]
+        yield self.blocks[-1]
+        self.blocks = before
+
+    # -------------------------------------------------------------------- eqns
+
+    def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
+        """The steps of a jaxpr; what its results are."""
+        flat = inline_calls(closed)
+        jaxpr = dce_jaxpr(simplify(flat.jaxpr))
+        env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
+        for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
+            env[var] = self._known(var.aval, _as_array(value, var.aval))
+        for eqn in jaxpr.eqns:
+            invars = tuple(_read(a, env) for a in eqn.invars)
+            outs = self.eqn(eqn.op, invars, [v.aval for v in eqn.outvars])
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return [_read(a, env) for a in jaxpr.outvars]
+
+    def eqn(
+        self, op: Any, args: tuple[Atom, ...], avals: Sequence[ShapedArray]
+    ) -> Sequence[Atom]:
+        """What an op gives for operands that are there."""
+        if op.effects:
+            raise Unsuited(f"{op.name} has effects")
+        if isinstance(op, (Scan, While, Cond)):
+            results = self.control(op, args, avals)
+            return [result for result in results if result is not None]
+        for aval in avals:
+            require_small(aval)
+        constants = [self._constant(a) for a in args]
+        if all(c is not None for c in constants):
+            with np.errstate(all="ignore"):
+                found = evaluate_op(op, constants)
+            return [self._known(a, x) for a, x in zip(avals, found, strict=True)]
+        unrolled = unroll(self, op, args, avals)
+        if unrolled is not None:
+            return unrolled
+        if not is_virtual(op):
+            raise Unsuited(f"{op.name} has no scalar code")
+        outs = tuple(Var(a) for a in avals)
+        eqn = Eqn(op, args, outs)
+        for out in outs:
+            self.definitions[out] = eqn
+            self._level[out] = self.level(*args)
+        if op.name not in _MOVING:
+            for out in outs:
+                self.register(out)
+        return outs
+
+    def _constant(self, atom: Atom) -> NDArray | None:
+        return constant_of(atom) if isinstance(atom, Literal) else self.known.get(atom)
+
+    def _known(self, aval: ShapedArray, value: NDArray) -> Var:
+        require_small(aval)
+        var = Var(aval)
+        self.known[var] = np.ascontiguousarray(value, physical_dtype(aval.dtype))
+        self._level[var] = 0
+        return var
+
+    # ----------------------------------------------------------- control flow
+
+    def control(
+        self,
+        op: Any,
+        args: Sequence[Atom],
+        avals: Sequence[ShapedArray],
+        arrays: Sequence[Buffer] = (),
+    ) -> list[Atom | None]:
+        """A loop or a branch; None for results that it writes to `arrays` itself."""
+        if isinstance(op, Scan):
+            return self._scan(op, args, avals, arrays)
+        if isinstance(op, While):
+            return list(self._while(op, args))
+        return list(self._cond(op, args, avals))
+
+    def _scan(
+        self,
+        op: Scan,
+        args: Sequence[Atom],
+        avals: Sequence[ShapedArray],
+        arrays: Sequence[Buffer],
+    ) -> list[Atom | None]:
+        consts, initial, xs = op.parts(args)
+        level = self.level(*args)
+        jaxpr = op.jaxpr.jaxpr
+        kept = _unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, len(initial))
+        rows = [
+            self.row(v.aval, level + 1) for v in jaxpr.invars[len(args) - len(xs) :]
+        ]
+        now = self._carried(initial, kept, level)
+        sources = [self.register(x) for x in xs]
+        with self.block(level) as body:
+            outs = self.run(op.jaxpr, [*consts, *now, *rows])
+            then = [self.small(x) for x in outs]
+        n = len(initial)
+        carries, last = self._carries(initial, now, then[:n], kept, level)
+        results: list[Atom | None] = list(last)
+        writes = []
+        for i in range(n, len(outs)):
+            out = None if arrays else self.place(avals[i], level)
+            array = arrays[i] if out is None else self.buffers[out]
+            writes.append(Rows(array, then[i]))
+            results.append(out)
+        reads = tuple(map(Rows, sources, (self.buffers[r] for r in rows)))
+        self.add(
+            CountedLoop(
+                op.length, op.reverse, carries, reads, tuple(writes), tuple(body)
+            ),
+            level,
+        )
+        return results
+
+    def _while(self, op: While, args: Sequence[Atom]) -> Sequence[Atom]:
+        condition_consts, body_consts, initial = op.parts(args)
+        level = self.level(*args)
+        jaxpr = op.body_jaxpr.jaxpr
+        kept = _unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
+        now = self._carried(initial, kept, level)
+        with self.block(level) as condition:
+            (test,) = self.run(op.cond_jaxpr, [*condition_consts, *now])
+            goes_on = self.register(test)
+        with self.block(level) as body:
+            then = [
+                self.small(x) for x in self.run(op.body_jaxpr, [*body_consts, *now])
+            ]
+        carries, last = self._carries(initial, now, then, kept, level)
+        self.add(WhileLoop(carries, tuple(condition), goes_on, tuple(body)), level)
+        return last
+
+    def _carried(
+        self, initial: Sequence[Atom], kept: Sequence[bool], level: int
+    ) -> list[Atom]:
+        """The carry as a turn sees it; what no turn changes is no carry."""
+        return [
+            x if k else self.place(x.aval, level + 1)
+            for x, k in zip(initial, kept, strict=True)
+        ]
+
+    def _carries(
+        self,
+        initial: Sequence[Atom],
+        now: Sequence[Atom],
+        then: Sequence[Buffer],
+        kept: Sequence[bool],
+        level: int,
+    ) -> tuple[tuple[Carry, ...], list[Atom]]:
+        carries, last = [], []
+        for first, inside, after, keep in zip(initial, now, then, kept, strict=True):
+            if keep:
+                last.append(first)
+                continue
+            out = self.place(first.aval, level)
+            places = self.register(first), self.register(inside), after
+            carries.append(Carry(*places, self.buffers[out]))
+            last.append(out)
+        return tuple(carries), last
+
+    def _cond(
+        self, op: Cond, args: Sequence[Atom], avals: Sequence[ShapedArray]
+    ) -> Sequence[Atom]:
+        index, *operands = args
+        level = self.level(*args)
+        which = self.register(index)
+        blocks, found = [], []
+        before, self._branch = self._branch, level + 1
+        for branch in op.branches:
+            with self.block(level) as block:
+                outs = self.run(branch, operands)
+                found.append(tuple(self.small(x) for x in outs))
+            blocks.append(tuple(block))
+        self._branch = before
+        results = [self.place(a, level) for a in avals]
+        places = tuple(self.buffers[r] for r in results)
+        self.add(Choice(which, tuple(blocks), tuple(found), places), level)
+        return results
+
+
+def parts(value: Any) -> tuple[Expr, ...]:
+    """The real expressions of a scalar."""
+    return (value.re, value.im) if isinstance(value, ComplexExpr) else (value,)
+
+
+def require_native(aval: ShapedArray) -> None:
+    """Raise `Unsuited` for dtypes that instructions do not know."""
+    dtype = physical_dtype(aval.dtype)
+    if dtype.kind != "c" and not is_native(dtype):
+        raise Unsuited(f"values of {dtype}")
+
+
+def require_small(aval: ShapedArray) -> None:
+    """Raise `Unsuited` for what does not fit registers."""
+    require_native(aval)
+    if not 0 < aval.size <= MOST_ELEMENTS:
+        raise Unsuited(f"{aval.size} elements")
+
+
+def _is_light(values: Sequence[Expr]) -> bool:
+    """Whether expressions are quickly computed one by one."""
+    for e in walk(values):
+        if isinstance(e, Load) and e.buffer.size > 2 * MOST_SCALARS:
+            return False
+        if isinstance(e, Instr) and e.name.startswith("math."):
+            return False
+    return True
+
+
+def constant_of(literal: Literal) -> NDArray:
+    """The value of a literal."""
+    return as_numpy(literal.val, literal.aval)
+
+
+def _as_array(x: Any, aval: ShapedArray) -> NDArray:
+    storage = getattr(x, "_storage", None)
+    return as_numpy(x if storage is None else storage(), aval)
+
+
+def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:
+    return env[atom] if isinstance(atom, Var) else atom
+
+
+def _unchanged(
+    invars: Sequence[Var], outvars: Sequence[Atom], count: int
+) -> list[bool]:
+    """Which parts of a carry a body hands on as they came."""
+    return [invars[i] is outvars[i] for i in range(count)]

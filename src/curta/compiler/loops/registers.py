@@ -1,0 +1,151 @@
+"""The register IR: structured code over values so small that none of them is memory.
+
+A value of few elements is a `Buffer` that lies in registers: in scalars, or in lanes
+of one vector. Straight code is a list of steps, each of which computes one value;
+loops hand values from turn to turn, and a choice runs one of several blocks. Arrays in
+memory are read and written row by row, at the turn of a loop, or as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Buffer, Expr
+
+MOST_ELEMENTS = 64  # of a value in registers
+MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vector
+UNKNOWN = 1 << 22  # the cost of a loop of which nobody knows how often it turns
+_WEIGHT = 2  # of an expression
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Compute:
+    """The value of `result`.
+
+    Without a `lane` there is an expression for each of its numbers. With one there is
+    an expression (two of a complex value) of the lane, which stands for all elements.
+    """
+
+    result: Buffer
+    lane: LoopVar | None
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """A value known when the code is made."""
+
+    result: Buffer
+    numbers: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Write:
+    """A value to an array in memory."""
+
+    value: Buffer
+    array: Buffer
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Carry:
+    """What a loop hands on: before it, in a turn, after the turn, and in the end."""
+
+    first: Buffer
+    now: Buffer
+    then: Buffer
+    last: Buffer
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """Rows of an array, one a turn, which are read or written."""
+
+    array: Buffer
+    row: Buffer
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CountedLoop:
+    """`length` turns, the rows in order, or in `reverse`."""
+
+    length: int
+    reverse: bool
+    carries: tuple[Carry, ...]
+    reads: tuple[Rows, ...]
+    writes: tuple[Rows, ...]
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WhileLoop:
+    """Turns as long as `goes_on`, which `condition` computes before each of them."""
+
+    carries: tuple[Carry, ...]
+    condition: tuple[Step, ...]
+    goes_on: Buffer
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """One of several blocks with their results; the index is clamped."""
+
+    index: Buffer
+    blocks: tuple[tuple[Step, ...], ...]
+    found: tuple[tuple[Buffer, ...], ...]
+    results: tuple[Buffer, ...]
+
+
+Step = Compute | Table | Write | CountedLoop | WhileLoop | Choice
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RegisterCode:
+    """A block with the arrays in memory that it reads and writes."""
+
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+
+
+def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]:
+    """A line for each step; those inside of loops are indented."""
+    deeper = indent + "    "
+    for step in steps:
+        if isinstance(step, Compute):
+            yield f"{indent}{step.result.name}[{step.result.size}] = computed"
+        elif isinstance(step, Table):
+            yield f"{indent}{step.result.name}[{step.result.size}] = constant"
+        elif isinstance(step, Write):
+            yield f"{indent}{step.array.name} = {step.value.name}"
+        elif isinstance(step, Choice):
+            for i, block in enumerate(step.blocks):
+                yield f"{indent}case {i} of {step.index.name}:"
+                yield from pretty_steps(block, deeper)
+        else:
+            carried = ", ".join(c.now.name for c in step.carries)
+            if isinstance(step, CountedLoop):
+                yield f"{indent}{step.length} turns, carrying {carried}:"
+            else:
+                yield f"{indent}while, carrying {carried}:"
+                yield from pretty_steps(step.condition, deeper)
+                yield f"{indent}do:"
+            yield from pretty_steps(step.body, deeper)
+
+
+def code_cost(steps: tuple[Step, ...]) -> int:
+    """What running the steps costs, in simple scalar operations."""
+    total = 0
+    for step in steps:
+        if isinstance(step, CountedLoop):
+            total += step.length * (1 + code_cost(step.body))
+        elif isinstance(step, WhileLoop):
+            total += UNKNOWN
+        elif isinstance(step, Choice):
+            total += max(map(code_cost, step.blocks))
+        elif isinstance(step, Compute):
+            total += _WEIGHT * len(step.values)
+    return total
