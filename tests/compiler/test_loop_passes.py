@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
+from curta.compiler.graph import loop_blocks
 from curta.compiler.graph.prepare import prepare
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -229,3 +230,30 @@ def test_a_transposed_matrix_stays_a_constant_of_the_program() -> None:
     w = normal(4, 4)
     op = Scan(staged(lambda h: [TURNED(h, Transpose((1, 0))(w))], x), 3, False, 0, 1)
     assert_compiles(looped(op, x), x)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [12, 13])
+def test_long_loops_go_in_blocks(
+    length: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the length has a divisor; results are stacked in the order of turns."""
+    monkeypatch.setattr(loop_blocks, "CLOSE", 4 * 4 * (2 * 5 + 3 * 5 + 3 * 4))
+    w, h, total = normal(4, 5) / 4, normal(3, 5), normal(4, 5)
+    xs = normal(length, 3, 4)
+
+    def step(w: Any, h: Any, total: Any, x: Any) -> list[Any]:
+        h = ops.tanh(ops.add(h, MATMUL(x, w)))
+        return [h, ops.add(total, OUTER(ops.exp(x), h)), h]
+
+    body_of = staged(step, w, h, total, xs[0])
+    closed = looped(Scan(body_of, length, reverse, 1, 2), w, h, total, xs)
+    _, loop = prepared(closed)
+    if length == 12:
+        assert loop.op.length == 3
+        assert body(loop).count("dot_general") == 2
+        (turns,) = (e for e in loop.op.jaxpr.eqns if e.op.name == "scan")
+        assert turns.op.length == 4
+    else:
+        assert loop.op.length == length
+    assert_compiles(closed, w, h, total, xs)

@@ -187,9 +187,9 @@ class ItemMaker:
 
     def _map(self, var: Var) -> None:
         eqn = self.values.definitions[var]
-        source = eqn.invars[0] if eqn.invars else None
-        if isinstance(eqn.op, Reshape) and self._is_temporary(source):
-            self.buffers[var] = self.buffers[source]  # type: ignore[index]
+        source = self.buffer_of(eqn.invars[0]) if eqn.invars else None
+        if isinstance(eqn.op, Reshape) and source is not None:
+            self.buffers[var] = source
             self.aliased.add(self.buffers[var])
             return
         if is_joined(eqn):
@@ -214,13 +214,6 @@ class ItemMaker:
                 stores = self.stores(buffer, offset, self.elements.at(part, index))
                 dims = variables(index)
                 self.items.append(loop_item("part", dims, (), stores, (), partial=True))
-
-    def _is_temporary(self, atom: Atom | None) -> bool:
-        return (
-            isinstance(atom, Var)
-            and atom in self.buffers
-            and atom in self.values.materialised
-        )
 
     def buffer_of(self, atom: Atom) -> Buffer | None:
         """The buffer in which a value lies, if it does."""

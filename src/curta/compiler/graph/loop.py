@@ -97,6 +97,10 @@ class Loop:
         assert self.length is not None
         return aval.update(shape=(self.length, *aval.shape))
 
+    def all_eqns(self) -> list[Eqn]:
+        """The loop as one eqn, with those around it."""
+        return [*self.before, self.to_eqn(), *self.after]
+
     def outs(self) -> list[Atom]:
         """What the body returns."""
         return [*(c.end for c in self.carry), *(atom for atom, _ in self.stacked)]

@@ -29,19 +29,16 @@ from curta.transforms.jaxprs import batch_jaxpr
 from curta.transforms.vmap import BatchAxis
 
 FEW_ROWS = 16  # a product with more is as fast by itself, and its result stays close
-MOST_BYTES = 1 << 26  # that the products of all turns may take
 
 CONSTANT, BY_ROW, CARRIED = range(3)
 """What a value depends on, at most."""
 
 
 def hoist(loop: Loop) -> None:
-    """Move invariant code and products of rows in front of the loop."""
+    """Move invariant code in front of the loop, and turn its matrices there."""
     depends = _dependence(loop)
     _hoist_invariant(loop, depends)
     _turn_matrices(loop, depends)
-    if loop.length:
-        _hoist_products(loop, depends)
 
 
 def _dependence(loop: Loop) -> dict[Var, int]:
@@ -119,12 +116,13 @@ def _is_product(eqn: Eqn, depends: dict[Var, int]) -> bool:
     return sorted(_of(v, depends) == CONSTANT for v in eqn.invars) == [False, True]
 
 
-def _hoist_products(loop: Loop, depends: dict[Var, int]) -> None:
+def hoist_products(loop: Loop) -> None:
     """Multiply the rows of all turns by constant matrices at once."""
+    depends = _dependence(loop)
     early = [e for e in loop.eqns if _level(e, depends) < CARRIED]
     chosen = [
         e for e in early
-        if _level(e, depends) == BY_ROW and _gains_by_rows(e, loop, depends)
+        if _level(e, depends) == BY_ROW and _gains_by_rows(e, depends)
     ]  # fmt: skip
     if not chosen:
         return
@@ -150,16 +148,12 @@ def _hoist_products(loop: Loop, depends: dict[Var, int]) -> None:
     loop.eqns = [e for e in loop.eqns if e not in chosen]
 
 
-def _gains_by_rows(eqn: Eqn, loop: Loop, depends: dict[Var, int]) -> bool:
+def _gains_by_rows(eqn: Eqn, depends: dict[Var, int]) -> bool:
     if not _is_product(eqn, depends):
         return False
-    assert isinstance(eqn.op, DotGeneral) and loop.length
+    assert isinstance(eqn.op, DotGeneral)
     (contracted, _) = eqn.op.dimension_numbers
     changing = int(_of(eqn.invars[0], depends) == CONSTANT)
     aval = eqn.invars[changing].aval
     rows = math.prod(aval.shape[d] for d in others(aval.ndim, contracted[changing]))
-    (out,) = eqn.outvars
-    return (
-        rows < FEW_ROWS
-        and out.aval.size * out.aval.dtype.itemsize * loop.length <= MOST_BYTES
-    )
+    return rows < FEW_ROWS

@@ -16,8 +16,6 @@ from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Add
 from curta.primitives.structure import AddAny, ReduceSum
 
-MOST_BYTES = 1 << 26  # that the factors of all turns may take, besides what is there
-
 
 def sum_after(loop: Loop) -> None:
     """Take sums of products, and of what is stacked anyway, out of the loop."""
@@ -35,7 +33,6 @@ class _Sums:
         self.fixed = {v for v, _ in loop.consts}
         self.rows: dict[Atom, Atom] = dict(loop.rows)
         self.rows |= dict(loop.stacked)
-        self.bytes = 0
 
     def take_out(self, part: Carried, kind: type) -> None:
         """Take the terms of this kind out of what a carry sums up."""
@@ -93,21 +90,14 @@ class _Sums:
         return terms if len(self._uses(at)) == 1 else None
 
     def _may_stack(self, maker: Eqn) -> bool:
-        """Whether the operands change with the turns, and are there or fit."""
+        """Whether the operands change with the turns, and are worth stacking."""
         (out,) = maker.outvars
         if len(self._uses(out)) > 1 or out.aval.dtype != maker.invars[0].aval.dtype:
             return False
-        fresh = [v for v in dict.fromkeys(maker.invars) if v not in self.rows]
         if any(isinstance(v, Literal) or v in self.fixed for v in maker.invars):
             return False
-        assert self.loop.length
-        size = sum(v.aval.size * v.aval.dtype.itemsize for v in fresh)
-        if isinstance(maker.op, ReduceSum) and fresh:
-            return False
-        if self.bytes + size * self.loop.length > MOST_BYTES:
-            return False
-        self.bytes += size * self.loop.length
-        return True
+        stacked = all(v in self.rows for v in maker.invars)
+        return stacked or not isinstance(maker.op, ReduceSum)
 
     def _drop(self, part: Carried, term: Var) -> None:
         """Leave a term out of a chain of additions."""

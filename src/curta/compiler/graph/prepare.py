@@ -11,8 +11,8 @@ from typing import Any
 
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.loop import Loop, called, renamed
+from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
-from curta.compiler.graph.loop_sums import sum_after
 from curta.compiler.graph.simplify import simplify
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -90,12 +90,11 @@ def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
         if loop is None:
             eqns.append(eqn)
             continue
-        wanted = list(eqn.outvars)
         names.update(loop.fix_unchanged())
         hoist(loop)
-        sum_after(loop)
-        after = {v for e in loop.after for v in e.invars}
-        loop.remove_unused([*wanted, *after])
-        eqns += [*loop.before, loop.to_eqn(), *loop.after]
+        loop.remove_unused(eqn.outvars)
+        eqns += loop.before
+        once = loop.to_eqn()
+        eqns += with_products_together(once) if loop.length else [once]
     outvars = tuple(called(v, names) for v in jaxpr.outvars)
     return jaxpr.replace(eqns=eqns, outvars=outvars)

@@ -1,0 +1,117 @@
+"""Products of many turns at once, a block of turns at a time.
+
+Products of rows before the turns and sums of products after them need room for what
+goes into or comes out of every turn. A long loop is cut into blocks of turns, a loop
+of loops, so that this room stays in the second-level cache:
+
+    for each block: rows·W of its turns; its turns; its part of the sums
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from curta.compiler.graph.loop import Carried, Loop
+from curta.compiler.graph.loop_motion import hoist_products
+from curta.compiler.graph.loop_sums import sum_after
+from curta.control.scan import Scan
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, Eqn, Var
+from curta.primitives.structure import Reshape
+
+CLOSE = 1 << 20  # bytes that stay in the second-level cache
+MOST = 1 << 26  # bytes for a loop that cannot be cut
+LEAST_TURNS = 4  # of a block
+
+
+def with_products_together(eqn: Eqn) -> list[Eqn]:
+    """The eqns of a scan whose products of rows and sums of products are outside."""
+    whole = Loop.of(eqn)
+    assert whole is not None
+    size = _move(whole, eqn)
+    if not size or not whole.length:
+        return [eqn]
+    turns = _block(whole.length, size)
+    if turns == whole.length:
+        return whole.all_eqns()
+    if turns >= LEAST_TURNS and _can_be_cut(eqn):
+        return _blocked(eqn, turns)
+    return whole.all_eqns() if size * whole.length <= MOST else [eqn]
+
+
+def _move(loop: Loop, eqn: Eqn) -> int:
+    """Move products out of the loop; the bytes a turn that this takes."""
+    hoist_products(loop)
+    sum_after(loop)
+    after = [v for e in loop.after for v in e.invars]
+    loop.remove_unused([*eqn.outvars, *after])
+    return _new_row_bytes(loop, eqn) if loop.before or loop.after else 0
+
+
+def _new_row_bytes(loop: Loop, eqn: Eqn) -> int:
+    """The bytes of a turn in arrays with a row for each that `eqn` has not."""
+    found = Loop.of(eqn)
+    assert found is not None
+    there = {v for v, _ in found.rows} | {v for _, v in found.stacked}
+    avals = [v.aval for v, _ in loop.rows if v not in there]
+    avals += [a.aval for a, v in loop.stacked if v not in there]
+    return max(1, sum(a.size * a.dtype.itemsize for a in avals))
+
+
+def _block(length: int, size: int) -> int:
+    """How many turns make a block: a divisor of the length, if there is one."""
+    most = max(1, min(length, CLOSE // size))
+    return next(n for n in range(most, 0, -1) if length % n == 0)
+
+
+def _can_be_cut(eqn: Eqn) -> bool:
+    avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
+    return all(isinstance(a.dtype, np.dtype) for a in avals)
+
+
+def _blocked(eqn: Eqn, turns: int) -> list[Eqn]:
+    """A loop over blocks around one over the turns of a block."""
+    inner = Loop.of(eqn)
+    assert inner is not None and inner.length and isinstance(eqn.op, Scan)
+    count = inner.length // turns
+    before, after = list[Eqn](), list[Eqn]()
+
+    def cut(aval: ShapedArray) -> tuple[int, ...]:
+        return (count, turns, *aval.shape[1:])
+
+    outer = Loop(_with_length(eqn, count), [], [], [], [], [])
+    outer.consts = [(Var(a.aval), a) for _, a in inner.consts]
+    inner.consts = [
+        (v, o) for (v, _), (o, _) in zip(inner.consts, outer.consts, strict=True)
+    ]
+    for part in inner.carry:
+        start, end = Var(part.start.aval), Var(part.result.aval)
+        outer.carry.append(Carried(start, part.start, end, part.result))
+        part.start, part.result = start, end
+    rows: list[tuple[Var, Atom]] = []
+    for v, array in inner.rows:
+        blocks = Var(array.aval.update(shape=cut(array.aval)))
+        before.append(Eqn(Reshape(blocks.aval.shape), (array,), (blocks,)))
+        block = Var(array.aval.update(shape=blocks.aval.shape[1:]))
+        outer.rows.append((block, blocks))
+        rows.append((v, block))
+    inner.rows = rows
+    stacked: list[tuple[Atom, Var]] = []
+    for atom, array in inner.stacked:
+        blocks = Var(array.aval.update(shape=cut(array.aval)))
+        after.append(Eqn(Reshape(array.aval.shape), (blocks,), (array,)))
+        block = Var(array.aval.update(shape=blocks.aval.shape[1:]))
+        outer.stacked.append((block, blocks))
+        stacked.append((atom, block))
+    inner.stacked = stacked
+    inner.source = _with_length(eqn, turns)
+    _move(inner, inner.to_eqn())
+    outer.eqns = inner.all_eqns()
+    return [*before, outer.to_eqn(), *after]
+
+
+def _with_length(eqn: Eqn, length: int) -> Eqn:
+    assert isinstance(eqn.op, Scan)
+    return eqn.replace(op=dataclasses.replace(eqn.op, length=length))
