@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -141,9 +142,9 @@ def sph_harm_y(
 
 def _normalised_legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
     """The Legendre function P_n^m(x), normalised on the sphere; |sine| is √(1 - x²)."""
-    diagonal = jnp.full_like(x, np.sqrt(0.25 / np.pi))
+    diagonal = jnp.full_like(x, math.sqrt(0.25 / np.pi))
     for k in range(1, n_max + 1):
-        factor = -np.sqrt((2 * k + 1) / (2 * k)).astype(x.dtype) * sine
+        factor = -math.sqrt((2 * k + 1) / (2 * k)) * sine
         diagonal = jnp.where(k <= m, diagonal * factor, diagonal)
     below, here = jnp.zeros_like(x), diagonal
     order = m.astype(x.dtype)

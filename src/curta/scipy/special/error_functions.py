@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.promotion import const, promote_args_inexact
 from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
 
-_SQRT_PI = np.sqrt(np.pi)
+_SQRT_PI = math.sqrt(np.pi)
 
 
 def erf(x: Any) -> Any:
@@ -60,7 +61,7 @@ def _weideman(terms: int = 32) -> tuple[float, tuple[float, ...]]:
     J. A. C. Weideman, Computation of the complex error function (1994), by an FFT.
     """
     points = 2 * terms
-    scale = np.sqrt(terms / np.sqrt(2))
+    scale = math.sqrt(terms / math.sqrt(2))
     t = scale * np.tan(np.arange(-points + 1, points) * np.pi / (2 * points))
     f = np.concatenate([[0.0], np.exp(-t * t) * (scale**2 + t * t)])
     coefficients = np.fft.fft(np.fft.fftshift(f)).real / (2 * points)
@@ -120,7 +121,7 @@ def _real_erfcx(x: Any) -> Any:
     x = jnp.asarray(x)
     wide = x if x.dtype == np.float64 else x.astype(np.float32)
     terms = 9 if x.dtype == np.float64 else 5
-    large = wide > np.sqrt(np.log(float(dtypes.finfo(wide.dtype).max)))
+    large = wide > math.sqrt(math.log(float(dtypes.finfo(wide.dtype).max)))
     near = jnp.where(large, 1, wide)
     far = jnp.where(large, wide, 1)
     direct = lax.exp(near * near) * lax.erfc(near)
@@ -270,7 +271,7 @@ def ndtr(x: Any) -> Any:
 
 
 def _ndtr(x: Any) -> Any:
-    half_sqrt2 = const(x, np.sqrt(0.5))
+    half_sqrt2 = const(x, math.sqrt(0.5))
     w = x * half_sqrt2
     z = lax.abs(w)
     # Near the middle erf is exact, in the tails erfc.
@@ -364,17 +365,17 @@ def ndtri(p: Any) -> Any:
     Array(0., dtype=float32)
     """
     p = only_f32_or_f64(p)
-    upper = p > 1 - np.exp(-2.0)
-    tail = jnp.where(p > -np.expm1(-2.0), 1 - p, p)
+    upper = p > 1 - math.exp(-2.0)
+    tail = jnp.where(p > -math.expm1(-2.0), 1 - p, p)
     safe = jnp.where(tail == 0, 0.5, tail)
     w = safe - 0.5
     square = w * w
-    middle = -np.sqrt(2 * np.pi) * (w + w * square * ratio(*_NDTRI_MIDDLE, square))
+    middle = -math.sqrt(2 * np.pi) * (w + w * square * ratio(*_NDTRI_MIDDLE, square))
     z = jnp.sqrt(-2 * jnp.log(safe))
     first = z - jnp.log(z) / z
     near = first - ratio(*_NDTRI_TAIL, 1 / z) / z
     far = first - ratio(*_NDTRI_FAR, 1 / z) / z
-    size = jnp.where(safe > np.exp(-2.0), middle, jnp.where(z >= 8, far, near))
+    size = jnp.where(safe > math.exp(-2.0), middle, jnp.where(z >= 8, far, near))
     x = jnp.where(upper, size, -size)
     return jnp.where(p == 0, -np.inf, jnp.where(p == 1, np.inf, x)).astype(p.dtype)
 
@@ -388,7 +389,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
     >>> from curta.scipy import special
     >>> special.log_ndtr(0.0)
-    Array(-0.6931472, dtype=float32)
+    Array(-0.6931472, dtype=float32, weak_type=True)
     """
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")
@@ -411,7 +412,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 def _log_ndtr_jvp(series_order: int, primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     out = log_ndtr(x, series_order)
-    density = -0.5 * x * x - 0.5 * np.log(2 * np.pi)
+    density = -0.5 * x * x - 0.5 * math.log(2 * np.pi)
     return out, t * jnp.exp(density - out)
 
 
@@ -422,7 +423,7 @@ def _log_ndtr_series(x: Any, order: int) -> Any:
     for n in range(1, order + 1):
         term = -term * (2 * n - 1) / square
         series = series + term
-    scale = -0.5 * square - jnp.log(-x) - 0.5 * np.log(2 * np.pi)
+    scale = -0.5 * square - jnp.log(-x) - 0.5 * math.log(2 * np.pi)
     return scale + jnp.log(series)
 
 
@@ -458,7 +459,7 @@ def _owens_t(h: Any, a: Any) -> Any:
     decay = -0.5 * jnp.square(scaled)[..., None] * (1 + x * x)
     area = jnp.sum(half * weight * jnp.exp(decay) / (1 + x * x), axis=-1)
     area = jnp.where(scaled == 0, jnp.arctan(upper) / (2 * np.pi), area)
-    q_h, q_ah = (0.5 * lax.erfc(z * np.sqrt(0.5)) for z in (size, slope * size))
+    q_h, q_ah = (0.5 * lax.erfc(z * math.sqrt(0.5)) for z in (size, slope * size))
     reflected = 0.5 * (q_h + q_ah) - q_h * q_ah - area
     value = jnp.sign(a) * jnp.where(steep, reflected, area)
     return jnp.where(jnp.isnan(h) | jnp.isnan(a), np.nan, value).astype(h.dtype)
@@ -469,6 +470,6 @@ def _owens_t_jvp(primals: Any, tangents: Any) -> Any:
     (h, a), (dh, da) = primals, tangents
     out = _owens_t(h, a)
     bell = jnp.exp(-0.5 * h * h)
-    along_h = -bell * lax.erf(a * h * np.sqrt(0.5)) / (2 * np.sqrt(2 * np.pi))
+    along_h = -bell * lax.erf(a * h * math.sqrt(0.5)) / (2 * math.sqrt(2 * np.pi))
     along_a = bell * jnp.exp(-0.5 * jnp.square(a * h)) / (2 * np.pi * (1 + a * a))
     return out, (along_h * dh + along_a * da).astype(out.dtype)

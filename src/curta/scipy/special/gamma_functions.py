@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -67,9 +68,9 @@ def _complex_loggamma(z: Any) -> Any:
     w = jnp.where(left, 1.0 - z, z) - 1.0
     series = _LANCZOS[0] + sum(c / (w + k) for k, c in enumerate(_LANCZOS[1:], 1))
     t = w + (_LANCZOS_G + 0.5)
-    right = 0.5 * np.log(2 * np.pi) + (w + 0.5) * jnp.log(t) - t + jnp.log(series)
+    right = 0.5 * math.log(2 * np.pi) + (w + 0.5) * jnp.log(t) - t + jnp.log(series)
     inside = jnp.where(left, z, 0.5)
-    reflected = np.log(np.pi) - jnp.log(jnp.sin(np.pi * inside)) - right
+    reflected = math.log(np.pi) - jnp.log(jnp.sin(np.pi * inside)) - right
     return jnp.where(left, reflected, right).astype(z.dtype)
 
 
@@ -172,7 +173,7 @@ def _betaln_large(a: Any, b: Any) -> Any:
     h = a / b
     correction = _stirling(a) + _stirling(b) - _stirling(a + b)
     main = (a - 0.5) * jnp.log(h / (1 + h)) - b * jnp.log1p(h)
-    return 0.5 * (np.log(2 * np.pi) - jnp.log(b)) + correction + main
+    return 0.5 * (math.log(2 * np.pi) - jnp.log(b)) + correction + main
 
 
 def beta(a: Any, b: Any) -> Any:
@@ -304,7 +305,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     d = concrete(d, "d argument of multigammaln", int)
     a, dimension = promote_args_inexact("multigammaln", a, d)
     quarter = lax.mul(const(a, 0.25), dimension)
-    constant = quarter * (dimension - 1) * np.log(np.pi).astype(a.dtype)
+    constant = quarter * (dimension - 1) * math.log(np.pi)
     halves = jnp.arange(d, dtype=dimension.dtype) / 2
     return jnp.sum(gammaln(jnp.expand_dims(a, -1) - halves), axis=-1) + constant
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ def _expi_jvp(primals: Any, tangents: Any) -> Any:
     return expi(x), jnp.exp(x) / x * t
 
 
-@partial(custom_jvp, nondiff_argnums=(0,))
+@custom_jvp
 @inner_jit
 def expn(n: Any, x: Any) -> Any:
     """The exponential integral E_n(x) = ∫₁ exp(-xt) / tⁿ dt, for integers n >= 0.
@@ -80,11 +79,12 @@ def expn(n: Any, x: Any) -> Any:
 
 
 @expn.defjvp
-def _expn_jvp(n: Any, primals: Any, tangents: Any) -> Any:
-    (x,), (t,) = primals, tangents
+def _expn_jvp(primals: Any, tangents: Any) -> Any:
+    (n, x), (_, t) = primals, tangents
     below = expn(jnp.maximum(n - 1, 0), x)
     slope = jnp.where(n == 0, jnp.exp(-x) * (1 + x) / (x * x), below)  # n = -1
-    return expn(n, x), lax.mul(lax.neg(t), slope.astype(t.dtype))
+    out = expn(n, x)
+    return out, lax.mul(lax.neg(t), slope.astype(out.dtype))
 
 
 def _expn_of(n: Any, x: Any) -> Any:
@@ -211,7 +211,7 @@ def fresnel(x: Any) -> Any:
     s_near = near * phase * polynomial(sine, square)
     c_near = near * polynomial(cosine, square)
     far = jnp.clip(size, 1.25, 1e6 if _is_double(x) else 2e3)
-    w = _faddeeva_upper(lax.complex(far, far) * (np.sqrt(np.pi) / 2))
+    w = _faddeeva_upper(lax.complex(far, far) * (math.sqrt(np.pi) / 2))
     turned = jnp.exp(lax.complex(jnp.zeros_like(far), np.pi / 2 * far * far)) * w
     value = (0.5 + 0.5j) * (1 - turned)
     vast = size > far  # there the oscillation is below rounding

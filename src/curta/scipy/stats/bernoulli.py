@@ -1,0 +1,46 @@
+"""The Bernoulli distribution.
+
+1 with probability p, else 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import xlog1py, xlogy
+
+
+def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.bernoulli.logpmf(1, 0.5).round(4)
+    Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    k, p, loc = promote_args_inexact("bernoulli.logpmf", k, p, loc)
+    x = k - loc
+    return jnp.where((x < 0) | (x > 1), -np.inf, xlogy(x, p) + xlog1py(1 - x, -p))
+
+
+def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return lax.exp(logpmf(k, p, loc))
+
+
+def cdf(k: Any, p: Any) -> Any:
+    """The probability of a value of at most k."""
+    k, p = promote_args_inexact("bernoulli.cdf", k, p)
+    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
+    return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), np.nan, value)
+
+
+def ppf(q: Any, p: Any) -> Any:
+    """The quantile: the inverse of the cumulative distribution function."""
+    q, p = promote_args_inexact("bernoulli.ppf", q, p)
+    valid = (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1)
+    return jnp.where(valid, (q > 1 - p).astype(q.dtype), np.nan)

@@ -1,0 +1,56 @@
+"""The beta distribution.
+
+Its density in z = (x - loc) / scale, between 0 and 1, is
+z^(a - 1) (1 - z)^(b - 1) / (scale B(a, b)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.scipy.special import betainc, betaln, xlog1py, xlogy
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.beta.logpdf(0.5, 2.0, 3.0).round(4)
+    Array(0.4055, dtype=float32)
+    """
+    z, a, b, scale = standardise("beta.logpdf", x, a, b, loc=loc, scale=scale)
+    value = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - lax.log(scale)
+    value = jnp.where((z < 0) | (z > 1), -np.inf, value)
+    return jnp.where((a <= 0) | (b <= 0) | (scale <= 0), np.nan, value)
+
+
+def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, a, b, loc, scale))
+
+
+def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, a, b, _ = standardise("beta.cdf", x, a, b, loc=loc, scale=scale)
+    return betainc(a, b, jnp.clip(z, 0, 1))
+
+
+def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    return lax.log(cdf(x, a, b, loc, scale))
+
+
+def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    z, a, b, _ = standardise("beta.sf", x, a, b, loc=loc, scale=scale)
+    return betainc(b, a, 1 - jnp.clip(z, 0, 1))
+
+
+def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    return lax.log(sf(x, a, b, loc, scale))

@@ -1,0 +1,36 @@
+"""The beta-binomial distribution.
+
+The number of successes among n trials whose probability is itself beta(a, b).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import betaln
+
+
+def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.betabinom.logpmf(1, 2, 1.0, 1.0).round(4)
+    Array(-1.0986, dtype=float32)
+    """
+    k, n, a, b, loc = promote_args_inexact("betabinom.logpmf", k, n, a, b, loc)
+    y = lax.floor(k) - loc
+    ways = -lax.log1p(n) - betaln(n - y + 1, y + 1)
+    value = ways + betaln(y + a, n - y + b) - betaln(a, b)
+    value = jnp.where((y == 0) & (n == 0), 0.0, value)
+    value = jnp.where((y < -loc) | (y > n) | (y + a <= 0), -np.inf, value)
+    return jnp.where((n < 0) | (a <= 0) | (b <= 0), np.nan, value)
+
+
+def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return lax.exp(logpmf(k, n, a, b, loc))

@@ -1,0 +1,36 @@
+"""The binomial distribution.
+
+The number of successes among n trials, each with probability p.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import gammaln, xlog1py, xlogy
+
+
+def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.binom.logpmf(1, 2, 0.5).round(4)
+    Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    k, n, p, loc = promote_args_inexact("binom.logpmf", k, n, p, loc)
+    y = k - loc
+    ways = gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)
+    logs = xlogy(y, p) + xlog1py(n - y, -p)
+    certain = ((y == 0) & (n == 0)) | (logs == 0)
+    value = jnp.where(certain, 0.0, ways + logs)
+    return jnp.where((k >= loc) & (k < loc + n + 1), value, -np.inf)
+
+
+def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return lax.exp(logpmf(k, n, p, loc))

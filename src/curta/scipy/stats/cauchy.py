@@ -1,0 +1,65 @@
+"""The Cauchy distribution.
+
+Its density is 1 / (π scale (1 + z²)) with z = (x - loc) / scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.logpdf(0.0).round(4)
+    Array(-1.1447, dtype=float32, weak_type=True)
+    """
+    z, scale = standardise("cauchy.logpdf", x, loc=loc, scale=scale)
+    return -lax.log(np.pi * scale) - lax.log1p(z * z)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, _ = standardise("cauchy.cdf", x, loc=loc, scale=scale)
+    return jnp.arctan2(1, -z) / np.pi
+
+
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    return lax.log(cdf(x, loc, scale))
+
+
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    z, _ = standardise("cauchy.sf", x, loc=loc, scale=scale)
+    return jnp.arctan2(1, z) / np.pi
+
+
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    return lax.log(sf(x, loc, scale))
+
+
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The quantile: the inverse of the cumulative distribution function."""
+    q, loc, scale = promote_args_inexact("cauchy.ppf", q, loc, scale)
+    return loc + scale * lax.tan(np.pi * q - np.pi / 2)
+
+
+def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The inverse of the survival function."""
+    q, loc, scale = promote_args_inexact("cauchy.isf", q, loc, scale)
+    return loc + scale * lax.tan(np.pi / 2 - np.pi * q)

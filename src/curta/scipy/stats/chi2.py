@@ -1,0 +1,57 @@
+"""The chi-square distribution.
+
+Its density in z = (x - loc) / scale >= 0 is
+z^(df/2 - 1) exp(-z/2) / (2^(df/2) Γ(df/2)).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.scipy.special import gammainc, gammaincc
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.chi2.logpdf(1.0, 2).round(4)
+    Array(-1.1931, dtype=float32, weak_type=True)
+    """
+    z, df, scale = standardise("chi2.logpdf", x, df, loc=loc, scale=scale)
+    half = df / 2
+    norm = lax.lgamma(half) + math.log(2) * half + lax.log(scale)
+    return jnp.where(z < 0, -np.inf, (half - 1) * lax.log(z) - z / 2 - norm)
+
+
+def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, df, loc, scale))
+
+
+def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, df, _ = standardise("chi2.cdf", x, df, loc=loc, scale=scale)
+    return gammainc(df / 2, jnp.maximum(z, 0) / 2)
+
+
+def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    return lax.log(cdf(x, df, loc, scale))
+
+
+def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    z, df, _ = standardise("chi2.sf", x, df, loc=loc, scale=scale)
+    return gammaincc(df / 2, jnp.maximum(z, 0) / 2)
+
+
+def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    return lax.log(sf(x, df, loc, scale))

@@ -1,0 +1,59 @@
+"""The exponential distribution.
+
+Its density in z = (x - loc) / scale >= 0 is exp(-z) / scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.expon.logpdf(1.0).round(4)
+    Array(-1., dtype=float32, weak_type=True)
+    """
+    z, scale = standardise("expon.logpdf", x, loc=loc, scale=scale)
+    return jnp.where(z < 0, -np.inf, -z - lax.log(scale))
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, _ = standardise("expon.cdf", x, loc=loc, scale=scale)
+    return -lax.expm1(-jnp.maximum(z, 0))
+
+
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    return lax.log1p(-sf(x, loc, scale))
+
+
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    return lax.exp(logsf(x, loc, scale))
+
+
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    z, _ = standardise("expon.logsf", x, loc=loc, scale=scale)
+    return -jnp.maximum(z, 0)
+
+
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The quantile: the inverse of the cumulative distribution function."""
+    q, loc, scale = promote_args_inexact("expon.ppf", q, loc, scale)
+    return jnp.where((q >= 0) & (q <= 1), loc - scale * lax.log1p(-q), np.nan)

@@ -1,0 +1,55 @@
+"""The gamma distribution.
+
+Its density in z = (x - loc) / scale >= 0 is z^(a - 1) exp(-z) / (scale Γ(a)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.scipy.special import gammainc, gammaincc, gammaln, xlogy
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.gamma.logpdf(1.0, 2.0).round(4)
+    Array(-1., dtype=float32, weak_type=True)
+    """
+    z, a, scale = standardise("gamma.logpdf", x, a, loc=loc, scale=scale)
+    safe = jnp.where(z < 0, 1, z)
+    value = xlogy(a - 1, safe) - safe - gammaln(a) - lax.log(scale)
+    return jnp.where(z < 0, -np.inf, value)
+
+
+def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, a, loc, scale))
+
+
+def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, a, _ = standardise("gamma.cdf", x, a, loc=loc, scale=scale)
+    return gammainc(a, jnp.maximum(z, 0))
+
+
+def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    return lax.log(cdf(x, a, loc, scale))
+
+
+def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    z, a, _ = standardise("gamma.sf", x, a, loc=loc, scale=scale)
+    return gammaincc(a, jnp.maximum(z, 0))
+
+
+def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    return lax.log(sf(x, a, loc, scale))

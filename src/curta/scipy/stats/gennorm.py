@@ -1,0 +1,34 @@
+"""The generalised normal distribution.
+
+Its density is β exp(-|x|^β) / (2 Γ(1/β)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import gammainc
+
+
+def logpdf(x: Any, beta: Any) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.gennorm.logpdf(0.5, 2.0).round(4)
+    Array(-0.8224, dtype=float32, weak_type=True)
+    """
+    x, beta = promote_args_inexact("gennorm.logpdf", x, beta)
+    return lax.log(0.5 * beta) - lax.lgamma(1 / beta) - lax.abs(x) ** beta
+
+
+def pdf(x: Any, beta: Any) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, beta))
+
+
+def cdf(x: Any, beta: Any) -> Any:
+    """The probability of a value of at most x."""
+    x, beta = promote_args_inexact("gennorm.cdf", x, beta)
+    return 0.5 * (1 + lax.sign(x) * gammainc(1 / beta, lax.abs(x) ** beta))

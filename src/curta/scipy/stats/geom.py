@@ -1,0 +1,32 @@
+"""The geometric distribution.
+
+The number of trials up to the first success of probability p.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import xlog1py
+
+
+def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.geom.logpmf(1, 0.5).round(4)
+    Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    k, p, loc = promote_args_inexact("geom.logpmf", k, p, loc)
+    x = k - loc
+    return jnp.where(x <= 0, -np.inf, xlog1py(x - 1, -p) + lax.log(p))
+
+
+def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return lax.exp(logpmf(k, p, loc))

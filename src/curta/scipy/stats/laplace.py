@@ -1,0 +1,35 @@
+"""The Laplace distribution.
+
+Its density is exp(-|z|) / (2 scale) with z = (x - loc) / scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import curta.numpy as jnp
+from curta import lax
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.laplace.logpdf(0.0).round(4)
+    Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    z, scale = standardise("laplace.logpdf", x, loc=loc, scale=scale)
+    return -lax.abs(z) - lax.log(2 * scale)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, _ = standardise("laplace.cdf", x, loc=loc, scale=scale)
+    tail = 0.5 * lax.exp(-lax.abs(z))
+    return jnp.where(z <= 0, tail, 1 - tail)

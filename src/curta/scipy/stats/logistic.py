@@ -1,0 +1,54 @@
+"""The logistic distribution.
+
+Its density is exp(-z) / (scale (1 + exp(-z))²) with z = (x - loc) / scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import expit, logit
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.logistic.logpdf(0.0).round(4)
+    Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    z, scale = standardise("logistic.logpdf", x, loc=loc, scale=scale)
+    return -2 * jnp.logaddexp(z / 2, -z / 2) - lax.log(scale)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, _ = standardise("logistic.cdf", x, loc=loc, scale=scale)
+    return expit(z)
+
+
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    z, _ = standardise("logistic.sf", x, loc=loc, scale=scale)
+    return expit(-z)
+
+
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The quantile: the inverse of the cumulative distribution function."""
+    q, loc, scale = promote_args_inexact("logistic.ppf", q, loc, scale)
+    return loc + scale * logit(q)
+
+
+def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The inverse of the survival function."""
+    q, loc, scale = promote_args_inexact("logistic.isf", q, loc, scale)
+    return loc - scale * logit(q)

@@ -1,0 +1,39 @@
+"""The multinomial distribution: counts of n trials among the categories of axis -1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.numpy.promotion import promote_args_inexact, promote_dtypes_numeric
+from curta.scipy.special import gammaln, xlogy
+
+
+def logpmf(x: Any, n: Any, p: Any) -> Any:
+    """The logarithm of the probability of the counts x.
+
+    `x` and `p` have shape (..., categories), `n` is the number of trials. ValueError
+    unless x and n are integers.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import stats
+    >>> stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])).round(4)
+    Array(-0.6931, dtype=float32)
+    """
+    (p,) = promote_args_inexact("multinomial.logpmf", p)
+    x, n = promote_dtypes_numeric(x, n)
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        raise ValueError(
+            f"x and n must be of integer type; got x.dtype={x.dtype}, n.dtype={n.dtype}"
+        )
+    x, n = x.astype(p.dtype), jnp.asarray(n, p.dtype)
+    terms = jnp.sum(xlogy(x, p) - gammaln(x + 1), axis=-1)
+    return jnp.where(jnp.sum(x, -1) == n, gammaln(n + 1) + terms, -np.inf)
+
+
+def pmf(x: Any, n: Any, p: Any) -> Any:
+    """The probability of the counts x."""
+    return lax.exp(logpmf(x, n, p))

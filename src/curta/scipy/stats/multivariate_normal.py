@@ -1,0 +1,57 @@
+"""The normal distribution in several dimensions.
+
+Its density is exp(-(x - μ)ᵀ Σ⁻¹ (x - μ) / 2) / √((2π)ⁿ det Σ).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_dtypes_inexact
+
+
+def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+    """The logarithm of the density.
+
+    `x` and `mean` have shape (..., n), `cov` (..., n, n), or () for a multiple of the
+    identity. ValueError for other shapes; `allow_singular` is not supported.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import stats
+    >>> x, mean = jnp.zeros(2), jnp.zeros(2)
+    >>> stats.multivariate_normal.logpdf(x, mean, jnp.eye(2)).round(4)
+    Array(-1.8379, dtype=float32)
+    """
+    if allow_singular is not None:
+        raise NotImplementedError(
+            "allow_singular argument of multivariate_normal.logpdf"
+        )
+    x, mean, cov = promote_dtypes_inexact(x, mean, cov)
+    y = x - mean
+    log_2pi = math.log(2 * np.pi)
+    if not mean.shape:
+        return -0.5 * (y * y / cov + log_2pi + jnp.log(cov))
+    n = mean.shape[-1]
+    if not cov.shape:
+        return -0.5 * (jnp.sum(y * y, -1) / cov + n * (log_2pi + jnp.log(cov)))
+    if cov.ndim < 2 or cov.shape[-2:] != (n, n):
+        raise ValueError("multivariate_normal.logpdf got incompatible shapes")
+    factor = lax.linalg.cholesky(cov)
+    whiten = jnp.vectorize(_solve, signature="(n,n),(n)->(n)")
+    y = whiten(factor, y)
+    log_det = jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
+    return -0.5 * (jnp.sum(y * y, -1) + n * log_2pi) - log_det
+
+
+def _solve(factor: Any, y: Any) -> Any:
+    return lax.linalg.triangular_solve(factor, y, lower=True, transpose_a=True)
+
+
+def pdf(x: Any, mean: Any, cov: Any) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, mean, cov))

@@ -1,0 +1,33 @@
+"""The negative binomial distribution.
+
+The number of failures before the n-th success of probability p.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import gammaln, xlogy
+
+
+def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.nbinom.logpmf(1, 1, 0.5).round(4)
+    Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    k, n, p, loc = promote_args_inexact("nbinom.logpmf", k, n, p, loc)
+    y = k - loc
+    ways = gammaln(y + n) - gammaln(n) - gammaln(y + 1)
+    return jnp.where(y < 0, -np.inf, ways + xlogy(n, p) + xlogy(y, 1 - p))
+
+
+def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return lax.exp(logpmf(k, n, p, loc))

@@ -1,0 +1,68 @@
+"""The normal distribution.
+
+Its density is exp(-z²/2) / (scale √(2π)) with z = (x - loc) / scale.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import log_ndtr, ndtr, ndtri
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.logpdf(0.0).round(4)
+    Array(-0.9189, dtype=float32, weak_type=True)
+    """
+    z, scale = standardise("norm.logpdf", x, loc=loc, scale=scale)
+    return -0.5 * (z * z + math.log(2 * np.pi)) - lax.log(scale)
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, _ = standardise("norm.cdf", x, loc=loc, scale=scale)
+    return ndtr(z)
+
+
+def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    z, _ = standardise("norm.logcdf", x, loc=loc, scale=scale)
+    return log_ndtr(z)
+
+
+def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    z, _ = standardise("norm.sf", x, loc=loc, scale=scale)
+    return ndtr(-z)
+
+
+def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    z, _ = standardise("norm.logsf", x, loc=loc, scale=scale)
+    return log_ndtr(-z)
+
+
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The quantile: the inverse of the cumulative distribution function."""
+    q, loc, scale = promote_args_inexact("norm.ppf", q, loc, scale)
+    return ndtri(q) * scale + loc
+
+
+def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The inverse of the survival function."""
+    q, loc, scale = promote_args_inexact("norm.isf", q, loc, scale)
+    return loc - ndtri(q) * scale

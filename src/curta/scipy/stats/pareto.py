@@ -1,0 +1,62 @@
+"""The Pareto distribution.
+
+Its density in z = (x - loc) / scale >= 1 is b / (scale z^(b + 1)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.pareto.logpdf(2.0, 1.0).round(4)
+    Array(-1.3863, dtype=float32, weak_type=True)
+    """
+    z, b, scale = standardise("pareto.logpdf", x, b, loc=loc, scale=scale)
+    value = lax.log(b / scale) - (b + 1) * lax.log(z)
+    return jnp.where(z < 1, -np.inf, value)
+
+
+def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, b, loc, scale))
+
+
+def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, b, _ = standardise("pareto.cdf", x, b, loc=loc, scale=scale)
+    return 1 - jnp.maximum(z, 1) ** -b
+
+
+def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    z, b, _ = standardise("pareto.logcdf", x, b, loc=loc, scale=scale)
+    return jnp.where(z < 1, -np.inf, lax.log1p(-(jnp.maximum(z, 1) ** -b)))
+
+
+def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    return lax.exp(logsf(x, b, loc, scale))
+
+
+def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    z, b, _ = standardise("pareto.logsf", x, b, loc=loc, scale=scale)
+    return -b * lax.log(jnp.maximum(z, 1))
+
+
+def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The quantile: the inverse of the cumulative distribution function."""
+    q, b, loc, scale = promote_args_inexact("pareto.ppf", q, b, loc, scale)
+    value = loc + scale * (1 - q) ** (-1 / b)
+    return jnp.where((q >= 0) & (q <= 1), value, np.nan)

@@ -1,0 +1,63 @@
+"""The Poisson distribution.
+
+The probability of k is μ^k exp(-μ) / k!.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.api.inner import inner_jit
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import entr, gammaincc, gammaln, xlogy
+
+
+def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+    """The logarithm of the probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.poisson.logpmf(1, 1.0).round(4)
+    Array(-1., dtype=float32, weak_type=True)
+    """
+    k, mu, loc = promote_args_inexact("poisson.logpmf", k, mu, loc)
+    x = k - loc
+    value = xlogy(x, mu) - gammaln(x + 1) - mu
+    return jnp.where((x < 0) | (jnp.round(k) != k), -np.inf, value)
+
+
+def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+    """The probability of k."""
+    return lax.exp(logpmf(k, mu, loc))
+
+
+def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
+    """The probability of a value of at most k."""
+    k, mu, loc = promote_args_inexact("poisson.cdf", k, mu, loc)
+    x = k - loc
+    return jnp.where(x < 0, 0, gammaincc(jnp.floor(1 + jnp.maximum(x, 0)), mu))
+
+
+@inner_jit
+def entropy(mu: Any, loc: Any = 0) -> Any:
+    """The entropy in nats; `loc` only broadcasts.
+
+    The sum over the probable k up to μ = 100, beyond by log(2πeμ)/2 - 1/(12μ) -
+    1/(24μ²).
+
+    >>> from curta.scipy import stats
+    >>> stats.poisson.entropy(1.0).round(3)
+    Array(1.305, dtype=float32)
+    """
+    mu, loc = promote_args_inexact("poisson.entropy", mu, loc)
+    mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(mu.shape, loc.shape))
+    small = jnp.minimum(mu, 100)
+    k = jnp.arange(250, dtype=mu.dtype)
+    exact = jnp.sum(entr(pmf(k, small[..., None])), axis=-1)
+    large = jnp.maximum(mu, 100)
+    series = -1 / (12 * large) - 1 / (24 * large * large)
+    value = jnp.where(mu < 100, exact, 0.5 * jnp.log(2 * np.pi * np.e * large) + series)
+    return jnp.where(mu == 0, 0, value)

@@ -1,0 +1,32 @@
+"""Student's t distribution.
+
+Its density with z = (x - loc) / scale is
+Γ((df + 1)/2) / (√(π df) Γ(df/2) scale) (1 + z²/df)^(-(df + 1)/2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import lax
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.t.logpdf(0.0, 1.0).round(4)
+    Array(-1.1447, dtype=float32, weak_type=True)
+    """
+    z, df, scale = standardise("t.logpdf", x, df, loc=loc, scale=scale)
+    power = (df + 1) / 2
+    norm = lax.lgamma(df / 2) + 0.5 * lax.log(np.pi * df) - lax.lgamma(power)
+    return -norm - lax.log(scale) - power * lax.log1p(z * z / df)
+
+
+def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, df, loc, scale))

@@ -1,0 +1,73 @@
+"""The normal distribution cut off outside [a, b].
+
+The limits a and b count in standard deviations `scale` from the mean `loc`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.special import log_ndtr, ndtr
+from curta.scipy.stats import norm
+from curta.scipy.stats.arguments import standardise
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """The log of the standard normal probability of [a, b], from the nearer tail."""
+    a, b = jnp.broadcast_arrays(a, b)
+    right, straddles = a > 0, (a <= 0) & (b > 0)
+    low, high = jnp.where(right, -b, a), jnp.where(right, -a, b)
+    high = jnp.minimum(high, 0)
+    tail = log_ndtr(high) + jnp.log(-jnp.expm1(log_ndtr(low) - log_ndtr(high)))
+    return jnp.where(straddles, jnp.log1p(-ndtr(a) - ndtr(-b)), tail)
+
+
+def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.truncnorm.logpdf(0.0, -1.0, 1.0).round(4)
+    Array(-0.5372, dtype=float32, weak_type=True)
+    """
+    z, a, b, scale = standardise("truncnorm.logpdf", x, a, b, loc=loc, scale=scale)
+    value = norm.logpdf(z) - lax.log(scale) - _log_mass(a, b)
+    value = jnp.where((z < a) | (z > b), -np.inf, value)
+    return jnp.where(a >= b, np.nan, value)
+
+
+def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, a, b, loc, scale))
+
+
+def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    return lax.exp(logcdf(x, a, b, loc, scale))
+
+
+def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the cumulative distribution function."""
+    z, a, b, _ = standardise("truncnorm.logcdf", x, a, b, loc=loc, scale=scale)
+    z, a, b = jnp.broadcast_arrays(z, a, b)
+    inside = jnp.clip(z, a, b)
+    below = _log_mass(a, inside) - _log_mass(a, b)
+    beyond = _log_mass(inside, b) - _log_mass(a, b)
+    # Near 1 the probability is known better by what is missing.
+    value = jnp.where(below > -0.1, jnp.log1p(-jnp.exp(beyond)), below)
+    value = jnp.where(z <= a, -np.inf, jnp.where(z >= b, 0, value))
+    return jnp.where(a >= b, np.nan, value)
+
+
+def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value beyond x."""
+    return lax.exp(logsf(x, a, b, loc, scale))
+
+
+def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the survival function."""
+    return logcdf(*promote_args_inexact("truncnorm.logsf", -x, -b, -a, -loc, scale))

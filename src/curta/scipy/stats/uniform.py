@@ -1,0 +1,43 @@
+"""The uniform distribution.
+
+Its density is 1 / scale between loc and loc + scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+from curta.scipy.stats.arguments import standardise
+
+
+def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.uniform.logpdf(0.5, 0.0, 2.0).round(4)
+    Array(-0.6931, dtype=float32, weak_type=True)
+    """
+    z, scale = standardise("uniform.logpdf", x, loc=loc, scale=scale)
+    return jnp.where((z < 0) | (z > 1), -np.inf, -lax.log(scale))
+
+
+def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, loc, scale))
+
+
+def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The probability of a value of at most x."""
+    z, _ = standardise("uniform.cdf", x, loc=loc, scale=scale)
+    return jnp.clip(z, 0, 1)
+
+
+def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+    """The quantile: the inverse of the cumulative distribution function."""
+    q, loc, scale = promote_args_inexact("uniform.ppf", q, loc, scale)
+    return jnp.where((q >= 0) & (q <= 1), loc + scale * q, np.nan)

@@ -1,0 +1,31 @@
+"""The von Mises distribution on the circle.
+
+Its density is exp(κ cos(x)) / (2π I_0(κ)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+
+
+def logpdf(x: Any, kappa: Any) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.vonmises.logpdf(0.0, 1.0).round(4)
+    Array(-1.0738, dtype=float32, weak_type=True)
+    """
+    x, kappa = promote_args_inexact("vonmises.logpdf", x, kappa)
+    value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * np.pi * lax.bessel_i0e(kappa))
+    return jnp.where(kappa > 0, value, np.nan)
+
+
+def pdf(x: Any, kappa: Any) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, kappa))

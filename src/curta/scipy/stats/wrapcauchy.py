@@ -1,0 +1,34 @@
+"""The Cauchy distribution wrapped around the circle.
+
+Its density in [0, 2π] is (1 - c²) / (2π (1 + c² - 2c cos(x))), for 0 < c < 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.promotion import promote_args_inexact
+
+
+def logpdf(x: Any, c: Any) -> Any:
+    """The logarithm of the density.
+
+    >>> from curta.scipy import stats
+    >>> stats.wrapcauchy.logpdf(0.0, 0.5).round(4)
+    Array(-0.7393, dtype=float32, weak_type=True)
+    """
+    x, c = promote_args_inexact("wrapcauchy.logpdf", x, c)
+    value = jnp.log1p(-c * c) - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
+    inside = (x >= 0) & (x <= 2 * np.pi)
+    value = jnp.where(inside, value - math.log(2 * np.pi), -np.inf)
+    return jnp.where((c > 0) & (c < 1), value, np.nan)
+
+
+def pdf(x: Any, c: Any) -> Any:
+    """The density."""
+    return lax.exp(logpdf(x, c))
