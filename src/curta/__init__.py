@@ -81,6 +81,7 @@ from curta.config import (
     check_tracer_leaks as check_tracer_leaks,
     check_tracer_leaks as checking_leaks,
     config as config,
+    debug_index as debug_index,
     debug_infs as debug_infs,
     debug_key_reuse as debug_key_reuse,
     debug_nans as debug_nans,

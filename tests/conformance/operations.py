@@ -10,6 +10,7 @@ from curta.core.op import Op
 # cannot show what they do. Each has tests of its own, named here.
 TESTED_ELSEWHERE: dict[str, str] = {
     "Call": "tests/api/test_jit.py",
+    "Check": "tests/transforms/test_checkify.py",
     "ClosedCoreCall": "tests/control/test_core_call.py",
     "Cond": "tests/control/test_control_flow.py",
     "CoreCall": "tests/control/test_core_call.py",

@@ -66,6 +66,10 @@ class JaxprOp(Op):
         jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims))
         return self.with_jaxpr(jaxpr)(*args), out_dims
 
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        checked = checker.checked(self.jaxpr)
+        return checker.apply(checked, self.with_jaxpr(checked.closed), args)
+
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         unknown = tuple(map(partial.is_unknown, args))
         split = split_jaxpr(self.jaxpr, unknown)

@@ -21,6 +21,7 @@ from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.convert import stop_gradient
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.structure import BroadcastInDim, batch_dim_at, zeros
+from curta.transforms.checkify import own_checks
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 
@@ -114,6 +115,15 @@ class Cond(Op):
         outs = self.with_branches(branches)(index, *operands)
         return outs, [0 if f else None for f in forced]
 
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        for branch in self.branches:
+            checker.expect(checker.checked(branch).effects)
+        found = [checker.checked(branch) for branch in self.branches]
+        op = self.with_branches(tuple(c.closed for c in found))
+        merged = found[0].with_metadata_of(found)
+        index, *operands = args
+        return checker.apply(merged, functools.partial(op, index), operands)
+
     def _select(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
@@ -127,10 +137,11 @@ class Cond(Op):
         )
         outs = []
         for i, branch in enumerate(self.branches):
-            jaxpr, _ = batch_jaxpr(branch, axis, (0,) * len(operands), True)
+            checks = own_checks(branch)
+            jaxpr, _ = batch_jaxpr(checks.closed, axis, (0,) * len(operands), True)
             taken = eq(index, np.int32(i))
             masked = [_chosen(taken, _constant(x), x) for x in operands]
-            outs.append(run_closed(jaxpr, masked))
+            outs.append(checks.raise_where(taken, run_closed(jaxpr, masked)))
         chosen = [_chosen(index, *xs) for xs in zip(*outs, strict=True)]
         return chosen, [0] * len(chosen)
 

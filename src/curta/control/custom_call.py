@@ -36,6 +36,29 @@ class CustomCall(JaxprOp):
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         return run_closed(self.jaxpr, args)
 
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        # The function may never run: differentiation calls the rule, which is not
+        # checked. `made` tells.
+        n, known = self.const_count, checker.error
+        leaves = known.leaves()
+        k = len(leaves)
+        made: list[Any] = []
+
+        def fun(*values: Any) -> list[Any]:
+            made[:] = [checker.checked(self.jaxpr, known.effects)]
+            inputs = [*values[:k], *args[:n], *values[k:]]
+            return run_closed(made[0].closed, inputs)
+
+        def passed_on(*errors: Any) -> list[Any]:
+            error = type(known).of(known.effects, errors)
+            return error.with_effects(made[0].effects if made else ()).leaves()
+
+        results = self.call.with_error(fun, k, passed_on)(*leaves, *args[n:])
+        if made:
+            return checker.take(made[0], results)
+        checker.error = type(known).of(known.effects, results[:k], known._metadata)
+        return results[k:]
+
     def rule_names(self) -> dict[str, str]:
         """The rules by the names under which a jaxpr prints them."""
         self._missing("params")

@@ -107,6 +107,22 @@ class CustomJVP:
         op = CustomJVPCall(closed, self, len(consts))
         return lambda *args: op(*consts, *args)
 
+    def with_error(self, fun: Flat, n: int, passed_on: Flat) -> CustomJVP:
+        """`fun` has `n` further inputs and outputs in front, not differentiated.
+
+        Where the rule is used, `passed_on` makes these outputs of the inputs.
+        """
+
+        def rule(
+            primals: Sequence[Any], tangents: Sequence[Any]
+        ) -> tuple[Sequence[Any], Sequence[Any]]:
+            outs, out_tangents = self.rule(primals[n:], tangents[n:])
+            errors = passed_on(*primals[:n])
+            zeros = [SymbolicZero(typeof(x).to_tangent_aval()) for x in errors]
+            return [*errors, *outs], [*zeros, *out_tangents]
+
+        return dataclasses.replace(self, fun=fun, rule=rule)
+
     def batched(
         self,
         axis: BatchAxis,

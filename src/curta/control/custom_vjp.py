@@ -69,6 +69,28 @@ class CustomVJP:
         op = CustomVJPCall(closed, self, len(consts))
         return lambda *args: op(*consts, *args)
 
+    def with_error(self, fun: Flat, n: int, passed_on: Flat) -> CustomVJP:
+        """`fun` has `n` further inputs and outputs in front, not differentiated.
+
+        Where the rules are used, `passed_on` makes these outputs of the inputs.
+        """
+        added: list[Any] = []
+        ignored: list[Any] = []
+
+        def fwd(
+            primals: Sequence[Any], perturbed: Sequence[bool]
+        ) -> tuple[Sequence[Any], Sequence[Any]]:
+            outs, residuals = self.fwd(primals[n:], perturbed[n:])
+            errors = passed_on(*primals[:n])
+            added[:] = [None] * len(errors)  # no values: they may be tracers
+            ignored[:] = [Zero(typeof(x).to_tangent_aval()) for x in primals[:n]]
+            return [*errors, *outs], residuals
+
+        def bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+            return [*ignored, *self.bwd(residuals, cts[len(added) :])]
+
+        return dataclasses.replace(self, fun=fun, fwd=fwd, bwd=bwd)
+
     def batched(
         self,
         axis: BatchAxis,

@@ -24,6 +24,7 @@ from curta.primitives.structure import (
     move_dim,
     zeros,
 )
+from curta.transforms.checkify import moved_error
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
@@ -148,6 +149,15 @@ class Scan(Op):
         known, unknown_outs = iter(outs), iter(later)
         flags = (*plan.carry_unknown, *plan.y_unknown)
         return [next(unknown_outs if u else known) for u in flags]
+
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        checker.expect(checker.checked(self.jaxpr).effects)
+        checked = checker.checked(self.jaxpr)
+        n = len(checker.error.leaves())
+        body = moved_error(checked.closed, n, self.num_consts)
+        op = self.with_body(body, self.num_consts, n + self.num_carry)
+        consts, rest = args[: self.num_consts], args[self.num_consts :]
+        return checker.take(checked, op(*consts, *checker.error.leaves(), *rest))
 
     # ---- reverse mode
 

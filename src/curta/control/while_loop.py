@@ -11,7 +11,7 @@ from curta.config import config
 from curta.control.checkpointing import count_steps, undo_steps
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -24,6 +24,13 @@ from curta.primitives.structure import (
     batch_dim_at,
     instantiate,
     zeros,
+)
+from curta.transforms.checkify import (
+    Checked,
+    count,
+    moved_error,
+    own_checks,
+    without_checks,
 )
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
@@ -49,11 +56,17 @@ class While(Op):
     body_jaxpr: ClosedJaxpr
     cond_nconsts: int
     body_nconsts: int
+    masked: bool = False  # whether examples of a batch wait for others to finish
 
     def parts(self, xs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """What belongs to the condition's constants, the body's, and the carry."""
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    def params(self) -> dict[str, Any]:
+        shown = super().params()
+        del shown["masked"]
+        return shown
 
     @property
     def effects(self) -> frozenset[str]:
@@ -80,7 +93,8 @@ class While(Op):
             instantiate(t) for t, n in zip(carry_dots, carry_nonzero, strict=True) if n
         ]
         cond = _ignore_extra(self.cond_jaxpr, tuple(typeof(t) for t in moving))
-        op = While(cond, body, self.cond_nconsts, len(body_consts) + len(given))
+        n_body = len(body_consts) + len(given)
+        op = While(cond, body, self.cond_nconsts, n_body, self.masked)
         results = op(*cond_consts, *body_consts, *given, *carry, *moving)
         outs, found = results[: len(carry)], iter(results[len(carry) :])
         return outs, [
@@ -128,7 +142,7 @@ class While(Op):
         )
         consts = [x for x, u in zip(body_consts, const_unknown, strict=True) if not u]
         kept = [x for x, u in zip(carry, carry_unknown, strict=True) if not u]
-        op = While(cond, body, len(cond_consts), len(consts))
+        op = While(cond, body, len(cond_consts), len(consts), self.masked)
         return list(op(*cond_consts, *consts, *kept))
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
@@ -187,17 +201,43 @@ class While(Op):
         ]
         new_dims = tuple(0 if f else None for f in carry_flags)
         cond, _ = batch_jaxpr(self.cond_jaxpr, axis, (*cond_dims, *new_dims))
-        body, _ = batch_jaxpr(
-            self.body_jaxpr, axis, (*body_dims, *new_dims), carry_flags
-        )
+        step = own_checks(self.body_jaxpr, pred_batched)
+        flags = (True,) * count(step.effects) + carry_flags
+        body, _ = batch_jaxpr(step.closed, axis, (*body_dims, *new_dims), flags)
         if pred_batched:
-            body = _masked_body(
-                cond, body, len(cond_consts), len(body_consts), carry_flags
-            )
+            n_consts = len(cond_consts), len(body_consts)
+            body = _masked_body(cond, body, *n_consts, carry_flags, step)
             cond = _any_of(cond)
             body_consts = [*cond_consts, *body_consts]
-        op = While(cond, body, len(cond_consts), len(body_consts))
+        masked = self.masked or pred_batched
+        op = While(cond, body, len(cond_consts), len(body_consts), masked)
         return op(*cond_consts, *body_consts, *moved), list(new_dims)
+
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        if self.masked and checker.is_automatic:
+            raise ValueError(
+                "Checkify does not support batched while-loops"
+                " (checkify-of-vmap-of-while) with automatic checks: the examples that"
+                " are finished go on computing. \nHint: if possible, move the vmap to"
+                " the outer level to get vmap-of-checkify-of-while."
+            )
+        cond_consts, body_consts, carry = self.parts(args)
+        checker.run(
+            self.cond_jaxpr.jaxpr, self.cond_jaxpr.consts, [*cond_consts, *carry]
+        )
+        body = _body_then_condition(self)
+        checker.expect(checker.checked(body).effects)
+        checked = checker.checked(body)
+        leaves = checker.error.leaves()
+        n, n_consts = len(leaves), len(cond_consts) + len(body_consts)
+        op = While(
+            _without_checks(self.cond_jaxpr, len(cond_consts), checked.effects),
+            moved_error(checked.closed, n, n_consts),
+            len(cond_consts),
+            n_consts,
+        )
+        consts = [*cond_consts, *cond_consts, *body_consts]
+        return checker.take(checked, op(*consts, *leaves, *carry))
 
 
 def run_loop(
@@ -337,13 +377,17 @@ def _masked_body(
     n_cond: int,
     n_body: int,
     batched: tuple[bool, ...],
+    step: Checked,
 ) -> ClosedJaxpr:
-    """The body that leaves alone the examples whose condition is false."""
+    """The body that leaves alone the examples whose condition is false.
+
+    `body` is the batched `step`.
+    """
 
     def run(*args: Any) -> list[Any]:
         carry = args[n_cond + n_body :]
         (going,) = run_closed(cond, [*args[:n_cond], *carry])
-        after = run_closed(body, args[n_cond:])
+        after = step.raise_where(going, run_closed(body, args[n_cond:]))
         return [
             select_n(_over_dims(going, typeof(x).shape), x, y) if b else y
             for x, y, b in zip(carry, after, batched, strict=True)
@@ -355,6 +399,34 @@ def _masked_body(
 
 def _over_dims(flags: Any, shape: tuple[int, ...]) -> Any:
     return flags if len(shape) == 1 else BroadcastInDim(shape, (0,))(flags)
+
+
+@functools.lru_cache(maxsize=512)
+def _body_then_condition(op: While) -> ClosedJaxpr:
+    """The body, with what may go wrong when the condition looks at its results.
+
+    Its inputs are the constants of the condition, those of the body, and the carry.
+    """
+    cond, body = op.cond_jaxpr, op.body_jaxpr
+    n = op.cond_nconsts
+
+    def run(*args: Any) -> list[Any]:
+        carry = run_closed(body, args[n:])
+        run_closed(cond, [*args[:n], *carry])
+        return carry
+
+    return stage(run, [*cond.in_avals[:n], *body.in_avals], body.jaxpr.debug_info)
+
+
+@functools.lru_cache(maxsize=512)
+def _without_checks(
+    cond: ClosedJaxpr, n_consts: int, effects: Sequence[Any]
+) -> ClosedJaxpr:
+    """The condition, with an error of these kinds in the carry, which it ignores."""
+    jaxpr = without_checks(cond).jaxpr
+    extra = [Var(a) for e in effects for a in e.avals()]
+    invars = [*jaxpr.invars[:n_consts], *extra, *jaxpr.invars[n_consts:]]
+    return ClosedJaxpr(jaxpr.replace(invars=invars), cond.consts)
 
 
 @functools.lru_cache(maxsize=512)

@@ -40,6 +40,8 @@ class Op:
     multiple_results: ClassVar[bool] = False
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
+    makes_nan: ClassVar[bool] = False
+    """Whether NaN may be among the outputs where the operands have none."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
     """Keys of `params()` that are no fields: the field, or None if others imply it."""
 
@@ -93,6 +95,16 @@ class Op:
         them into a known and an unknown part.
         """
         return partial.defer(self, args)
+
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        """Apply the op, telling a `Checker` what may go wrong (transforms/checkify.py).
+
+        By default NaN may. Ops that hold jaxprs check those.
+        """
+        out = self(*args)
+        if self.makes_nan:
+            checker.nan(self, out)
+        return out
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

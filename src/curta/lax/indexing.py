@@ -10,9 +10,11 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.inner import inner_jit
+from curta.config import config
 from curta.core.avals import is_python_scalar
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.core.trace import typeof
+from curta.lax.bounds import check_index_vectors, check_windows
 from curta.lax.shape import broadcast_in_dim, concatenate, expand_dims, squeeze
 from curta.primitives.elementwise import add, convert_element_type, lt, rem, select_n
 from curta.primitives.indexing import (
@@ -30,6 +32,7 @@ from curta.primitives.indexing import (
     ScatterSub,
     dynamic_update_slice as _dynamic_update_slice,
 )
+from curta.primitives.indexing.numbers import window_sizes
 
 
 def gather(
@@ -61,6 +64,9 @@ def gather(
     if mode is None:
         mode = GatherScatterMode.PROMISE_IN_BOUNDS
     mode = GatherScatterMode.from_any(mode)
+    if mode is GatherScatterMode.PROMISE_IN_BOUNDS:
+        axes = dimension_numbers.start_index_map
+        check_index_vectors(operand, axes, start_indices, slice_sizes)
     if mode is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
@@ -133,7 +139,14 @@ def _scatter(
         bool(unique_indices),
         GatherScatterMode.from_any(mode),
     )
-    return op(operand, indices, updates)
+    out = op(operand, indices, updates)
+    promised = mode is None or op.mode is GatherScatterMode.PROMISE_IN_BOUNDS
+    if promised and config.curta_debug_index:
+        rank = typeof(operand).ndim
+        sizes = window_sizes(op.gather_numbers(), typeof(updates).shape, rank)
+        axes = numbers.scatter_dims_to_operand_dims
+        check_index_vectors(operand, axes, indices, sizes)
+    return out
 
 
 def scatter_add(
@@ -279,7 +292,9 @@ def dynamic_slice(
     Array([2, 3, 4], dtype=int32)
     """
     starts = _start_indices(operand, start_indices, allow_negative_indices)
-    return DynamicSlice(canonicalize_shape(slice_sizes))(operand, *starts)
+    sizes = canonicalize_shape(slice_sizes)
+    check_windows(operand, start_indices, allow_negative_indices, sizes)
+    return DynamicSlice(sizes)(operand, *starts)
 
 
 def dynamic_update_slice(
@@ -300,6 +315,8 @@ def dynamic_update_slice(
     Array([0., 1., 1., 0.], dtype=float32)
     """
     starts = _start_indices(operand, start_indices, allow_negative_indices)
+    sizes = typeof(update).shape
+    check_windows(operand, start_indices, allow_negative_indices, sizes)
     return _dynamic_update_slice(operand, update, *starts)
 
 

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import Tracer, is_array_like, typeof
 from curta.errors import NonConcreteBooleanIndexError
+from curta.lax.bounds import check_index
 from curta.numpy.constructors import asarray
 
 
@@ -221,6 +223,14 @@ def check_bounds(entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool) -
                     f"index {i} out of bounds for axis {axis} with size {shape[axis]}"
                     f" (normalize_indices={wrap})"
                 )
+
+
+def check_entries(entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool) -> None:
+    """With `curta_debug_index`, raise for integers that lie outside their dims."""
+    if config.curta_debug_index:
+        for entry in entries:
+            if entry.kind in (Kind.INTEGER, Kind.ARRAY):
+                check_index(shape, entry.axes[0], entry.value, wrap)
 
 
 def _is_unknown(x: Any) -> bool:

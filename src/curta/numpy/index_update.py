@@ -12,7 +12,7 @@ from curta import dtypes, lax
 from curta.config import config
 from curta.numpy.arithmetic import divide, power
 from curta.numpy.constructors import asarray
-from curta.numpy.index_parsing import expand_masks, parse
+from curta.numpy.index_parsing import check_entries, expand_masks, parse
 from curta.numpy.indexing import getitem, plan_gather
 from curta.numpy.promotion import broadcast_to_shape, cast, promote_dtypes
 from curta.runtime.shortcuts import updated_copy
@@ -37,7 +37,10 @@ def scatter_update(
     y = _update_value(y, dtype)
     if not dtypes.safe_to_cast(y, x):
         _warn_of_cast(y, dtype)
-    entries = expand_masks(parse(index, x.shape), x.shape)
+    entries = parse(index, x.shape)
+    if mode is None or _promised(mode):
+        check_entries(entries, x.shape, wrap_negative)
+    entries = expand_masks(entries, x.shape)
     plan = plan_gather(entries, x.shape, wrap_negative)
     if 0 in plan.slice_shape:
         return x
@@ -66,6 +69,11 @@ def scatter_update(
     if plan.mask_dims:
         out = lax.squeeze(out, plan.mask_dims)
     return cast(out, dtype, weak_type)
+
+
+def _promised(mode: Any) -> bool:
+    modes = lax.GatherScatterMode
+    return modes.from_any(mode) is modes.PROMISE_IN_BOUNDS
 
 
 def _warn_of_cast(y: Any, dtype: Any) -> None:

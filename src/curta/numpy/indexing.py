@@ -23,6 +23,7 @@ from curta.numpy.index_parsing import (
     Entry,
     Kind,
     check_bounds,
+    check_entries,
     check_slices,
     expand_ellipsis,
     expand_masks,
@@ -53,6 +54,8 @@ def getitem(
     parsed = None if mode is None else lax.GatherScatterMode.from_any(mode)
     if config.jax_check_static_indices and parsed in (None, _CLAMPING[0]):
         check_bounds(entries, x.shape, wrap_negative)
+    if parsed in (None, _CLAMPING[0]):
+        check_entries(entries, x.shape, wrap_negative)
     if parsed is None or parsed in _CLAMPING:
         plan = _static_slice(entries, x.shape, parsed, wrap_negative)
         if plan is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.lax.bounds import check_index
 from curta.numpy.arguments import (
     canonical_axis,
     concrete,
@@ -83,6 +84,8 @@ def _take(
         a, axis = ravel(a), 0
     axis = canonical_axis(axis, a.ndim)
     size = a.shape[axis]
+    if mode is None:
+        check_index(a.shape, axis, indices, True)
     indices, gather_mode = _bounded(indices, size, mode)
     rank = indices.ndim
     if size == 0:
@@ -170,6 +173,8 @@ def take_along_axis(
         return lax.full(out_shape, 0, a.dtype)
     if wrap_negative_indices is None:
         wrap_negative_indices = mode != "promise_in_bounds"
+    if mode in (None, "promise_in_bounds"):
+        check_index(a.shape, axis, indices, wrap_negative_indices)
     indices = cast(indices, _fitting_dtype(indices.dtype, size))
     if wrap_negative_indices:
         if not dtypes.issubdtype(indices.dtype, np.unsignedinteger):

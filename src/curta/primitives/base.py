@@ -57,6 +57,7 @@ class Elementwise(Op):
     contributes).
     """
 
+    makes_nan: ClassVar[bool] = True
     arity: ClassVar[int] = 1
     accepts: ClassVar[Family] = ANY
     ufunc: ClassVar[Any]
@@ -156,6 +157,8 @@ class LinearElementwise(Elementwise):
 
 class FlatElementwise(Elementwise):
     """An elementwise op whose derivative is zero where it exists."""
+
+    makes_nan: ClassVar[bool] = False
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         return None

@@ -91,6 +91,7 @@ class Psum(Linear, Reducing):
     """The sum over the examples."""
 
     name: ClassVar[str] = "psum"
+    makes_nan: ClassVar[bool] = True
     axis_names: tuple[Name, ...]
 
     def fold(self, x: Any, dims: tuple[int, ...]) -> Any:

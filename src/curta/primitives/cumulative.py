@@ -48,6 +48,7 @@ class Cumulative(Op):
     A subclass gives `ufunc`, and `pair` for the derivative.
     """
 
+    makes_nan: ClassVar[bool] = True
     ufunc: ClassVar[np.ufunc]
     axis: int
     reverse: bool = False

@@ -33,6 +33,7 @@ class DotGeneral(Op):
     """
 
     name: ClassVar[str] = "dot_general"
+    makes_nan: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
     dimension_numbers: DotDims
     precision: Any = None

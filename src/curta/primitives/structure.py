@@ -230,6 +230,7 @@ class ReduceSum(Reduction):
     """The sum over `axes`."""
 
     name: ClassVar[str] = "reduce_sum"
+    makes_nan: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
     axes: tuple[int, ...]
 

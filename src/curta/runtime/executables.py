@@ -23,11 +23,13 @@ from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
-from curta.core.jaxpr import ClosedJaxpr, Eqn
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
+from curta.primitives.checks import Check
 from curta.runtime.buffers import allocator
 from curta.runtime.native_entry import native_entry
 from curta.runtime.threads import parallel_for_address
 from curta.runtime.transfer import to_array
+from curta.transforms.checkify import count, has_checks, own_checks
 
 # C-contiguous NumPy arrays of the physical dtypes of the jaxpr's avals, in and out.
 Executable = Callable[..., Sequence[np.ndarray[Any, Any]]]
@@ -89,11 +91,43 @@ def executable(closed: ClosedJaxpr) -> Executable:
 
 
 def _make(closed: ClosedJaxpr, backend: str) -> Executable:
+    if has_checks(closed.effects):
+        return _raising(closed, backend)
     if backend == "numpy" or _has_float0(closed) or not _has_llvm():
         return NumpyExecutable(closed)
     compiled = compile_jaxpr(closed, parallel_for=parallel_for_address())
     program = compiled.native
     return compiled if program is None else NativeExecutable(compiled, program)
+
+
+def _raising(closed: ClosedJaxpr, backend: str) -> Executable:
+    """A program that raises what the checks in it find, when it has run."""
+    if not config.jax_experimental_unsafe_xla_runtime_errors:
+        _refuse_checks(closed.jaxpr)
+    checked = own_checks(closed)
+    run = _make(checked.closed, backend)
+
+    def run_and_raise(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
+        outs = run(*args)
+        found = checked.error(outs).get_exception()
+        if found is not None:
+            raise found.to_raise()
+        return outs[count(checked.effects) :]
+
+    return run_and_raise
+
+
+def _refuse_checks(jaxpr: Jaxpr) -> None:
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.op, Check) and eqn.op.needs_checkify:
+            raise ValueError(
+                "Cannot abstractly evaluate a checkify.check which was not"
+                " functionalized. This probably means you tried to stage"
+                " (jit/scan/pmap/...) a `check` without functionalizing it through"
+                f" `checkify.checkify`. The check is that of {eqn.source_info}."
+            )
+        for inner in jaxprs_in_params(eqn.op.params()):
+            _refuse_checks(inner)
 
 
 def _has_float0(closed: ClosedJaxpr) -> bool:

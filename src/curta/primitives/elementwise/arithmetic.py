@@ -27,6 +27,7 @@ class Neg(LinearElementwise):
     """-x; integers wrap around."""
 
     name: ClassVar[str] = "neg"
+    makes_nan: ClassVar[bool] = False
     accepts: ClassVar[Family] = NUMBER
     ufunc: ClassVar[Any] = np.negative
 
@@ -143,6 +144,10 @@ class Div(LinearElementwise):
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.div(*xs)
+
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        checker.divisor(args[1])
+        return super().checkify(checker, args)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         x, y = primals

@@ -46,6 +46,7 @@ class Real(Part):
     """The real part."""
 
     name: ClassVar[str] = "real"
+    makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = staticmethod(np.real)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
@@ -59,6 +60,7 @@ class Imag(Part):
     """The imaginary part."""
 
     name: ClassVar[str] = "imag"
+    makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = staticmethod(np.imag)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
@@ -76,6 +78,7 @@ class Complex(LinearElementwise):
     """re + i * im."""
 
     name: ClassVar[str] = "complex"
+    makes_nan: ClassVar[bool] = False
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = PARTS
 
@@ -110,6 +113,7 @@ class Conj(LinearElementwise):
     """The complex conjugate; of real numbers, the complex number."""
 
     name: ClassVar[str] = "conj"
+    makes_nan: ClassVar[bool] = False
     accepts: ClassVar[Family] = (*PARTS, np.complexfloating)
     input_dtype: Any
 

@@ -29,6 +29,7 @@ class Abs(Elementwise):
     """|x|; a real number for a complex x."""
 
     name: ClassVar[str] = "abs"
+    makes_nan: ClassVar[bool] = False
     accepts: ClassVar[Family] = (np.signedinteger, np.floating, np.complexfloating)
     ufunc: ClassVar[Any] = np.absolute
 
@@ -105,6 +106,7 @@ class Max(Extremum):
     """The larger of two; complex numbers by real part, then imaginary part."""
 
     name: ClassVar[str] = "max"
+    makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = np.maximum
 
     def scalar(self, b: Any, *xs: Any) -> Any:
@@ -115,6 +117,7 @@ class Min(Extremum):
     """The smaller of two; complex numbers by real part, then imaginary part."""
 
     name: ClassVar[str] = "min"
+    makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = np.minimum
 
     def scalar(self, b: Any, *xs: Any) -> Any:

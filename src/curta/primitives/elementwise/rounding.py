@@ -143,6 +143,7 @@ class Nextafter(Elementwise):
     """The float after x on the way to y."""
 
     name: ClassVar[str] = "nextafter"
+    makes_nan: ClassVar[bool] = False
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = FLOAT
     ufunc: ClassVar[Any] = np.nextafter
@@ -172,6 +173,7 @@ class ReducePrecision(LinearElementwise):
     """
 
     name: ClassVar[str] = "reduce_precision"
+    makes_nan: ClassVar[bool] = False
     accepts: ClassVar[Family] = FLOAT
     exponent_bits: int
     mantissa_bits: int

@@ -167,6 +167,7 @@ class Clamp(Elementwise):
     """x, raised to `low` and lowered to `high`, where x is beyond them."""
 
     name: ClassVar[str] = "clamp"
+    makes_nan: ClassVar[bool] = False
     arity: ClassVar[int] = 3
     accepts: ClassVar[Family] = ANY
 

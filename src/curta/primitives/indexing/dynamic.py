@@ -98,6 +98,10 @@ class DynamicSlice(Op):
             return op(x, indices), None
         return op.batch(axis, [x, indices], [dims[0], indices_dim])
 
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        _check_window(self, checker, args[0], args[1:], self.slice_sizes)
+        return self(*args)
+
     @classmethod
     def samples(cls) -> Iterator[Any]:
         yield cls((2,)), [((4,), "any"), _START]
@@ -183,6 +187,11 @@ class DynamicUpdateSlice(WindowUpdate):
         indices, indices_dim = _index_vectors(starts, dims[2:], axis.size)
         return op.batch(axis, [x, indices, update], [dims[0], indices_dim, dims[1]])
 
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        x, update, *starts = args
+        _check_window(self, checker, x, starts, typeof(update).shape)
+        return self(*args)
+
     @classmethod
     def samples(cls) -> Iterator[Any]:
         yield cls(), [((4,), "any"), ((2,), "any"), _START]
@@ -208,6 +217,13 @@ def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
             f"index arguments to {name} must be integers of the same type, got:"
             f" {', '.join(d.name for d in found)}"
         )
+
+
+def _check_window(
+    op: Op, checker: Any, x: Any, starts: Sequence[Any], sizes: Dims
+) -> None:
+    indices, _ = _index_vectors(starts, [None] * len(starts), 0)
+    checker.starts(op, x, indices, tuple(range(len(starts))), sizes)
 
 
 def _window(shape: Dims, starts: Sequence[Any], sizes: Dims) -> tuple[slice, ...]:

@@ -159,6 +159,12 @@ class Gather(Op):
         op = dataclasses.replace(self, dimension_numbers=numbers, **changes)
         return op(operand, indices), 0
 
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        operand, indices = args
+        axes = self.dimension_numbers.start_index_map
+        checker.starts(self, operand, indices, axes, self.slice_sizes)
+        return self(operand, indices)
+
     @classmethod
     def samples(cls) -> Iterator[Any]:
         rows = GatherDimensionNumbers((1,), (0,), (0,))
@@ -301,6 +307,14 @@ class Scattering(WindowUpdate):
         )
         return op(operand, indices, updates), 0
 
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        operand, indices, updates = args
+        numbers = self.gather_numbers()
+        aval = typeof(operand)
+        sizes = window_sizes(numbers, typeof(updates).shape, aval.ndim)
+        checker.starts(self, operand, indices, numbers.start_index_map, sizes)
+        return super().checkify(checker, args)
+
     def params(self) -> dict[str, Any]:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {**fields, "update_consts": ()}
@@ -325,6 +339,8 @@ class Scattering(WindowUpdate):
 
 class ScatterSum(Scattering):
     """What scatter-add and scatter-sub share: linear in operand and updates."""
+
+    makes_nan: ClassVar[bool] = True
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         operand, indices, updates = primals

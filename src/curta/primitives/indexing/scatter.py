@@ -134,6 +134,7 @@ class ScatterMul(Scattering):
     """What was there is multiplied by the updates."""
 
     name: ClassVar[str] = "scatter-mul"
+    makes_nan: ClassVar[bool] = True
     combine: ClassVar[np.ufunc | None] = np.multiply
     element_op: ClassVar[Op | None] = mul
 

@@ -1,0 +1,249 @@
+"""How settings are kept: per process, and per thread where a block overrides them.
+
+``config`` is a ``threading.local`` whose class holds the process-wide values and whose
+instance holds the overrides of the current thread, so a read costs one attribute
+lookup.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from curta.config_parsers import parse_boolean
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_UNSET: Any = object()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TraceContext:
+    """The settings that decide what a trace and its compiled code look like.
+
+    Equal settings give the identical object, so that a cache may use it as a key at
+    the price of hashing a pointer.
+    """
+
+    values: tuple[Any, ...]
+
+
+_contexts: dict[tuple[Any, ...], TraceContext] = {}
+
+
+class Config(threading.local):
+    """All settings as attributes. Assigning is refused: use ``update``."""
+
+    # Settings that the fast paths read; the others are declared by `_define` alone.
+    jax_enable_x64: bool
+    jax_explicit_x64_dtypes: str
+    jax_numpy_dtype_promotion: str
+    jax_numpy_rank_promotion: str
+    jax_disable_jit: bool
+    jax_debug_nans: bool
+    jax_debug_infs: bool
+    jax_default_device: Any
+
+    # The trace context of the current thread, kept up to date by every change.
+    context: TraceContext = TraceContext(())
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"cannot assign to config.{name}; call config.update({name!r}, value), or "
+            f"use the context manager of that name for one block of code"
+        )
+
+    def update(self, name: str, value: Any) -> None:
+        """Change a setting for the whole process.
+
+        Raises:
+            AttributeError: there is no setting of that name.
+            ValueError: the value is none of those the setting can have.
+        """
+        _option(name).set_global(value)
+
+    def read(self, name: str) -> Any:
+        """The value of a setting, given its name as a string."""
+        _option(name)
+        return getattr(self, name)
+
+    @property
+    def x64_enabled(self) -> bool:
+        """The older name of ``jax_enable_x64``."""
+        return self.jax_enable_x64
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every setting with its value in the current thread."""
+        return {name: getattr(self, name) for name in _options}
+
+    def parse_flags_with_absl(self) -> None:
+        """Take settings from the command line: ``--jax_enable_x64=true``.
+
+        ``--jax_enable_x64`` and ``--nojax_enable_x64`` switch it on and off. Other
+        arguments, and those after ``--``, are left to the program.
+        """
+        for argument in itertools.takewhile(lambda a: a != "--", sys.argv[1:]):
+            name, given, value = argument.removeprefix("--").partition("=")
+            if argument.startswith("--jax_"):
+                self.update(name, value if given else True)
+            elif argument.startswith("--nojax_"):
+                self.update(name.removeprefix("no"), False)
+
+    def trace_context(self) -> TraceContext:
+        """The part of a cache key that stands for the settings."""
+        return self.context
+
+
+config = Config()
+trace_context = config.trace_context
+
+_options: dict[str, Option] = {}
+_traced: list[str] = []
+_lock = threading.RLock()
+# The instance dictionaries of `config` in the threads that override something.
+_overriding: list[dict[str, Any]] = []
+
+
+class Option:
+    """One setting; calling it makes a context manager that overrides it.
+
+    Switches are turned on if no value is given.
+
+    Example:
+        >>> from curta.config import config, enable_x64
+        >>> with enable_x64(True):
+        ...     config.jax_enable_x64
+        True
+    """
+
+    def __init__(self, name: str, parse: Callable[[Any], Any], doc: str) -> None:
+        self.name = name
+        self.parse = parse
+        self.__doc__ = doc
+
+    @property
+    def value(self) -> Any:
+        """The value in the current thread."""
+        return getattr(config, self.name)
+
+    def set_global(self, value: Any) -> None:
+        with _lock:
+            setattr(Config, self.name, self.parse(value))
+            Config.context = _make_context({})
+            for overrides in _overriding:
+                overrides["context"] = _make_context(overrides)
+
+    def __call__(self, value: Any = _UNSET) -> Override:
+        if value is _UNSET and self.parse is parse_boolean:
+            value = True
+        if value is _UNSET:
+            raise TypeError(
+                f"Context manager for {self.name} config option requires an argument "
+                "representing the new value for the config option."
+            )
+        return Override(self, self.parse(value))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"the setting {self.name} has no truth of its own: read config.{self.name}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<setting {self.name}={self.value!r}>"
+
+
+class Override:
+    """Gives a setting another value within a ``with`` block or a decorated function."""
+
+    __slots__ = ("option", "previous", "value")
+
+    def __init__(self, option: Option, value: Any) -> None:
+        self.option = option
+        self.value = value
+        # A stack, so that one object may be entered again inside its own block.
+        self.previous: list[Any] = []
+
+    def __enter__(self) -> None:
+        self.previous.append(vars(config).get(self.option.name, _UNSET))
+        _set_local(self.option.name, self.value)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _set_local(self.option.name, self.previous.pop())
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+            with Override(self.option, self.value):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+def _set_local(name: str, value: Any) -> None:
+    overrides = vars(config)
+    with _lock:
+        if not overrides:
+            _overriding.append(overrides)
+        if value is _UNSET:
+            overrides.pop(name, None)
+        else:
+            overrides[name] = value
+        if overrides.keys() <= {"context"}:
+            overrides.clear()
+            _overriding[:] = [d for d in _overriding if d is not overrides]
+        else:
+            overrides["context"] = _make_context(overrides)
+
+
+def _make_context(overrides: dict[str, Any]) -> TraceContext:
+    key = tuple(
+        overrides[name] if name in overrides else getattr(Config, name)
+        for name in _traced
+    )
+    return _contexts.setdefault(key, TraceContext(key))
+
+
+def _option(name: str) -> Option:
+    try:
+        return _options[name]
+    except KeyError:
+        raise AttributeError(f"Unrecognized config option: {name}") from None
+
+
+def define(
+    name: str,
+    default: Any,
+    parse: Callable[[Any], Any],
+    doc: str,
+    *,
+    traced: bool = False,
+    environment: tuple[str, ...] = (),
+) -> Option:
+    """Declare a setting.
+
+    `traced`: it decides what a trace looks like, so it is part of cache keys.
+    `environment`: further variables to read it from, the first that is set wins.
+    """
+    option = Option(name, parse, doc)
+    stem = name.split("_", 1)[1].upper()
+    variables = (f"CURTA_{stem}", *environment, f"JAX_{stem}")
+    given = next((os.environ[v] for v in variables if v in os.environ), default)
+    if traced:
+        _traced.append(name)
+    _options[name] = option
+    option.set_global(given)
+    return option
