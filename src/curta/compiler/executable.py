@@ -49,8 +49,7 @@ class NativeStep:
 
     The table has the addresses of `pointers`, of `services`, of the place of the kept
     arena, and `words` for the products and programs that the code calls, which
-    `callees` keeps in memory. `long` says that the call may take so long that other
-    Python threads should run meanwhile.
+    `callees` keeps in memory. `cost` estimates a call in simple scalar operations.
     """
 
     code: LoadedCode
@@ -60,7 +59,7 @@ class NativeStep:
     arena: KeptArena
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
-    long: bool
+    cost: int
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class Executable:
                 step.arena.address,
                 *step.words,
             ),
-            step.long,
+            step.cost,
             frozenset(i for i, b in enumerate(self._outputs) if b in self._inputs),
         )
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+LONG = 1 << 20  # a program of this cost lets other Python threads run
+UNKNOWN = 1 << 40  # the cost of a loop that nobody knows the turns of
+
 
 @dataclass(frozen=True, eq=False)
 class NativeProgram:
@@ -14,9 +17,9 @@ class NativeProgram:
 
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
     addresses come first in the table; `constants` are the words after them. `code`
-    keeps all of it in memory. `long` says that a call may take so long that other
-    Python threads should run meanwhile. Results `in_place` lie where arguments lay,
-    which was allowed: their two addresses must be the same.
+    keeps all of it in memory. `cost` estimates a call in simple scalar operations; it
+    is UNKNOWN, or more, where nobody knows how often a loop turns. Results `in_place`
+    lie where arguments lay, which was allowed: their two addresses must be the same.
     """
 
     code: object
@@ -24,8 +27,13 @@ class NativeProgram:
     signature: tuple[tuple[Any, tuple[int, ...]], ...]
     results: int
     constants: tuple[int, ...]
-    long: bool
+    cost: int
     in_place: frozenset[int] = frozenset()
+
+    @property
+    def long(self) -> bool:
+        """Whether other Python threads should run during a call."""
+        return self.cost > LONG
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_uint64]:

@@ -15,6 +15,7 @@ from curta.compiler.cache import object_file
 from curta.compiler.dot_code import dot_code
 from curta.compiler.dump import dump
 from curta.compiler.executable import KeptArena, NativeStep, PythonStep, Step
+from curta.compiler.graph.control import control_cost
 from curta.compiler.graph.fuse import Group, Plan
 from curta.compiler.graph.itemise import Program
 from curta.compiler.graph.items import (
@@ -44,7 +45,6 @@ from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
 
-LONG = 1 << 20  # a program of this cost lets other Python threads run
 WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher level
 
 
@@ -132,7 +132,7 @@ def _native_step(
         KeptArena(),
         tuple(pointers),
         tuple(b for b in pointers if b in created),
-        sum(map(_cost, works)) > LONG,
+        sum(map(_cost, works)),
     )
 
 
@@ -155,7 +155,7 @@ def _cost(work: Work) -> int:
         return kernel_cost(work.kernel)
     if isinstance(work, RegisterItem):
         return code_cost(work.code.steps)
-    return work.dot.work if isinstance(work, DotItem) else LONG + 1
+    return work.dot.work if isinstance(work, DotItem) else control_cost(work)
 
 
 def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]]:

@@ -15,6 +15,7 @@ from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.runtime.devices import Device, default_sharding
+from curta.runtime.queue import Pending
 
 _Any = np.ndarray[Any, Any]
 
@@ -22,19 +23,22 @@ _Any = np.ndarray[Any, Any]
 class ArrayImpl(Array):
     """An array whose elements are known.
 
-    `_data` is a C-contiguous NumPy array of the physical dtype of `aval`; None once
-    the array was deleted or donated. It is never written to, and never handed out
-    other than as a read-only view. `_device` is None unless the user placed the
-    array on a device (in JAX's words: committed it).
+    `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
+    written to, and never handed out other than as a read-only view. It is None while
+    the elements are computed in the queue, when `_pending` is the place where they will
+    be, and once the array was deleted or donated. `_sharding` is None unless the user
+    placed the array on devices (in JAX's words: committed it).
     """
 
-    __slots__ = ("__weakref__", "_data", "_sharding", "aval")
+    # `_pending` is absent from arrays that did not come from the queue.
+    __slots__ = ("__weakref__", "_data", "_pending", "_sharding", "aval")
 
     aval: ShapedArray
     _data: Any
+    _pending: Pending | None
     _sharding: Sharding | None
 
-    def __init__(self, data: _Any, aval: ShapedArray, sharding: Sharding | None = None):
+    def __init__(self, data: Any, aval: ShapedArray, sharding: Sharding | None = None):
         self._data = data
         self.aval = aval
         self._sharding = sharding
@@ -42,12 +46,40 @@ class ArrayImpl(Array):
     # ---- the elements
 
     def _storage(self) -> _Any:
-        """The elements in their physical dtype; raises RuntimeError if deleted."""
-        if self._data is None:
+        """The elements in their physical dtype, waited for; RuntimeError if deleted."""
+        data = self._data
+        if data is None:
+            data = self._place()
+            if type(data) is Pending:
+                data = self._awaited(data)
+        return data  # type: ignore[no-any-return]
+
+    def _storage_or_place(self) -> _Any | Pending:
+        """The elements, or the place where they will be; RuntimeError if deleted."""
+        data = self._data
+        if data is not None:
+            return data  # type: ignore[no-any-return]
+        place = self._place()
+        if type(place) is Pending and place.is_ready():
+            return self._awaited(place)
+        return place
+
+    def _place(self) -> _Any | Pending:
+        place = getattr(self, "_pending", None)
+        if place is None:
+            place = self._data  # there since another thread has waited
+        if place is None:
             raise RuntimeError(
                 f"Array has been deleted with shape={self.aval.str_short()}."
             )
-        return self._data  # type: ignore[no-any-return]
+        return place
+
+    def _awaited(self, place: Pending) -> _Any:
+        data = place.wait()
+        if self._pending is place:  # not deleted meanwhile, by another thread
+            self._data = data
+            self._pending = None
+        return data
 
     @property
     def _value(self) -> _Any:
@@ -202,7 +234,7 @@ class ArrayImpl(Array):
 
     def devices(self) -> set[Device]:
         """The devices that hold a part of the array."""
-        self._storage()
+        self._storage_or_place()
         return self.sharding.device_set
 
     @property
@@ -218,7 +250,7 @@ class ArrayImpl(Array):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on this process's devices."""
-        self._storage()
+        self._storage_or_place()
         holders: dict[str, int] = {}
         shards = []
         for device, index in self.sharding.devices_indices_map(self.shape).items():
@@ -235,29 +267,30 @@ class ArrayImpl(Array):
     # ---- life
 
     def block_until_ready(self) -> ArrayImpl:
-        """Wait until the elements are computed: they are, always."""
-        if self._data is None:
+        """Wait until the elements are computed; JaxRuntimeError if deleted."""
+        if self.is_deleted():
             raise JaxRuntimeError(
                 "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated"
                 f" buffer: Array has been deleted with shape={self.aval.str_short()}."
             )
+        self._storage()
         return self
 
     def is_ready(self) -> bool:
         """Whether the elements are computed."""
-        self._storage()
-        return True
+        return type(self._storage_or_place()) is not Pending
 
     def copy_to_host_async(self) -> None:
-        """Begin bringing the elements to the host: they are there."""
+        """Begin bringing the elements to the host: they are there once computed."""
+        self._storage_or_place()
 
     def is_deleted(self) -> bool:
         """Whether the array was deleted or donated."""
-        return self._data is None
+        return getattr(self, "_pending", None) is None and self._data is None
 
     def delete(self) -> None:
         """Give the memory back; the array cannot be used any more."""
-        self._data = None
+        self._data = self._pending = None
 
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the elements take."""
@@ -299,7 +332,11 @@ class Shard:
 
 
 def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> ArrayImpl:
-    """A NumPy result that nobody else writes to, as an array of `aval`."""
+    """A result that nobody else writes to, or its place, as an array of `aval`."""
+    if type(data) is Pending:
+        array = ArrayImpl(None, aval, sharding)
+        array._pending = data
+        return array
     if type(data) is not np.ndarray:
         data = np.asarray(data)
     elif not data.flags.c_contiguous:

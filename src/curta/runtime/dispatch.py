@@ -14,8 +14,9 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.sharding import Sharding
 from curta.errors import JaxRuntimeError
-from curta.runtime.array import ArrayImpl
-from curta.runtime.executables import NativeExecutable, checked, executable
+from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.executables import checked, executable
+from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.transfer import to_array
 
 
@@ -45,25 +46,38 @@ class CompiledCall:
         self.run = checked(name, closed, run) if checks else run
         borrows = isinstance(run, NativeExecutable)
         self.storage = borrowed if borrows else copied
+        lasts = isinstance(self.run, NativeExecutable) and self.run.may_last
+        self.special = bool(lasts or self.consumed or sharding or self.without_bits)
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
+        if self.special:
+            return self._start(args)
         inputs = []
-        sharding = self.sharding
         for x in args:
             if type(x) is not ArrayImpl:
                 inputs.append(self.storage(x))
                 continue
             inputs.append(x._data)
             if x._sharding is not None or x._data is None:
-                x._storage()
-                sharding = self.sharding or common_sharding(args)
+                return self._start(args)
+        outs = self.run(*inputs)
+        return [ArrayImpl(x, a) for x, a in zip(outs, self.out_avals)]
+
+    def _start(self, args: Sequence[Any]) -> list[Any]:
+        """A call that may have to wait, or need not be waited for."""
+        inputs = [
+            x._storage_or_place() if type(x) is ArrayImpl else self.storage(x)
+            for x in args
+        ]
+        sharding = self.sharding or common_sharding(args)
         if self.consumed:
             self._check_donation(inputs)
-        outs = self.run(*inputs)
+        lent = [i for i, x in enumerate(args) if x is inputs[i]]
+        outs = start(self.run, inputs, lent)
         if self.consumed:
             self._consume(args)
         results: list[Any] = [
-            ArrayImpl(x, a, sharding) for x, a in zip(outs, self.out_avals)
+            wrap(x, a, sharding) for x, a in zip(outs, self.out_avals)
         ]
         # Tangents of integers have no bits: they are NumPy arrays everywhere.
         for i in self.without_bits:

@@ -18,7 +18,7 @@ import numpy as np
 from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import jaxprs_in_params
+from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
@@ -26,6 +26,8 @@ from curta.primitives.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import common_sharding
 from curta.runtime.executables import check_special, executable
+from curta.runtime.native_executable import start, starting
+from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
 
 # An op compiles by itself where an operand or the output has more elements than
@@ -35,9 +37,14 @@ _MOST_PLANS = 1 << 16
 
 
 class Plan(NamedTuple):
-    """How to run an op on operands of certain avals."""
+    """How to run an op on operands of certain avals.
+
+    `start` is `run` for operands of which some may still be computed, if the op is
+    compiled.
+    """
 
     run: Callable[..., Any]
+    start: Callable[..., Any] | None
     out: Any  # an aval; a tuple of them if the op has several results
     several: bool
 
@@ -78,21 +85,26 @@ class EvalTrace(Trace):
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         data = []
         avals = []
-        sharding = None
+        special = False
         for x in args:
             if type(x) is not ArrayImpl:
                 x = to_array(x)
             avals.append(x.aval)
-            data.append(x._data)
-            if x._sharding is not None or x._data is None:
-                x._storage()
-                sharding = common_sharding(args)
+            value = x._data
+            if value is None or x._sharding is not None:
+                value = x._storage_or_place()
+                special = True
+            data.append(value)
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
         plan = _plans.get((kind, *avals))
         if plan is None:
             plan = _find_plan(kind, op, avals)
-        result = quietly(plan.run, *data)
+        sharding, run = None, plan.run
+        if special:
+            sharding = common_sharding(args)
+            run = plan.start or _waiting(run)
+        result = quietly(run, *data)
         if config.jax_debug_nans or config.jax_debug_infs:
             _check_results(op, plan, result)
         if plan.several:
@@ -129,17 +141,17 @@ def _find_plan(kind: Any, op: Op, avals: Sequence[ShapedArray]) -> Plan:
 @functools.lru_cache(1024)
 def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
     """A plan that holds a compiled program: of these only the latest are kept."""
-    run = executable(op.jaxpr) if type(op) is Call else _compiled_op(op, avals)
-    out = op.aval(*avals)
-    return Plan(run, tuple(out) if op.multiple_results else out, op.multiple_results)
+    return _compiled_plan(op, avals, op.jaxpr if type(op) is Call else None)
 
 
 def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     out = op.aval(*avals)
     outs = tuple(out) if op.multiple_results else (out,)
     large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
-    run = _compiled_op(op, avals) if large and not op.effects else eval_rule(op)
-    return Plan(run, outs if op.multiple_results else out, op.multiple_results)
+    if large and not op.effects:
+        return _compiled_plan(op, avals)
+    outs = outs if op.multiple_results else out
+    return Plan(eval_rule(op), None, outs, op.multiple_results)
 
 
 def eval_rule(op: Op) -> Callable[..., Any]:
@@ -150,11 +162,23 @@ def eval_rule(op: Op) -> Callable[..., Any]:
     return op.eval
 
 
-def _compiled_op(op: Op, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
+def _compiled_plan(
+    op: Op, avals: Sequence[ShapedArray], closed: ClosedJaxpr | None = None
+) -> Plan:
+    """The plan that runs an op as a program, which is `closed` or the op alone."""
+    out = op.aval(*avals)
     if op.multiple_results:
-        return executable(stage(op, avals))
+        run = executable(closed or stage(op, avals))
+        return Plan(starting(run), lambda *args: start(run, args), tuple(out), True)
     run = executable(stage(lambda *args: [op(*args)], avals))
-    return lambda *args: run(*args)[0]
+    first = starting(run)
+    return Plan(
+        lambda *args: first(*args)[0], lambda *args: start(run, args)[0], out, False
+    )
+
+
+def _waiting(run: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *data: run(*[x.wait() if type(x) is Pending else x for x in data])
 
 
 BASE = EvalTrace()

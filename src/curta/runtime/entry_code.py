@@ -6,7 +6,7 @@ first item is a bytes object, the record of one entry:
     word 0  address of the native function, `void f(ptr table)`
          1  number of arrays
          2  number of results among them, which come first
-         3  whether to release the GIL
+         3  what to do: CALL, CALL_WITHOUT_GIL, or give the TABLE as a bytes object
          4  number of constants
          5  the constants; then for each array: dtype object, rank, dimensions
 
@@ -20,6 +20,7 @@ from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
 
 FIXED_WORDS = 5
+CALL, CALL_WITHOUT_GIL, TABLE = range(3)
 # Fields of an array object, from the end of the object's header.
 DATA, RANK, DIMENSIONS, DTYPE, FLAGS = 0, 8, 16, 40, 48
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
@@ -31,6 +32,7 @@ FUNCTIONS = (
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyBool_FromLong",
+    "PyBytes_FromStringAndSize",
 )
 ARRAY_TYPE = "array_type"
 
@@ -49,15 +51,19 @@ def entry_module(module: Module, header: int) -> str:
         table = b.instruction(f"alloca i64, i64 {size}, align 16", PTR)
         signature = _place(b, record, b.add(constants, FIXED_WORDS))
         matched = _collect(b, arguments, expected, record, signature, table, header)
-        with b.when(matched):
+
+        def fitting() -> Values:
             with b.loop(0, constants) as loop:
                 word = _word(b, record, b.add(loop.index, FIXED_WORDS))
                 b.store(word, _place(b, table, b.add(expected, loop.index)))
-            _call(b, record, table)
-        return [matched]
+            return [_call(b, record, table, size)]
 
-    done = b.if_(b.eq(given, expected), run, lambda: [b.const(I1, 0)])
-    b.ret(b.call("PyBool_FromLong", PTR, b.convert(done[0], "i64")))
+        return b.if_(matched, fitting, refuse)
+
+    def refuse() -> Values:
+        return [b.call("PyBool_FromLong", PTR, b.const(I64, 0))]
+
+    b.ret(b.if_(b.eq(given, expected), run, refuse)[0])
     return f"@{ARRAY_TYPE} = external global i8\n" + module.text()
 
 
@@ -126,8 +132,9 @@ def _equal_words(b: Builder, x: Value, y: Value, count: Value) -> Value:
     return loop.results[0]
 
 
-def _call(b: Builder, record: Value, table: Value) -> None:
-    function = b.load(PTR, record)
+def _call(b: Builder, record: Value, table: Value, size: Value) -> Value:
+    """Do with the complete table what the record says; the object to return."""
+    function, mode = b.load(PTR, record), _word(b, record, 3)
 
     def without_gil() -> Values:
         state = b.call("PyEval_SaveThread", PTR)
@@ -139,4 +146,11 @@ def _call(b: Builder, record: Value, table: Value) -> None:
         b.call(function, None, table)
         return []
 
-    b.if_(b.ne(_word(b, record, 3), 0), without_gil, with_gil)
+    def call() -> Values:
+        b.if_(b.eq(mode, CALL_WITHOUT_GIL), without_gil, with_gil)
+        return [b.call("PyBool_FromLong", PTR, b.const(I64, 1))]
+
+    def give() -> Values:
+        return [b.call("PyBytes_FromStringAndSize", PTR, table, b.mul(size, 8))]
+
+    return b.if_(b.eq(mode, TABLE), give, call)[0]

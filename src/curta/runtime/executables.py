@@ -15,18 +15,15 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.executable import Executable as CompiledJaxpr
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.llvm import binding
-from curta.compiler.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 from curta.primitives.checks import Check
-from curta.runtime.buffers import allocator
-from curta.runtime.native_entry import native_entry
+from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.threads import parallel_for_address
 from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
@@ -50,29 +47,6 @@ class NumpyExecutable:
     def single(self, *args: np.ndarray[Any, Any]) -> Any:
         """The first output alone."""
         return self(*args)[0]
-
-
-class NativeExecutable:
-    """Calls machine code on results from the pool, with nothing in between."""
-
-    def __init__(self, compiled: CompiledJaxpr, program: NativeProgram):
-        self.compiled = compiled
-        self.program = program
-        results = program.signature[: program.results]
-        self._make = [allocator(shape, dtype) for dtype, shape in results]
-        self._entry = native_entry(
-            program.code,
-            program.address,
-            program.signature,
-            program.results,
-            program.constants,
-            program.long,
-        )
-
-    def __call__(self, *args: np.ndarray[Any, Any]) -> Sequence[Any]:
-        outs = [make() for make in self._make]
-        # Refused: not aligned, say, or of a dtype that is equal but not identical.
-        return outs if self._entry(*outs, *args) else self.compiled(*args)
 
 
 _Executables = weakref.WeakKeyDictionary[ClosedJaxpr, Executable]

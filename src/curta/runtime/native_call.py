@@ -31,8 +31,8 @@ from curta.runtime.array import ArrayImpl
 from curta.runtime.buffers import allocator, unpooled
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
-from curta.runtime.executables import NativeExecutable
 from curta.runtime.native_entry import builtin_function, known_header
+from curta.runtime.native_executable import NativeExecutable
 
 MISS: Any = object()
 # Signatures that are tried one after the other, and bytes of a result worth keeping.

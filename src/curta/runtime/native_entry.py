@@ -62,11 +62,37 @@ def native_entry(
         constants: further words of the table, after the arrays.
         release_gil: let other Python threads run meanwhile; for long work.
     """
+    mode = entry_code.CALL_WITHOUT_GIL if release_gil else entry_code.CALL
+    return _entry(code, address, signature, results, constants, mode)
+
+
+def table_entry(
+    code: LoadedCode,
+    signature: Sequence[Signature],
+    results: int,
+    constants: Sequence[int] = (),
+) -> Callable[..., bytes | bool]:
+    """A callable that gives the table for such a function, and calls nothing.
+
+    It gives False where arrays are not as promised. The arguments are those of
+    `native_entry`.
+    """
+    return _entry(code, 0, signature, results, constants, entry_code.TABLE)
+
+
+def _entry(
+    code: LoadedCode,
+    address: int,
+    signature: Sequence[Signature],
+    results: int,
+    constants: Sequence[int],
+    mode: int,
+) -> Callable[..., Any]:
     signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
     make = _builtin_maker()
     if make is None:
-        return _CtypesEntry(code, address, signature, results, constants, release_gil)
-    words = [address, len(signature), results, int(release_gil), len(constants)]
+        return _CtypesEntry(code, address, signature, results, constants, mode)
+    words = [address, len(signature), results, mode, len(constants)]
     words += constants
     for dtype, shape in signature:
         words += [id(dtype), len(shape), *shape]
@@ -85,17 +111,19 @@ class _CtypesEntry:
         signature: Sequence[Signature],
         results: int,
         constants: Sequence[int],
-        release_gil: bool,
+        mode: int,
     ) -> None:
-        kind = ctypes.CFUNCTYPE if release_gil else ctypes.PYFUNCTYPE
+        holding = mode == entry_code.CALL
+        kind = ctypes.PYFUNCTYPE if holding else ctypes.CFUNCTYPE
         self._function = kind(None, ctypes.c_void_p)(address)
+        self._gives_table = mode == entry_code.TABLE
         self._code = code
         self._signature = signature
         self._results = results
         self._constants = constants
         self._size = len(signature) + len(constants)
 
-    def __call__(self, *arrays: np.ndarray[Any, Any]) -> bool:
+    def __call__(self, *arrays: np.ndarray[Any, Any]) -> bytes | bool:
         if len(arrays) != len(self._signature):
             return False
         for i, (array, (dtype, shape)) in enumerate(
@@ -111,6 +139,8 @@ class _CtypesEntry:
                 return False
         words = [a.ctypes.data for a in arrays]
         table = (ctypes.c_uint64 * max(self._size, 1))(*words, *self._constants)
+        if self._gives_table:
+            return bytes(table)
         self._function(ctypes.addressof(table))
         return True
 

@@ -80,9 +80,8 @@ class Remembered:
             if type(x) is not ArrayImpl:
                 data.append(to_storage(x, typeof(x)))
                 continue
-            data.append(x._data)
-            if x._sharding is not None or x._data is None:
-                x._storage()
+            data.append(x._storage())
+            if x._sharding is not None:
                 sharding = common_sharding(arrays)
         outs = quietly(plan.run, *data)
         results = [wrap(x, a, sharding) for x, a in zip(outs, plan.out_avals)]

@@ -14,14 +14,15 @@ from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from curta.runtime.eager import COMPILE_ABOVE, eval_rule
 from curta.runtime.executables import executable
+from curta.runtime.native_executable import starting
 from curta.runtime.transfer import to_array
 
 
 def several_results(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
-    """The jaxpr as a function of NumPy arrays to a list of them."""
+    """The jaxpr as a function of NumPy arrays to a list of them, or of their places."""
     flat = inline_calls(closed)
     if _is_for_the_compiler(flat):
-        return executable(closed)
+        return starting(executable(closed))
     return _run(flat.jaxpr, [to_array(c)._storage() for c in flat.consts])
 
 

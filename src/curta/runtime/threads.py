@@ -24,7 +24,7 @@ from curta.compiler import cache as kernel_cache
 from curta.compiler.link import load
 from curta.compiler.llvm import target
 from curta.config import config
-from curta.runtime import thread_code
+from curta.runtime import atomics, thread_code
 
 _CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -60,14 +60,14 @@ class Pool:
             os.register_at_fork(after_in_child=self.reset)
 
     def _make(self) -> tuple[int, object]:
-        system = thread_code.SYSTEMS.get(target.host().machine)
+        system = atomics.SYSTEMS.get(target.host().machine)
         if sys.platform != "linux" or system is None:
             return _serial()
         try:
             compiled = kernel_cache.fixed_object_file(
                 lambda: thread_code.pool_module(target.host().module(), system),
                 target.QUICK,
-                [thread_code.__name__],
+                [thread_code.__name__, atomics.__name__],
             )
         except ImportError:
             return _serial()
@@ -76,7 +76,7 @@ class Pool:
             name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
             for name in thread_code.IMPORTS
         }
-        code = load(compiled, ["parallel_for"], {**imports, "pool_state": self._state})
+        code = load(compiled, ["parallel_for"], {**imports, atomics.STATE: self._state})
         return code.address("parallel_for"), code
 
     def reset(self) -> None:

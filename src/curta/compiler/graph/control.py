@@ -8,6 +8,7 @@ from curta.compiler.graph.items import ControlItem, RegisterItem
 from curta.compiler.graph.registers import fits_registers, register_code
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.native import UNKNOWN
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -16,6 +17,8 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
+
+_TURN = 64  # what a turn of a loop costs besides its body
 
 
 def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
@@ -70,6 +73,14 @@ def _carried(eqn: Eqn) -> list[ShapedArray]:
     if isinstance(eqn.op, Scan):
         return avals[: eqn.op.num_carry]
     return avals if isinstance(eqn.op, While) else []
+
+
+def control_cost(item: ControlItem) -> int:
+    """What all turns of a loop, or the longest branch, cost."""
+    op, costs = item.eqn.op, [p.cost + _TURN for p in item.programs]
+    if isinstance(op, Scan):
+        return op.length * sum(costs)
+    return max(costs) if isinstance(op, Cond) else UNKNOWN
 
 
 def _buffer(maker: ItemMaker, atom: Atom) -> Buffer:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr
+from curta.compiler.native import UNKNOWN
 
 MOST_ELEMENTS = 64  # of a value in registers
 MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vector
-UNKNOWN = 1 << 22  # the cost of a loop of which nobody knows how often it turns
-_WEIGHT = 2  # of an expression
+_WEIGHT = 32  # of an expression, since nothing runs side by side
 
 
 @dataclass(frozen=True, eq=False, slots=True)

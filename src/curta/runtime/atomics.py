@@ -1,0 +1,98 @@
+"""Memory that native threads share: atomic fields, pauses, sleeping and waking.
+
+Used by modules of IR whose threads meet in one block of memory, which they import as
+`state`. A field is an offset in bytes; all accesses are sequentially consistent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+
+STATE = "state"
+DECLARATION = f"@{STATE} = external global i8\n"
+
+_FUTEX_WAIT, _FUTEX_WAKE = 128, 129  # private
+
+
+@dataclass(frozen=True)
+class System:
+    """What differs between processors: the pause instruction and call numbers."""
+
+    pause: str
+    futex: int
+    set_affinity: int
+    thread_id: int
+
+
+SYSTEMS = {
+    "x86_64": System("llvm.x86.sse2.pause", 202, 203, 186),
+    "aarch64": System("llvm.aarch64.hint", 98, 122, 178),
+}
+
+
+def state(b: Builder) -> Value:
+    return Value(f"@{STATE}", PTR, b)
+
+
+def at(b: Builder, field: int) -> Value:
+    return b.offset(state(b), field, I8)
+
+
+def load(b: Builder, field: int, type_: Type) -> Value:
+    text = f"load atomic {type_}, ptr {at(b, field)} seq_cst, align {type_.size}"
+    return b.instruction(text, type_)
+
+
+def store(b: Builder, field: int, value: Value) -> None:
+    place = f"ptr {at(b, field)} seq_cst, align {value.type.size}"
+    b.emit(f"  store atomic {value.type} {value}, {place}")
+
+
+def set(b: Builder, field: int, type_: Type, number: int) -> None:
+    store(b, field, b.const(type_, number))
+
+
+def add(b: Builder, field: int, type_: Type, number: int) -> Value:
+    """Add atomically; gives the value before."""
+    text = f"atomicrmw add ptr {at(b, field)}, {type_} {number} seq_cst"
+    return b.instruction(text, type_)
+
+
+def swap(b: Builder, field: int, expected: Value, new: Value) -> Value:
+    """Store `new` if the field is as expected; whether it was."""
+    pair = Type(f"{{ {new.type}, i1 }}")
+    operands = f"{new.type} {expected}, {new.type} {new} seq_cst seq_cst"
+    result = b.instruction(f"cmpxchg ptr {at(b, field)}, {operands}", pair)
+    return b.instruction(f"extractvalue {{ {new.type}, i1 }} {result}, 1", Type("i1"))
+
+
+def pause(b: Builder, system: System) -> None:
+    argument = [b.const(I32, 1)] if "aarch64" in system.pause else []
+    b.call(system.pause, None, *argument)
+
+
+def syscall(b: Builder, number: int, *arguments: Value) -> Value:
+    """A system call; the C function takes any number of words."""
+    words = [b.const(I64, number)]
+    for a in arguments:
+        words.append(a if a.type == PTR else b.convert(a, "i64"))
+    words += [b.const(I64, 0)] * (7 - len(words))
+    values = ", ".join(f"{w.type} {w}" for w in words)
+    b.module.declare_variadic("syscall", I64, [I64])
+    return b.instruction(f"call i64 (i64, ...) @syscall({values})", I64)
+
+
+def sleep(
+    b: Builder, system: System, field: int, value: Value, timeout: Value | None = None
+) -> None:
+    """Sleep while the i32 field has this value, no longer than a `timespec` says."""
+    limit = [] if timeout is None else [timeout]
+    syscall(b, system.futex, at(b, field), b.const(I32, _FUTEX_WAIT), value, *limit)
+
+
+def wake_all(b: Builder, system: System, field: int) -> None:
+    everybody = b.const(I32, 0x7FFFFFFF)
+    syscall(b, system.futex, at(b, field), b.const(I32, _FUTEX_WAKE), everybody)

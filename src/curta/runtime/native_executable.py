@@ -1,0 +1,110 @@
+"""Compiled programs that are one native function, called at once or from the queue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.executable import Executable as CompiledJaxpr
+from curta.compiler.native import UNKNOWN, NativeProgram
+from curta.runtime.buffers import allocator
+from curta.runtime.native_entry import Signature, native_entry, table_entry
+from curta.runtime.queue import Pending, is_available, make_room, submit
+
+NDArray = np.ndarray[Any, Any]
+# What takes about a millisecond, and is left to the queue: scalar operations, bytes
+# read and written, seconds.
+_MANY_OPERATIONS = 1 << 26
+_MANY_BYTES = 1 << 24
+_LONG_TIME = 1e-3
+# Bytes of arguments that are copied for a call that is not waited for.
+_MOST_COPIED = 1 << 20
+
+
+class NativeExecutable:
+    """Calls machine code on results from the pool, with nothing in between."""
+
+    def __init__(self, compiled: CompiledJaxpr, program: NativeProgram):
+        self.compiled = compiled
+        self.program = program
+        results = program.signature[: program.results]
+        self._make = [allocator(shape, dtype) for dtype, shape in results]
+        self._bytes = _bytes(results)
+        self.may_last = (
+            program.cost > _MANY_OPERATIONS or _bytes(program.signature) > _MANY_BYTES
+        )
+        # A loop may turn any number of times: the last call says what to expect.
+        self.lasts = self.may_last and program.cost < UNKNOWN
+        self._measured = program.cost >= UNKNOWN
+        self._entry = native_entry(
+            program.code,
+            program.address,
+            program.signature,
+            program.results,
+            program.constants,
+            program.long,
+        )
+
+    def __call__(self, *args: NDArray) -> Sequence[Any]:
+        outs = [make() for make in self._make]
+        begin = time.perf_counter() if self._measured else 0.0
+        # Refused: not aligned, say, or of a dtype that is equal but not identical.
+        if not self._entry(*outs, *args):
+            return self.compiled(*args)
+        if self._measured:
+            self.lasts = time.perf_counter() - begin > _LONG_TIME
+        return outs
+
+    @cached_property
+    def _table(self) -> Callable[..., bytes | bool]:
+        program = self.program
+        return table_entry(
+            program.code, program.signature, program.results, program.constants
+        )
+
+    def submit(self, args: Sequence[NDArray | Pending]) -> list[Pending]:
+        """Queue a call; the places of its results. [] where it cannot be queued."""
+        make_room(self._bytes)
+        outs = [Pending(make()) for make in self._make]
+        arrays = [x.data if type(x) is Pending else x for x in (*outs, *args)]
+        table = self._table(*arrays)
+        if not isinstance(table, bytes):
+            return []
+        number = submit(self.program.address, table, self._bytes, (self, outs, args))
+        for out in outs:
+            out.number = number
+        return outs
+
+
+def start(
+    run: Callable[..., Sequence[Any]], args: Sequence[Any], lent: Sequence[int] = ()
+) -> Sequence[Any]:
+    """The results of an executable, or their places if it was left to the queue.
+
+    It is if it lasts, or if an argument is such a place. `lent` are arguments that may
+    change after the return; they are copied unless that would take long.
+    """
+    if type(run) is NativeExecutable and is_available():
+        waits = run.lasts or any(type(x) is Pending for x in args)
+        if waits and sum(args[i].nbytes for i in lent) <= _MOST_COPIED:
+            kept = [x.copy() if i in lent else x for i, x in enumerate(args)]
+            places = run.submit(kept)
+            if places:
+                return places
+    return run(*[x.wait() if type(x) is Pending else x for x in args])
+
+
+def starting(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
+    """An executable that is started where it lasts; the arguments are no places."""
+    if type(run) is NativeExecutable and run.may_last:
+        return lambda *args: start(run, args)
+    return run
+
+
+def _bytes(signature: Sequence[Signature]) -> int:
+    return sum(prod(shape) * np.dtype(dtype).itemsize for dtype, shape in signature)

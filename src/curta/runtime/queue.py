@@ -1,0 +1,175 @@
+"""The queue of long computations: dispatched at once, and done in their order.
+
+A `Pending` is the place of one result. Its memory may be passed on to further jobs
+before it is computed, since they run later; everybody else waits.
+
+A job is native code, which raises no errors. Whoever waits for one that has not begun
+runs it, and those before it: a call that is waited for at once stays in its thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+from collections import deque
+from functools import cache
+from typing import Any
+
+from curta.compiler import cache as kernel_cache
+from curta.compiler.link import c_function, load
+from curta.compiler.llvm import target
+from curta.config import config
+from curta.runtime import atomics, queue_code
+from curta.runtime.threads import num_threads
+
+_MOST_BYTES = 1 << 28  # of results that are not computed yet
+
+
+class Pending:
+    """The memory of a result, and the number of the job that writes to it."""
+
+    __slots__ = ("data", "number")
+
+    def __init__(self, data: Any):
+        self.data = data
+        self.number = 0
+
+    def is_ready(self) -> bool:
+        """Whether the result is there."""
+        return _queue().finished() >= self.number
+
+    def wait(self) -> Any:
+        """The result, as soon as it is there."""
+        _queue().wait(self.number)
+        return self.data
+
+
+class _Queue:
+    """Native code and state of the queue; both stay for as long as the process."""
+
+    def __init__(self) -> None:
+        size = queue_code.STATE_SIZE
+        self._memory = ctypes.create_string_buffer(size + 64)
+        self._state = -(-ctypes.addressof(self._memory) // 64) * 64
+        self._finished = ctypes.c_uint64.from_address(self._state + queue_code.FINISHED)
+        self._code = self._load()
+        submit, wait = map(self._code.address, queue_code.EXPORTS)
+        word, pointer = ctypes.c_int64, ctypes.c_void_p
+        self._submit = ctypes.PYFUNCTYPE(word, pointer, ctypes.c_char_p)(submit)
+        self._wait = ctypes.CFUNCTYPE(word, word)(wait)
+        self._lock = threading.RLock()
+        # Number, bytes of results, and what is used, of every job that is not done.
+        self._jobs: deque[tuple[int, int, Any]] = deque()
+        self._bytes = 0
+        # The thread may run this code until the very end of the process.
+        for owner in (self, self._memory, self._code):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+        atexit.register(self.wait_for_all)
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._unlock)
+        os.register_at_fork(after_in_child=self._in_child)
+
+    def _load(self) -> Any:
+        system = atomics.SYSTEMS[target.host().machine]
+        compiled = kernel_cache.fixed_object_file(
+            lambda: queue_code.queue_module(target.host().module(), system),
+            target.QUICK,
+            [queue_code.__name__, atomics.__name__],
+        )
+        imports = {name: c_function(name) for name in queue_code.IMPORTS}
+        imports[atomics.STATE] = self._state
+        return load(compiled, queue_code.EXPORTS, imports)
+
+    def finished(self) -> int:
+        """How many jobs are done, which are the first ones."""
+        return self._finished.value
+
+    def has_room(self, size: int) -> bool:
+        """Whether a job with so many bytes of results may be added."""
+        self._forget()
+        few = len(self._jobs) < queue_code.MOST_JOBS
+        return few and (self._bytes + size <= _MOST_BYTES or not self._jobs)
+
+    def make_room(self, size: int) -> None:
+        """Wait until there is room; memory of what is done can be used again."""
+        while not self.has_room(size):
+            with contextlib.suppress(IndexError):  # another thread has let it go
+                self.wait(self._jobs[0][0])
+
+    def submit(self, address: int, table: bytes, size: int, keep: Any) -> int:
+        """Add a job; its number. What it needs stays alive until it is done."""
+        while True:
+            self.make_room(size)
+            with self._lock:
+                if not self.has_room(size):
+                    continue
+                number: int = self._submit(address, table)
+                self._jobs.append((number, size, (table, keep)))
+                self._bytes += size
+                return number
+
+    def wait(self, number: int) -> None:
+        """Return when a job is done; may be interrupted, and then waited for again."""
+        while not self._wait(number):
+            pass
+        self._forget()
+
+    def wait_for_all(self) -> None:
+        """Return when no job is left."""
+        while jobs := list(self._jobs):
+            self.wait(jobs[-1][0])
+
+    def _forget(self) -> None:
+        with self._lock:
+            finished = self._finished.value
+            while self._jobs and self._jobs[0][0] <= finished:
+                self._bytes -= self._jobs[0][1]
+                self._jobs.popleft()
+
+    # A forked process has none of the threads, so that nothing may be under way.
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+        self.wait_for_all()
+
+    def _unlock(self) -> None:
+        self._lock.release()
+
+    def _in_child(self) -> None:
+        start = queue_code.RUNNER  # the counts stay
+        ctypes.memset(self._state + start, 0, queue_code.JOBS - start)
+        self._lock.release()
+
+
+@cache
+def _queue() -> _Queue:
+    return _Queue()
+
+
+def is_available() -> bool:
+    """Whether there are threads to leave work to, and nobody wants to see it done."""
+    checks = config.jax_debug_nans or config.jax_debug_infs
+    return config.jax_cpu_enable_async_dispatch and not checks and _has_threads()
+
+
+@cache
+def _has_threads() -> bool:
+    machine = target.host().machine
+    known = sys.platform == "linux" and machine in atomics.SYSTEMS
+    return known and sys.byteorder == "little" and num_threads() > 1
+
+
+def make_room(size: int) -> None:
+    """Wait until a job with so many bytes of results may be added."""
+    _queue().make_room(size)
+
+
+def submit(address: int, table: bytes, size: int, keep: Any) -> int:
+    """Add a call of the function at `address` on a table of words; its number.
+
+    `size` are the bytes of its results. `keep` is kept alive until it is done.
+    """
+    return _queue().submit(address, table, size, keep)

@@ -1,0 +1,170 @@
+"""The native code of the queue of long computations, written with the IR builder.
+
+A job is a function and the address of its table of words. Jobs run one after the other
+in the order in which they came, so that a count of finished ones says which are done. A
+thread of the queue's own runs them, or whoever waits for one. To a caller that waits at
+once the thread, when it wakes up, leaves the job. Nothing here touches Python.
+"""
+
+from __future__ import annotations
+
+from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
+from curta.runtime import atomics
+from curta.runtime.atomics import System
+
+# Offsets of the fields.
+SUBMITTED = 0  # jobs that came
+FINISHED = 64  # jobs that are done
+RUNNER = 128  # whether somebody runs jobs
+WAKE = 192  # changes whenever there may be something to do for the thread
+THREAD_SLEEPS = 256
+WAITING = 320  # callers that sleep until FINISHED changes
+STARTED = 384
+JOBS = 448  # function and table of each
+MOST_JOBS = 32
+STATE_SIZE = JOBS + 16 * MOST_JOBS
+
+IMPORTS = ("pthread_create", "pthread_detach", "syscall")
+EXPORTS = ("submit", "wait")
+_SPINS = 100
+# In nanoseconds: a caller has this long to wait for its job before the thread begins,
+_GRACE = 30_000
+# and so long Python goes without a look at its signals.
+_PATIENCE = 50_000_000
+
+
+def queue_module(module: Module, system: System) -> str:
+    """IR with the functions of the queue; it imports `state`.
+
+    `i64 submit(function, table)` gives the number of the job, for which there must be
+    room. `i64 wait(number)` waits until it is done, and returns 0 if it is not after a
+    while. Only one thread at a time may submit.
+    """
+    _run_until(module, system)
+    _serve(module, system)
+    _submit(module, system)
+    _wait(module, system)
+    return atomics.DECLARATION + module.text()
+
+
+def _run_until(module: Module, system: System) -> None:
+    """Run jobs until the one of a number is done, if nobody else runs any."""
+    b = module.function("run_until", [I64], I1, exported=False)
+    (number,) = b.arguments
+    free = atomics.swap(b, RUNNER, b.const(I32, 0), b.const(I32, 1))
+
+    def unfinished(_: Values) -> Value:
+        return b.compare("lt", atomics.load(b, FINISHED, I64), number)
+
+    def run(_: Values) -> Values:
+        slot = atomics.load(b, FINISHED, I64) & (MOST_JOBS - 1)
+        job = b.offset(atomics.at(b, JOBS), slot * 2, I64)
+        b.call(b.load(PTR, job), None, b.load(PTR, b.offset(job, 1, I64)))
+        atomics.add(b, FINISHED, I64, 1)
+        with b.when(b.ne(atomics.load(b, WAITING, I32), 0)):
+            atomics.wake_all(b, system, FINISHED)
+        return []
+
+    with b.when(free):
+        b.while_loop([], unfinished, run)
+        atomics.set(b, RUNNER, I32, 0)
+        with b.when(_has_work(b)):
+            _wake_thread(b, system)
+    b.ret(free)
+
+
+def _has_work(b: Builder) -> Value:
+    return b.ne(atomics.load(b, SUBMITTED, I64), atomics.load(b, FINISHED, I64))
+
+
+def _wake_thread(b: Builder, system: System) -> None:
+    atomics.add(b, WAKE, I32, 1)
+    with b.when(b.ne(atomics.load(b, THREAD_SLEEPS, I32), 0)):
+        atomics.wake_all(b, system, WAKE)
+
+
+def _serve(module: Module, system: System) -> None:
+    """The thread: run what comes, or sleep; for ever."""
+    b = module.function("serve", [PTR], PTR, exported=False)
+
+    def turn(carried: Values) -> Values:
+        seen = atomics.load(b, WAKE, I32)
+        with b.when(_has_work(b)):
+            b.call("run_until", I1, atomics.load(b, SUBMITTED, I64))
+
+        def idle(spins: Values) -> Value:
+            same = b.eq(atomics.load(b, WAKE, I32), seen)
+            return same & (spins[0] < _SPINS)
+
+        def spin(spins: Values) -> Values:
+            atomics.pause(b, system)
+            return [spins[0] + 1]
+
+        b.while_loop([b.const(I32, 0)], idle, spin)
+        with b.when(b.eq(atomics.load(b, WAKE, I32), seen)):
+            atomics.set(b, THREAD_SLEEPS, I32, 1)
+            atomics.sleep(b, system, WAKE, seen)
+            atomics.set(b, THREAD_SLEEPS, I32, 0)
+            woken = atomics.load(b, WAKE, I32)
+            atomics.sleep(b, system, WAKE, woken, _timeout(b, _GRACE))
+        return carried
+
+    b.while_loop([b.const(I1, 1)], lambda carried: carried[0], turn)
+    b.ret(Value("null", PTR, b))
+
+
+def _submit(module: Module, system: System) -> None:
+    b = module.function("submit", [PTR, PTR], I64)
+    function, table = b.arguments
+    number = atomics.load(b, SUBMITTED, I64)
+    job = b.offset(atomics.at(b, JOBS), (number & (MOST_JOBS - 1)) * 2, I64)
+    b.store(function, job)
+    b.store(table, b.offset(job, 1, I64))
+    atomics.add(b, SUBMITTED, I64, 1)
+    with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
+        atomics.set(b, STARTED, I32, 1)
+        thread, null = b.scratch(8), Value("null", PTR, b)
+        serve = b.function_address("serve")
+        failed = b.call("pthread_create", I32, thread, null, serve, null)
+        with b.when(b.eq(failed, 0)):
+            b.call("pthread_detach", I32, b.load(I64, thread))
+    _wake_thread(b, system)
+    b.ret(number + 1)
+
+
+def _wait(module: Module, system: System) -> None:
+    b = module.function("wait", [I64], I64)
+    (number,) = b.arguments
+
+    def unfinished(_: Values) -> Value:
+        return b.compare("lt", atomics.load(b, FINISHED, I64), number)
+
+    def spin(spins: Values) -> Values:
+        atomics.pause(b, system)
+        return [spins[0] + 1]
+
+    with b.when(unfinished([])):
+        ran = b.call("run_until", I1, number)
+        with b.when(~ran):
+            b.while_loop(
+                [b.const(I32, 0)],
+                lambda spins: unfinished([]) & (spins[0] < _SPINS),
+                spin,
+            )
+            atomics.add(b, WAITING, I32, 1)
+            # The low half of the count, which is where little-endian memory begins.
+            seen = atomics.load(b, FINISHED, I32)
+            with b.when(unfinished([])):
+                timeout = _timeout(b, _PATIENCE)
+                atomics.sleep(b, system, FINISHED, seen, timeout)
+            atomics.add(b, WAITING, I32, -1)
+    b.ret(b.convert(~unfinished([]), "i64"))
+
+
+def _timeout(b: Builder, nanoseconds: int) -> Value:
+    """The address of a `timespec`."""
+    place = b.scratch(16)
+    b.store(b.const(I64, 0), place)
+    b.store(b.const(I64, nanoseconds), b.offset(place, 1, I64))
+    return place

@@ -1,0 +1,251 @@
+"""The queue: long calls return at once; whoever reads a result waits for it."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from tests.runtime.test_threads import needs_fork, run_script
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.runtime import queue
+
+needs_queue = pytest.mark.skipif(not queue.is_available(), reason="needs threads")
+TURNS = 6_000_000  # some 10 ms or more
+
+
+@curta.jit
+def slowly(x):
+    """x + TURNS / 8, after a while."""
+    return lax.fori_loop(0, TURNS, lambda i, y: y + 0.125, x)
+
+
+@curta.jit
+def double(x):
+    return 2.0 * x
+
+
+START = np.float64(0.0)
+DONE = TURNS / 8
+
+
+@pytest.fixture(autouse=True)
+def wide_numbers():
+    with curta.enable_x64(True):
+        slowly(START).block_until_ready()
+        double(jnp.float64(1)).block_until_ready()
+        yield
+
+
+@needs_queue
+def test_a_long_call_returns_before_it_is_done():
+    y = slowly(START)
+    assert not y.is_ready()
+    assert not y.is_deleted()
+    assert (y.shape, y.dtype) == ((), np.float64)
+    assert y.block_until_ready() is y
+    assert y.is_ready()
+    assert y == DONE
+
+
+@needs_queue
+def test_calls_on_results_that_are_not_there_wait_in_the_queue_too():
+    y = slowly(START)
+    z = double(slowly(y))
+    assert not z.is_ready()
+    assert z.block_until_ready() == 4 * DONE
+    assert y.is_ready()
+
+
+@needs_queue
+@pytest.mark.parametrize(
+    "read",
+    [
+        np.asarray,
+        float,
+        lambda y: y + 0,
+        lambda y: y[None][0],
+        lambda y: np.from_dlpack(y),
+        lambda y: pickle.loads(pickle.dumps(y)),
+        lambda y: float(str(y)),
+        lambda y: y.at[()].set(y),
+        lambda y: jnp.where(y > 0, y, 0),
+        lambda y: y.item(),
+        lambda y: curta.device_put(y),
+        lambda y: curta.jit(lambda: y)(),
+    ],
+    ids=str,
+)
+def test_reading_waits(read):
+    y = slowly(START)
+    assert not y.is_ready()
+    assert read(y) == DONE
+
+
+@needs_queue
+def test_a_result_may_be_dropped_before_it_is_there():
+    y = slowly(START)
+    z = double(y)
+    y.delete()
+    assert y.is_deleted()
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        y.is_ready()
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        np.asarray(y)
+    gc.collect()
+    unrelated = [jnp.full((), k, jnp.float64) for k in range(100)]
+    assert z == 2 * DONE
+    assert [float(x) for x in unrelated] == list(range(100))
+
+
+@needs_queue
+def test_the_setting_turns_it_off():
+    curta.config.update("jax_cpu_enable_async_dispatch", False)
+    try:
+        assert slowly(START).is_ready()
+    finally:
+        curta.config.update("jax_cpu_enable_async_dispatch", True)
+
+
+@needs_queue
+def test_an_argument_in_numpy_may_change_after_the_call():
+    x = np.zeros(4, np.float32)
+    f = curta.jit(lambda x: lax.fori_loop(0, TURNS // 4, lambda i, y: y + 1.0, x))
+    f(x).block_until_ready()
+    y = f(x)
+    x[:] = -1
+    assert (np.asarray(y) == TURNS // 4).all()
+
+
+@needs_queue
+def test_large_numpy_arguments_are_read_where_they_are():
+    f = curta.jit(lambda x: jnp.sin(x).sum())
+    x = np.zeros(5_000_000, np.float32)
+    assert f(x).is_ready()
+    assert not f(jnp.asarray(x)).is_deleted()
+
+
+def test_many_short_results_in_a_row():
+    f = curta.jit(lambda x: lax.fori_loop(0, 100_000, lambda i, y: y + 1.0, x))
+    x = START
+    for _ in range(100):  # more than there is room for
+        x = f(x)
+    assert x == 100 * 100_000
+
+
+@needs_queue
+def test_large_eager_operators_are_queued():
+    x = jnp.ones((1000, 1000), jnp.float32)
+    y = slowly(START)
+    z = (x @ x) * jnp.float32(y)
+    assert (np.asarray(z) == np.float32(1000 * DONE)).all()
+    y = slowly(START)
+    z = x @ x
+    assert not z.is_ready()
+    assert not y.is_ready()
+    assert (np.asarray(z) == 1000).all()
+
+
+@needs_queue
+def test_loops_of_unknown_length_are_judged_by_their_last_call():
+    f = curta.jit(lambda n: lax.while_loop(lambda i: i < n, lambda i: i + 1, 0))
+    few, many = jnp.asarray(10), jnp.asarray(50_000_000)
+    assert f(few).is_ready()
+    assert f(many).is_ready()
+    y = f(many)
+    assert not y.is_ready()
+    assert y == 50_000_000
+
+
+@needs_queue
+def test_callbacks_see_results_and_keep_their_order():
+    seen = []
+
+    @curta.jit
+    def report(x):
+        curta.debug.callback(lambda v: seen.append(float(v)), x, ordered=True)
+
+    report(slowly(START))
+    report(START)
+    curta.effects_barrier()
+    assert seen == [DONE, 0.0]
+
+
+def test_checks_of_results_are_not_put_off():
+    x = jnp.full((5_000_000,), np.inf, jnp.float32)
+    with curta.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
+        curta.jit(lambda x: x - x)(x)
+
+
+def test_several_python_threads():
+    """Each has its own chain of long and short calls, and drops what it read."""
+    f = curta.jit(lambda x: lax.fori_loop(0, 200_000, lambda i, y: y + 1.0, x))
+    found = {}
+
+    def work(k):
+        with curta.enable_x64(True):
+            x = jnp.full((3,), k, jnp.float64)
+            for step in range(30):
+                x = f(x)
+                if step % 5 == k % 5:
+                    x = double(x) / 2
+            found[k] = np.asarray(x)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert {k: v.tolist() for k, v in found.items()} == {
+        k: [k + 30 * 200_000.0] * 3 for k in range(6)
+    }
+
+
+SLOW = f"""
+import curta, os, signal, sys, threading
+from curta import lax
+f = curta.jit(lambda x: lax.fori_loop(0, {4 * TURNS}, lambda i, y: y + 1.0, x))
+"""
+
+
+@needs_queue
+def test_the_process_ends_when_all_is_done():
+    assert run_script(SLOW + "f(0.0); print('end')") == "end\n"
+
+
+@needs_queue
+@needs_fork
+def test_a_forked_process_has_what_was_queued_and_a_queue_of_its_own():
+    script = """
+y = f(0.0)
+child = os.fork()
+z = f(y)
+assert not z.is_ready()
+print(float(y) == 2.0**24 and float(z) == 2.0**24, flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+    assert run_script(SLOW + script) == "True\nTrue\n"
+
+
+@needs_queue
+@needs_fork
+def test_a_wait_can_be_interrupted():
+    script = """
+import time
+ys = [f(0.0) for _ in range(16)]
+time.sleep(0.05)  # the thread begins
+threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    ys[-1].block_until_ready()
+    print("not interrupted")
+except KeyboardInterrupt:
+    print(ys[-1].is_ready())
+print(float(ys[-1]) == 2.0**24)
+"""
+    assert run_script(SLOW + script) == "False\nTrue\n"
