@@ -17,6 +17,7 @@ import numpy as np
 
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import is_virtual
 from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
@@ -259,6 +260,9 @@ class RegisterMaker:
             with np.errstate(all="ignore"):
                 found = evaluate_op(op, constants)
             return [self._known(a, x) for a, x in zip(avals, found, strict=True)]
+        expansion = expanded(op, [a.aval for a in args])
+        if expansion is not None:
+            return self.run(expansion, args)
         unrolled = unroll(self, op, args, avals)
         if unrolled is not None:
             return unrolled
@@ -280,7 +284,7 @@ class RegisterMaker:
     def _known(self, aval: ShapedArray, value: NDArray) -> Var:
         require_small(aval)
         var = Var(aval)
-        self.known[var] = np.ascontiguousarray(value, physical_dtype(aval.dtype))
+        self.known[var] = np.asarray(value, physical_dtype(aval.dtype), order="C")
         self._level[var] = 0
         return var
 

@@ -112,7 +112,8 @@ def fold_rows(
         rows = half
 
     def folded(kept: Index) -> Any:
-        terms = [element(as_index(row), kept) for row in range(rows)]
+        # A sum begins with 0, which matters if all terms are -0.0.
+        terms = [code.initial, *(element(as_index(r), kept) for r in range(rows))]
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
             last = terms[-1:] if len(terms) % 2 else []
@@ -209,8 +210,8 @@ def _product(
         return fold_rows(maker, args, aval, rows, term, code)
 
     def total(index: Index) -> Any:
-        (value,) = term(as_index(0), index)
-        for row in range(1, rows):
+        value = b.const(0, working)
+        for row in range(rows):
             value = b.add(value, term(as_index(row), index)[0])
         return b.convert(value, out)
 

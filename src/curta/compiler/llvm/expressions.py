@@ -318,7 +318,8 @@ class Evaluator:
         low = self.b.load(wide, pointer)
         rest = self.b.offset(pointer, lanes - 1, wide.with_lanes(1))
         high = self.b.load(wide, rest)
-        order = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
+        odd = lanes % 2
+        order = [*range(0, lanes, 2), *range(lanes + 1 + odd, 2 * lanes, 2)]
         return self.b.shuffle(low, high, order)
 
     def store_pair(

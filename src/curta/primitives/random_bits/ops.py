@@ -12,7 +12,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
-from curta.primitives.base import Elementwise, broadcast_shapes
+from curta.primitives.base import Elementwise, aligned_index, broadcast_shapes
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.random_bits import threefry
 from curta.primitives.random_bits.implementations import (
@@ -121,6 +121,13 @@ class RandomWrap(_FrontBatched):
         keys = np.ascontiguousarray(x).reshape(-1).view(self.impl.dtype.physical)
         return keys.reshape(x.shape[: -len(self.impl.key_shape)])
 
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        if self.impl.dtype.physical != _UINT64:
+            self._missing("lower")
+        (words,) = operands
+        first, second = (b.convert(words.at((*index, i)), _UINT64) for i in (0, 1))
+        return b.or_(first, b.shl(second, b.const(32, _UINT64)))
+
     @classmethod
     def samples(cls) -> Iterator[Any]:
         yield cls(THREEFRY), [((3, 2), _UINT32)]
@@ -143,6 +150,15 @@ class RandomUnwrap(_OnKeys, _FrontBatched):
         (keys,) = args
         words = np.ascontiguousarray(keys).view(np.uint32)
         return words.reshape(*keys.shape, *self.impl.key_shape)
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        if self.impl.dtype.physical != _UINT64:
+            self._missing("lower")
+        (keys,) = operands
+        key, place = keys.at(index[:-1]), b.value(index[-1])
+        second = b.shr_logical(key, b.const(32, _UINT64))
+        is_first = b.compare("eq", place, b.const(0, place.dtype))
+        return b.convert(b.select(is_first, key, second), _UINT32)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -304,6 +320,10 @@ class Threefry2x32(NonDifferentiable, Op):
     def eval(self, *args: Any) -> Any:
         x0, x1 = threefry.hash_words(*args)
         return [x0, x1]
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        words = (x.at(aligned_index(x, index)) for x in operands)
+        return threefry.lower_hash(b, *words)
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]

@@ -1,0 +1,373 @@
+"""Loops over small values as code in registers, against their `eval` rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.compiler.programs import RandomProgram, assert_compiles, staged
+from tests.conformance.checks import array, as_list, assert_close, evaluate, storage
+from tests.conformance.operations import sampled_ops
+from tests.conformance.samples import Case, cases
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.compiler.graph.control import jaxprs
+from curta.compiler.graph.registers import register_code
+from curta.compiler.loops.nodes import Buffer
+from curta.compiler.loops.registers import RegisterCode
+from curta.config import enable_x64
+from curta.control.cond import Cond
+from curta.control.scan import Scan
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import evaluate as evaluate_jaxpr
+from curta.core.jaxpr import ClosedJaxpr, Eqn
+from curta.core.stage import stage
+from curta.runtime.executables import executable
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> Any:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def in_registers(closed: ClosedJaxpr) -> bool:
+    """Whether the last eqn of a jaxpr becomes code in registers."""
+    return code_of(closed.jaxpr.eqns[-1]) is not None
+
+
+def code_of(eqn: Eqn) -> RegisterCode | None:
+    """The code of a loop or branch; None if it does not qualify."""
+    if not jaxprs(eqn):
+        return None
+    arrays = [Buffer("array", np.dtype("float32"), 100) for _ in eqn.invars]
+    return register_code(eqn, arrays, arrays[:1] * len(eqn.outvars))
+
+
+def check(fun: Any, *args: Any, rtol: float = 2e-5) -> None:
+    """The function is a loop in registers, and gives what `eval` does."""
+    closed = staged(lambda *a: list(fun(*a)), *args)
+    assert in_registers(closed)
+    compiled = assert_compiles(closed, *args, rtol=rtol)
+    assert compiled.native is not None
+
+
+# ------------------------------------------------------------ every op in a loop
+
+
+@pytest.mark.parametrize("cls", sampled_ops(), ids=lambda c: c.__name__)
+def test_ops_inside_of_loops(cls: Any) -> None:
+    """What the ops do to rows is what they do outside; those that qualify."""
+    with enable_x64(True):
+        loops = [looped(c) for c in cases(cls)[::3] if is_small(c)]
+        found = [f for f in loops if in_registers(stage_loop(f))]
+        for (case, *_), outs in zip(found, run_together(found), strict=True):
+            wanted = evaluate(case.op, case.args)
+            for n, (rows, want) in enumerate(zip(outs, wanted, strict=True)):
+                for row in np.asarray(rows):
+                    assert_close(row, want, f"{case}, output {n}")
+
+
+Looped = tuple[Case, Scan, list[ShapedArray]]
+
+
+def is_small(case: Case) -> bool:
+    return bool(case.avals) and all(0 < a.size <= 64 for a in case.avals)
+
+
+def looped(case: Case) -> Looped:
+    """The case as the body of a loop of two turns, with equal rows."""
+    body = stage(lambda *xs: as_list(case.op, case.op(*xs)), case.avals)
+    rows = [ShapedArray((2, *a.shape), a.dtype) for a in case.avals]
+    return case, Scan(body, 2, False, 0, 0), rows
+
+
+def stage_loop(found: Looped) -> ClosedJaxpr:
+    _, loop, rows = found
+    return stage(lambda *xs: list(loop(*xs)), rows)
+
+
+def run_together(found: list[Looped]) -> list[list[Any]]:
+    """The outputs of all loops, from one program: compiling once is much faster."""
+
+    def program(*flat: Any) -> list[Any]:
+        rest = iter(flat)
+        outs = [list(loop(*[next(rest) for _ in rows])) for _, loop, rows in found]
+        counts[:] = map(len, outs)
+        return [x for several in outs for x in several]
+
+    counts: list[int] = []
+    closed = stage(program, [a for _, _, rows in found for a in rows])
+    args = [
+        np.stack([storage(array(x, a))] * 2)
+        for case, *_ in found
+        for x, a in zip(case.args, case.avals, strict=True)
+    ]
+    outs = iter(executable(closed)(*args))
+    return [[next(outs) for _ in range(count)] for count in counts]
+
+
+# -------------------------------------------------------------- random programs
+
+
+class SmallProgram(RandomProgram):
+    """A random program on small values."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, length=8)
+        self.shapes = self.random.choices([(), (1,), (3,), (2, 2), (7,)], k=2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_bodies(seed: int) -> None:
+    """Loops, branches and loops in loops around random straight code."""
+    kind = seed % 4
+    first, second = args = SmallProgram(seed).arguments()
+
+    def program(*xs: Any) -> list[Any]:  # the same one, however often it is traced
+        made = SmallProgram(seed)
+        made.arguments()
+        return made(*xs)
+
+    outs = staged(program, *args).out_avals
+
+    def step(carry: Any, _: Any = None) -> tuple[Any, Any]:
+        found = program(jnp.tanh(carry), second)
+        total = sum(jnp.nan_to_num(jnp.sum(x), posinf=1.0, neginf=2.0) for x in found)
+        total = jnp.tanh(total.astype("float32"))
+        return jnp.sin(carry + total), found[-1]
+
+    def branch(carry: Any, _: Any = None) -> tuple[Any, Any]:
+        zeros = jnp.zeros(outs[-1].shape, outs[-1].dtype)
+        return lax.cond(jnp.sum(carry) > 0, step, lambda c: (jnp.sin(c), zeros), carry)
+
+    def nested(carry: Any, _: Any = None) -> tuple[Any, Any]:
+        carry, found = lax.scan(step, carry, None, length=3)
+        return carry, found[-1]
+
+    def stepping(carry: Any) -> list[Any]:
+        def turn(state: Any) -> Any:
+            return state[0] + 1, step(state[1])[0]
+
+        return list(lax.while_loop(lambda s: s[0] < 5, turn, (jnp.int32(0), carry)))
+
+    def run(carry: Any) -> list[Any]:
+        if kind == 3:
+            return stepping(carry)
+        body = (step, branch, nested)[kind]
+        return list(lax.scan(body, carry, None, length=4, reverse=seed % 3 == 0))
+
+    closed = staged(run, first)
+    compiled = assert_compiles(closed, first, rtol=2e-3)
+    if in_registers(closed):
+        assert compiled.native is not None
+
+
+# ----------------------------------------------------------------- what is exact
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "uint32", "bool"])
+def test_dtypes_that_are_carried(dtype: str) -> None:
+    x = (3 * normal(4)).astype(jnp.dtype(dtype))
+    rows = (3 * normal(6, 4)).astype(jnp.dtype(dtype))
+
+    def step(c: Any, x: Any) -> Any:
+        total, wide = c
+        joined = total ^ x if dtype == "bool" else total * x + x
+        return (joined, wide + x.astype("float32")), (joined[::-1], jnp.max(x))
+
+    check(
+        lambda c, w, xs: flat(lax.scan(step, (c, w), xs)), x, normal(4), rows,
+        rtol=1e-2,
+    )  # fmt: skip
+
+
+def flat(tree: Any) -> list[Any]:
+    return curta.tree.leaves(tree)
+
+
+def test_complex_numbers() -> None:
+    z = (normal(2, 2) + 1j * normal(2, 2)).astype(np.complex64)
+
+    def step(c: Any, x: Any) -> Any:
+        c = jnp.conj(c @ x) / 2 + x.T
+        return c, (c[0, 1], jnp.abs(c), c.imag.sum())
+
+    rows = np.stack([z, z * 1j, z - 1])
+    check(lambda c, xs: flat(lax.scan(step, c, xs)), z, rows)
+
+
+def test_special_values_are_kept() -> None:
+    """NaN, infinities, -0.0 and subnormal numbers pass and compare as they should."""
+    rows = np.array([[np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]], np.float32)
+    rows = np.concatenate([rows, rows[:, ::-1], np.float32([[-0.0] * 6])])
+
+    def step(c: Any, x: Any) -> Any:
+        least, most = jnp.minimum(c, x), jnp.maximum(c, x)
+        return c * x, (x, least, most, x == c, 1 / x, x - x, jnp.sign(x), x.sum())
+
+    first = np.array([1, 2, -0.0, np.nan, np.inf, 1e-30], np.float32)
+    closed = staged(lambda c, xs: flat(lax.scan(step, c, xs)), first, rows)
+    assert in_registers(closed)
+    got = executable(closed)(first, rows)
+    with np.errstate(all="ignore"):
+        wanted = evaluate_jaxpr(closed.jaxpr, (), [first, rows])
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+        if a.dtype.kind == "f":
+            numbers = ~np.isnan(b)
+            np.testing.assert_array_equal(
+                np.signbit(a[numbers]), np.signbit(b[numbers])
+            )
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_lengths(length: int, reverse: bool) -> None:
+    def step(c: Any, x: Any) -> Any:
+        return c + x, (c, x * 2)
+
+    args = normal(3), normal(length, 3)
+    check(lambda c, xs: flat(lax.scan(step, c, xs, reverse=reverse)), *args)
+
+
+def test_a_loop_that_never_turns() -> None:
+    def run(x: Any, n: Any) -> Any:
+        return lax.while_loop(
+            lambda s: s[1] < n, lambda s: (s[0] * 2, s[1] + 1), (x, 3)
+        )
+
+    for n in (0, 3, 7):
+        check(run, normal(5), np.asarray(np.int32(n)))
+
+
+# ----------------------------------------------------------------- what it takes
+
+
+def test_what_stays_the_same_is_computed_before_the_loop() -> None:
+    w = normal(4, 4)
+
+    def step(c: Any, x: Any) -> Any:
+        return jnp.tanh(c @ jnp.exp(w) + x), None
+
+    closed = staged(lambda c, xs: [lax.scan(step, c, xs)[0]], normal(4), normal(5, 4))
+    code = code_of(closed.jaxpr.eqns[-1])
+    assert code is not None
+    *before, loop, _ = code.steps
+    assert len(before) == 1  # exp
+    assert len(loop.body) == 3
+    check(lambda c, xs: [lax.scan(step, c, xs)[0]], normal(4), normal(5, 4))
+
+
+def test_large_arrays_are_read_where_they_are() -> None:
+    def run(table: Any, c: Any, places: Any) -> Any:
+        def step(c: Any, i: Any) -> Any:
+            c = c + table[i] * lax.dynamic_slice(table, (i, 1), (2, 2)).sum()
+            return c, table[i, 1]
+
+        return flat(lax.scan(step, c, places))
+
+    places = RNG.integers(-5, 1010, 20).astype(np.int32)
+    check(run, normal(1000, 3), normal(3), places)
+
+
+def test_small_arrays_are_read_and_updated_at_indices_from_data() -> None:
+    def step(c: Any, i: Any) -> Any:
+        row = lax.dynamic_slice(c, (i, i - 1), (2, 3))
+        c = c.at[i, 1].set(row.sum()).at[i - 3].add(c[:, i])
+        c = lax.dynamic_update_slice(c, row * 0.5, (i - 1, i))
+        return c, (row, c[i, ::-1], jnp.cumsum(c, axis=i.ndim), jnp.argmax(c))
+
+    places = RNG.integers(-3, 6, 20).astype(np.int32)
+    check(lambda c, xs: flat(lax.scan(step, c, xs)), normal(5, 5), places)
+
+
+def test_rows_of_rows() -> None:
+    """An inner loop over the rows of a row, which is long, and is not copied."""
+
+    def inner(c: Any, x: Any) -> Any:
+        return c * 0.5 + x, None
+
+    def outer(c: Any, rows: Any) -> Any:
+        c, _ = lax.scan(inner, c, rows)
+        return c, c.sum()
+
+    check(lambda c, xs: flat(lax.scan(outer, c, xs)), normal(3), normal(4, 50, 3))
+
+
+@pytest.mark.parametrize("which", ["solve", "inv", "cholesky", "det"])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_matrices_are_factored(which: str, dtype: Any) -> None:
+    def spread(shape: Any) -> Any:
+        x = normal(*shape).astype(dtype)
+        return x + 1j * normal(*shape) if dtype == np.complex64 else x
+
+    def step(c: Any, a: Any) -> Any:
+        if which == "solve":
+            return c, jnp.linalg.solve(a, a.T[:, :2])
+        if which == "cholesky":
+            return c, jnp.linalg.cholesky(a @ jnp.conj(a.T) + jnp.eye(3))
+        return c, getattr(jnp.linalg, which)(a)
+
+    rows = spread((6, 3, 3)).astype(dtype)
+    rows[3, 0, 0] = 0
+    rows[4] = [[0, 0, 1], [0, 2, 3], [4, 5, 6]]
+    check(lambda xs: [lax.scan(step, None, xs)[1]], rows, rtol=1e-3)
+
+
+def test_random_numbers_are_those_of_numpy() -> None:
+    def step(key: Any, _: Any) -> Any:
+        key, sub = curta.random.split(key)
+        return key, (curta.random.normal(sub, (3,)), curta.random.bits(sub))
+
+    for key in (curta.random.key(3), curta.random.PRNGKey(3)):
+        fun = curta.jit(lambda k: lax.scan(step, k, None, length=5)[1])
+        normals, bits = fun(key)
+        with curta.disable_jit():
+            wanted, same = fun(key)
+        np.testing.assert_array_equal(bits, same)
+        np.testing.assert_allclose(normals, wanted, rtol=1e-5)
+
+
+def test_branches_in_loops() -> None:
+    branches = [lambda c: c + 1, lambda c: c * 2, lambda c: -c[::-1]]
+
+    def step(c: Any, i: Any) -> Any:
+        c = lax.switch(i, branches, c)
+        return c, c[0]
+
+    places = RNG.integers(-2, 6, 20).astype(np.int32)
+    check(lambda c, xs: flat(lax.scan(step, c, xs)), normal(7) / 100, places)
+
+
+def test_a_branch_alone() -> None:
+    x = normal(5)
+    bodies = tuple(staged(f, x) for f in (lambda x: [x + 1], lambda x: [x * x]))
+    for i in (-1, 0, 1, 5):
+        check(lambda i, x: Cond(bodies)(i, x), np.asarray(np.int32(i)), x)
+
+
+# ------------------------------------------------------------- transformations
+
+
+def lorenz(s: Any, _: Any = None) -> tuple[Any, Any]:
+    x, y, z = s
+    s = s + 0.01 * jnp.stack([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
+    return s, s
+
+
+def test_backward_scans_are_in_registers_too() -> None:
+    def loss(s: Any) -> Any:
+        return lax.scan(lorenz, s, None, length=20)[1].sum()
+
+    x = jnp.array([1.0, 2.0, 3.0])
+    closed = curta.make_jaxpr(curta.grad(loss))(x)
+    for eqn in (e for e in closed.jaxpr.eqns if e.op.name == "scan"):
+        assert code_of(eqn) is not None
+    got = curta.jit(curta.grad(loss))(x)
+    with curta.disable_jit():
+        wanted = curta.grad(loss)(x)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
