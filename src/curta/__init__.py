@@ -23,6 +23,7 @@ from curta import (
     numpy as numpy,
     ops as ops,
     random as random,
+    ref as ref,
     scipy as scipy,
     sharding as sharding,
     stages as stages,
@@ -109,6 +110,13 @@ from curta.core.partition_spec import PartitionSpec as P
 from curta.core.sharding import NamedSharding as NamedSharding
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
+from curta.ref import (
+    Ref as Ref,
+    empty_ref as empty_ref,
+    free_ref as free_ref,
+    freeze as freeze,
+    new_ref as new_ref,
+)
 from curta.runtime.devices import (
     Device as Device,
     default_backend as default_backend,

@@ -17,7 +17,6 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.runtime.devices import default_sharding
-from curta.runtime.dispatch import CompiledCall
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
@@ -29,7 +28,7 @@ class StagedFunction(Protocol):
     out_tree: Any
     donated: tuple[bool, ...]
 
-    def compiled(self, name: str) -> CompiledCall: ...
+    def compiled(self, name: str) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True)

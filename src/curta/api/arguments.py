@@ -9,6 +9,7 @@ from typing import Any
 from curta import dtypes, tree_util
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.refs import AbstractRef, Ref
 from curta.core.stage import recording_trace
 from curta.core.trace import is_array_like, typeof
 from curta.runtime.transfer import to_array
@@ -88,14 +89,15 @@ def leaf_names(
     return tuple(found)
 
 
-def aval_of(x: Any) -> ShapedArray:
+def aval_of(x: Any) -> Any:
     """The aval of an array, or of anything with `shape` and `dtype`."""
-    if is_array_like(x):
+    if is_array_like(x) or isinstance(x, Ref):
         return typeof(x)
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         weak = bool(getattr(x, "weak_type", False))
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        return ShapedArray(tuple(x.shape), dtype, weak)
+        aval = ShapedArray(tuple(x.shape), dtype, weak)
+        return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return typeof(x)
 
 

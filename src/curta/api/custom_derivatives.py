@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta.api.arguments import leaf_names
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
 from curta.control.custom_vjp import CustomVJP
 from curta.core.flat import FlatFunction, debug_info, function_name
+from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, typeof
 from curta.errors import UnexpectedTracerError
@@ -82,6 +84,9 @@ class CustomFunction:
         fixed = [args[i] for i in self.nondiff_argnums]
         traced = tuple(x for i, x in enumerate(args) if i not in self.nondiff_argnums)
         return fixed, traced
+
+    def _traced_places(self, args: tuple[Any, ...]) -> list[int]:
+        return [i for i in range(len(args)) if i not in self.nondiff_argnums]
 
     def _merged(self, fixed: Sequence[Any]) -> Callable[..., Callable[..., Any]]:
         def with_fixed(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -346,6 +351,9 @@ class custom_vjp(CustomFunction):
         flat = FlatFunction(self._merged(fixed)(self.fun), in_tree)
         rules = _FlatVJP(self, fixed, in_tree, leaves, flat)
         info = debug_info("custom_vjp fun", self.fun)
+        if any(isinstance(x, Ref) for x in leaves):
+            names = leaf_names(self.fun, traced, {}, self._traced_places(args))
+            refuse_aliases(leaves, info, names)
         call = CustomVJP(
             flat,
             rules.forward,
@@ -356,6 +364,7 @@ class custom_vjp(CustomFunction):
             self.symbolic_zeros,
         )
         outs = call(*leaves)
+        refuse_custom_refs(f"primal function {self._name()}", outs)
         out_tree = flat.out_tree if flat.out_tree is not None else rules.out_tree
         return tree_util.tree_unflatten(out_tree, outs)
 
@@ -424,7 +433,13 @@ class _FlatVJP:
                 f"    {expected}."
             )
         residuals, self.residual_tree = tree_util.tree_flatten(pair[1])
+        refuse_custom_refs(f"fwd function {rule}", outs)
+        refuse_custom_refs(f"fwd function {rule}", residuals, self.given(primals))
         return outs, residuals
+
+    def given(self, primals: Sequence[Any]) -> list[Any]:
+        """The values of the arguments of a forward rule."""
+        return [x.value if isinstance(x, CustomVJPPrimal) else x for x in primals]
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """A cotangent or Zero per flat input."""

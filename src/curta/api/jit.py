@@ -12,8 +12,8 @@ import numpy as np
 
 from curta import tree_util
 from curta.api.aot import Lowered, Traced, check_compiler_options
-from curta.api.arguments import check_callable, leaf_names
-from curta.api.jit_cache import CacheStatistics, Staged, shared_cache
+from curta.api.arguments import aval_of, check_callable, leaf_names
+from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_cache
 from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
     Arguments,
@@ -28,6 +28,7 @@ from curta.control.call import Call
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from curta.core.refs import Ref
 from curta.core.stage import stage
 from curta.core.trace import (
     Tracer,
@@ -90,7 +91,8 @@ class Jitted:
             inputs = [*staged.captured, *leaves]
             outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)
         else:
-            outs = self._call_op(staged)(*staged.captured, *leaves)
+            leaves = staged.arguments(leaves)
+            outs = staged.results(self._call_op(staged)(*staged.captured, *leaves))
         return tree_util.tree_unflatten(staged.out_tree, outs)
 
     def _make_ready(
@@ -98,7 +100,7 @@ class Jitted:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         staged: Staged,
-        compiled: CompiledCall,
+        compiled: CompiledCall | CallOnRefs,
     ) -> None:
         """Let the next call with these types of arguments go straight to `compiled`."""
         out_tree = None if staged.out_tree == _LEAF else staged.out_tree
@@ -106,7 +108,8 @@ class Jitted:
         if key is None:
             return
         self._cache.ready[key] = compiled, out_tree
-        if not kwargs and not self._options.has_static:
+        plain = not kwargs and not self._options.has_static
+        if plain and isinstance(compiled, CompiledCall):
             build = None if out_tree is None else out_tree.unflatten
             self._cache.native.add(args, leaves, compiled, build)
 
@@ -141,7 +144,7 @@ class Jitted:
         if staged is None:
             cache.traces += 1
             staged = self._trace(arguments, key)
-            if not staged.captured:
+            if not any(isinstance(c, Tracer) for c in staged.captured):
                 staged = cache.staged.setdefault(key, staged)
             elif not trace.is_evaluating():
                 staged = memo.setdefault((cache, key), staged)
@@ -172,7 +175,7 @@ class Jitted:
         with timed(f"tracing {self._name} for jit"):
             closed = stage(run, signature.avals, info)
         captured: Sequence[Any] = ()
-        if any(isinstance(c, Tracer) for c in closed.consts):
+        if any(isinstance(c, (Tracer, Ref)) for c in closed.consts):
             captured = closed.consts
             closed = ClosedJaxpr(hoist_constants(closed.jaxpr), ())
         donated = donated_leaves(self._options, arguments)
@@ -208,7 +211,8 @@ class Jitted:
 
     def _abstract_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
         if isinstance(x, ShapeDtypeStruct):
-            return ShapedArray(x.shape, x.dtype, x.weak_type)
+            aval: ShapedArray = aval_of(x)
+            return aval
         return self._leaf_aval(x, arguments)
 
     def _path(self, x: Any, arguments: Arguments) -> str:
@@ -308,7 +312,7 @@ def _ready_key(
 
 def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
     for x in outs:
-        if is_array_like(x):
+        if is_array_like(x) or isinstance(x, Ref):  # these stage() refuses
             continue
         paths = tree_util.tree_leaves_with_path(result)
         path = next(tree_util.keystr(p) for p, leaf in paths if leaf is x)

@@ -9,10 +9,25 @@ from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed
 from curta.api.jit_options import JitOptions
+from curta.control.call import Call
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.refs import AbstractRef
 from curta.core.sharding import Sharding
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import NativeCalls
+
+
+class CallOnRefs:
+    """A function of references, or that closes over some, to be called on them."""
+
+    def __init__(self, staged: Staged, name: str):
+        self.op = Call(staged.closed, name)
+        self.captured = staged.captured
+        self.executable = None
+        self.consumed: Sequence[int] = ()
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        return list(self.op(*self.captured, *args))
 
 
 class Staged:
@@ -34,11 +49,14 @@ class Staged:
         self.captured = captured
         self.out_tree = out_tree
         self.donated = donated
+        self.has_refs = any(type(a) is AbstractRef for a in closed.in_avals)
         self.sharding = sharding
 
     def compiled(self, name: str) -> CompiledCall:
         """What runs the jaxpr; compiled the first time it is asked for."""
-        found: CompiledCall | None = self.__dict__.get("_compiled")
+        found: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
+        if found is None and self.has_refs:
+            found = self.__dict__.setdefault("_compiled", CallOnRefs(self, name))
         if found is None:
             log_compiling(name, self.closed.in_avals)
             with timed(f"compilation of jit({name})"):

@@ -18,6 +18,7 @@ from curta.api.linearized import LinearMap, forward
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import Jaxpr
+from curta.core.refs import Ref, addupdate
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg
 from curta.core.trace import typeof
@@ -60,6 +61,36 @@ class VJP:
             _check_cotangent(typeof(ct), out)
         return tuple(linear.pull(self._residuals, leaves))
 
+    def with_refs(self, *refs: Any) -> Callable[..., tuple[Any, ...]]:
+        """The pullback that adds cotangents of arguments to references.
+
+        `refs` is a tree like the arguments; where it has a reference, the cotangent is
+        added to that, and None is returned in its place.
+
+        >>> import curta
+        >>> total = curta.new_ref(1.0)
+        >>> _, pull = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> pull.with_refs(total, None)(1.0)[0], total
+        (None, Ref(4., dtype=float32))
+        """
+        places, found_tree = tree_util.tree_flatten(refs, is_leaf=lambda x: x is None)
+        tree = self._linear.in_tree
+        if found_tree.num_leaves != tree.num_leaves:
+            raise ValueError(
+                f"with_refs takes a tree like the arguments, {tree}, got {found_tree}"
+            )
+
+        def pull(*cotangents: Any) -> tuple[Any, ...]:
+            cts = tree_util.tree_leaves(self(*cotangents))
+            for i, (ref, ct) in enumerate(zip(places, cts, strict=True)):
+                if isinstance(ref, Ref):
+                    _check_accumulator(ref, ct)
+                    addupdate(ref, ct)
+                    cts[i] = None
+            return tuple(tree_util.tree_unflatten(tree, cts))
+
+        return pull
+
     def tree_flatten(self) -> tuple[Sequence[Any], LinearMap]:
         """The saved values, and the rest."""
         return self._residuals, self._linear
@@ -72,6 +103,15 @@ class VJP:
     def __repr__(self) -> str:
         name = self._linear.debug_info.function()
         return f"VJP(fun={name}, out_tree={self._linear.out_tree})"
+
+
+def _check_accumulator(ref: Ref, ct: Any) -> None:
+    aval = typeof(ct)
+    if (ref.shape, ref.dtype) != (aval.shape, aval.dtype):
+        raise ValueError(
+            f"Accumulator aval mismatch: expected a reference to {aval.str_short()},"
+            f" got {ref.aval}"
+        )
 
 
 def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.arguments import as_result, check_callable, parameter_names
+from curta.api.mapped_refs import batch_with_refs, check_refs
 from curta.core.flat import FlatFunction
+from curta.core.refs import Ref
 from curta.core.trace import is_array_like, typeof
 from curta.primitives.structure import batch_dim_at
-from curta.transforms.vmap import BatchAxis, batch
+from curta.transforms.vmap import BatchAxis
 
 
 def vmap(
@@ -62,7 +64,8 @@ def vmap(
         dims = [_nonnegative(x, d) for x, d in zip(leaves, dims, strict=True)]
         axis = BatchAxis(size, axis_name)
         flat = FlatFunction(fun, in_tree)
-        outs, found = batch(_checked(flat), axis, leaves, dims)
+        check_refs(fun, args, kwargs, leaves)
+        outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)
         out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
         wanted = _prefix("out_axes", out_axes, out_tree)
         placed = [
@@ -171,7 +174,7 @@ def _axis_size(
 
 
 def _size_along(x: Any, dim: int) -> int:
-    if not is_array_like(x):
+    if not is_array_like(x) and not isinstance(x, Ref):
         raise TypeError(
             f"Argument '{x}' of type {type(x)} is not a valid JAX type. vmap maps over"
             " arrays; close over other values."

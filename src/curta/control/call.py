@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
 from curta.transforms.partial_eval import split_jaxpr
 
 
-class JaxprOp(Op):
+class JaxprOp(TakesRefs):
     """An op that applies `jaxpr` to its arguments.
 
     A subclass says with `with_jaxpr` how the transformed jaxpr is wrapped again.
@@ -37,6 +37,16 @@ class JaxprOp(Op):
 
     def eval(self, *args: Any) -> Any:
         return evaluate(self.jaxpr.jaxpr, self.jaxpr.consts, args)
+
+    def accesses(self) -> Sequence[int]:
+        return accesses(self.jaxpr.jaxpr)
+
+    def discharged(
+        self, args: Sequence[Any], given: Flags, written: Flags, refs: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        found = self.with_jaxpr(discharge_jaxpr(self.jaxpr, given, written))(*args)
+        count = len(self.jaxpr.out_avals)
+        return found[:count], found[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         nonzero = tuple(type(t) is not Zero for t in tangents)

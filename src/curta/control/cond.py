@@ -13,7 +13,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
+from curta.core.refs import NOT_USED
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -22,6 +22,7 @@ from curta.primitives.elementwise.convert import stop_gradient
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.structure import BroadcastInDim, batch_dim_at, zeros
 from curta.transforms.checkify import own_checks
+from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 
@@ -29,7 +30,7 @@ Branches = tuple[ClosedJaxpr, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Cond(Op):
+class Cond(TakesRefs):
     """`branches[index](*operands)`; arguments are the int32 index, then operands.
 
     All branches have the same input and output avals. An index out of range counts
@@ -57,6 +58,19 @@ class Cond(Op):
         index, *operands = args
         chosen = self.branches[int(np.clip(index, 0, len(self.branches) - 1))]
         return evaluate(chosen.jaxpr, chosen.consts, operands)
+
+    def accesses(self) -> Sequence[int]:
+        each = [accesses(b.jaxpr) for b in self.branches]
+        return [NOT_USED, *map(max, zip(*each, strict=True))]
+
+    def discharged(
+        self, args: Sequence[Any], given: Flags, written: Flags, refs: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        found = self.with_branches(
+            tuple(discharge_jaxpr(b, given[1:], written[1:]) for b in self.branches)
+        )(*args)
+        count = len(self.branches[0].out_avals)
+        return found[:count], found[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         nonzero = tuple(type(t) is not Zero for t in tangents[1:])

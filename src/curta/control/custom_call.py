@@ -8,7 +8,78 @@ from typing import Any
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.refs import Ref, invalidate, read
+from curta.core.tangents import Zero, zero_tangent
+from curta.core.trace import typeof
+from curta.transforms.discharge import Flags, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, run_closed
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ArraysForRefs:
+    """A function with rules of its own, given the arrays in its references `given`.
+
+    Its outputs are followed by those that the references `written` hold in the end.
+    """
+
+    call: Any
+    avals: Sequence[Any]
+    given: Flags
+    written: Flags
+
+    @property
+    def debug_info(self) -> Any:
+        """What errors say of the function."""
+        return self.call.debug_info
+
+    @property
+    def symbolic_zeros(self) -> Any:
+        """Whether the rules are shown zeros that are not made."""
+        return self.call.symbolic_zeros
+
+    @property
+    def rule_name(self) -> Any:
+        """The name of the rule of a custom_jvp function."""
+        return self.call.rule_name
+
+    @property
+    def fwd_name(self) -> Any:
+        """The name of the forward rule of a custom_vjp function."""
+        return self.call.fwd_name
+
+    @property
+    def bwd_name(self) -> Any:
+        """The name of the backward rule of a custom_vjp function."""
+        return self.call.bwd_name
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """Outputs and tangents by the rule, which gets references."""
+        for t, g in zip(tangents, self.given, strict=True):
+            if g and type(t) is not Zero:
+                raise NotImplementedError(
+                    f"{self.debug_info.function()} has a derivative of its own and"
+                    " reads a reference to what is differentiated: pass it the array"
+                    " `ref[...]` instead"
+                )
+        inputs = [
+            Ref(a, x) if g else x
+            for a, x, g in zip(self.avals, primals, self.given, strict=True)
+        ]
+        outs, dots = self.call.jvp(inputs, tangents)
+        count = len(self.written) - len(inputs)
+        changed = [x for x, w in zip(inputs, self.written[count:], strict=True) if w]
+        finals = [read(ref) for ref in changed]
+        for x, g in zip(inputs, self.given, strict=True):
+            if g:
+                invalidate(x)  # the backward rule cannot have it
+        return [*outs, *finals], [*dots, *(zero_tangent(typeof(x)) for x in finals)]
+
+    def batched(self, axis: Any, dims: Sequence[int | None]) -> ArraysForRefs:
+        """The function over a batch: not written."""
+        raise NotImplementedError(
+            f"{self.debug_info.function()} has a derivative of its own and uses"
+            " references: it cannot be batched inside a jitted function"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +92,16 @@ class CustomCall(JaxprOp):
     jaxpr: ClosedJaxpr
     call: Any
     const_count: int
+
+    def discharged(
+        self, args: Sequence[Any], given: Flags, written: Flags, refs: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        n = self.const_count
+        call = ArraysForRefs(self.call, self.jaxpr.in_avals[n:], given[n:], written)
+        jaxpr = discharge_jaxpr(self.jaxpr, given, written)
+        found = dataclasses.replace(self, jaxpr=jaxpr, call=call)(*args)
+        count = len(self.jaxpr.out_avals)
+        return found[:count], found[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         n = self.const_count

@@ -10,11 +10,11 @@ from curta.control.custom_call import CustomCall
 from curta.control.custom_jvp import Flat, aligned, batch_outputs, show_zero, take_zero
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import DebugInfo
-from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
 from curta.primitives.structure import batch_dim_at, instantiate, reduce_sum
+from curta.transforms.discharge import TakesRefs
 from curta.transforms.jvp import is_differentiable
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, BatchTrace, batch
@@ -178,7 +178,7 @@ class CustomVJPCall(CustomCall):
 
 
 @dataclasses.dataclass(frozen=True)
-class CustomLinear(Op):
+class CustomLinear(TakesRefs):
     """The tangent map of a custom_vjp function, known only by its transpose `bwd`.
 
     Arguments are the residuals, then the tangents of the inputs in `nonzero`.

@@ -28,6 +28,8 @@ from curta.control.while_loop import (
     While,
 )
 from curta.core.primitive import primitive_of
+from curta.core.refs import RefAddUpdate, RefGet, RefSwap
+from curta.primitives.approximate import ApproxTopK
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.cumulative import (
@@ -40,6 +42,7 @@ from curta.primitives.cumulative import (
 from curta.primitives.dot import (
     DotGeneral,
 )
+from curta.primitives.effects import DceSink, Empty
 from curta.primitives.elementwise.arithmetic import (
     Add,
     Div,
@@ -151,6 +154,7 @@ from curta.primitives.elementwise.trigonometric import (
     Sinh,
     Tan,
 )
+from curta.primitives.fft import Fft
 from curta.primitives.indexing.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -172,7 +176,9 @@ from curta.primitives.joining import (
     Stack,
     Unstack,
 )
+from curta.primitives.ragged_dot import RaggedDotGeneral
 from curta.primitives.random_bits.gamma import RandomGamma
+from curta.primitives.random_bits.generator import RngBitGenerator, RngUniform
 from curta.primitives.random_bits.ops import (
     RandomBits,
     RandomClone,
@@ -193,6 +199,7 @@ from curta.primitives.reduction import (
     ReduceProd,
     ReduceXor,
 )
+from curta.primitives.scaled_dot import ScaledDot
 from curta.primitives.shape import (
     Iota,
     Rev,
@@ -261,6 +268,9 @@ custom_lin_p = primitive_of(CustomLinear)
 custom_vmap_p = primitive_of(CustomVmapCall)
 linear_call_p = primitive_of(LinearCall)
 linear_solve_p = primitive_of(LinearSolve)
+get_p = primitive_of(RefGet)
+swap_p = primitive_of(RefSwap)
+addupdate_p = primitive_of(RefAddUpdate)
 optimization_barrier_p = primitive_of(OptimizationBarrier)
 platform_index_p = primitive_of(PlatformIndex)
 custom_vjp_call_p = primitive_of(CustomVJPCall)

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.control.loop_references import discharged_scan
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -26,6 +26,7 @@ from curta.primitives.structure import (
 )
 from curta.transforms.checkify import moved_error
 from curta.transforms.dce import dce_jaxpr
+from curta.transforms.discharge import TakesRefs, accesses
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 from curta.transforms.vmap import BatchAxis
@@ -34,7 +35,7 @@ Flags = tuple[bool, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Scan(Op):
+class Scan(TakesRefs):
     """`carry, ys[i] = jaxpr(*consts, *carry, *xs[i])` for i in order.
 
     Arguments are `num_consts` constants, `num_carry` parts of the initial carry, and
@@ -93,6 +94,16 @@ class Scan(Op):
             for y, value in zip(ys, found[self.num_carry :], strict=True):
                 y[i] = value
         return [*carry, *ys]
+
+    # ---- references
+
+    def accesses(self) -> Sequence[int]:
+        return accesses(self.jaxpr.jaxpr)
+
+    def discharged(
+        self, args: Sequence[Any], given: Flags, written: Flags, refs: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        return discharged_scan(self, args, given, written)
 
     # ---- forward mode
 

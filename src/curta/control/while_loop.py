@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from curta.config import config
 from curta.control.checkpointing import count_steps, undo_steps
+from curta.control.loop_references import discharged_while
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Var
-from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -33,6 +33,7 @@ from curta.transforms.checkify import (
     without_checks,
 )
 from curta.transforms.dce import dce_jaxpr
+from curta.transforms.discharge import Flags, TakesRefs, accesses
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.partial_eval import (
     PartialTrace,
@@ -43,7 +44,7 @@ from curta.transforms.vmap import BatchAxis
 
 
 @dataclasses.dataclass(frozen=True)
-class While(Op):
+class While(TakesRefs):
     """`while cond(*cond_consts, *carry): carry = body(*body_consts, *carry)`.
 
     Arguments are the constants of the condition, those of the body, and the initial
@@ -52,6 +53,7 @@ class While(Op):
 
     name: ClassVar[str] = "while"
     multiple_results: ClassVar[bool] = True
+    may_alias: ClassVar[bool] = True
     cond_jaxpr: ClosedJaxpr
     body_jaxpr: ClosedJaxpr
     cond_nconsts: int
@@ -81,6 +83,18 @@ class While(Op):
         while evaluate(cond.jaxpr, cond.consts, [*cond_consts, *carry])[0]:
             carry = evaluate(body.jaxpr, body.consts, [*body_consts, *carry])
         return carry
+
+    def accesses(self) -> Sequence[int]:
+        n = self.cond_nconsts
+        return [
+            *accesses(self.cond_jaxpr.jaxpr)[:n],
+            *accesses(self.body_jaxpr.jaxpr)[: self.body_nconsts],
+        ]
+
+    def discharged(
+        self, args: Sequence[Any], given: Flags, written: Flags, refs: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        return discharged_while(self, args, given, written, refs)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         cond_consts, body_consts, carry = self.parts(primals)

@@ -38,6 +38,8 @@ class Op:
 
     name: ClassVar[str]
     multiple_results: ClassVar[bool] = False
+    takes_refs: ClassVar[bool] = False
+    """Whether operands may be references (core/refs.py)."""
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
     makes_nan: ClassVar[bool] = False
@@ -127,6 +129,13 @@ class Op:
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         """The parameters that the printer shows for `eqn`; all of them by default."""
         return self.params()
+
+    def statement(self, used: bool) -> str | None:
+        """How a jaxpr shows an eqn, its operands by number, if in another form.
+
+        `used` is whether the result is read.
+        """
+        return None
 
     @property
     def linear(self) -> bool:

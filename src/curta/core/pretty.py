@@ -172,6 +172,11 @@ class Printer:
                     self.suggest(inner.outvars, eqn.outvars)
         note = self.note(eqn.source_info)
         outvars = self.binders(eqn.outvars)
+        if brief and (form := eqn.op.statement(self._is_used(eqn))):
+            operands = [self.atom(x) for x in eqn.invars]
+            parts = form.partition("{out}")[1:] if "{out}" in form else ("", form)
+            shown = text(parts[-1].format(*operands), note=note)
+            return concat([outvars, shown]) if parts[0] else shown
         first = "name" if brief else ""
         in_order = sorted(params.items(), key=lambda item: (item[0] != first, item[0]))
         rest = [
@@ -183,6 +188,9 @@ class Printer:
         if not eqn.outvars:
             return concat(rest)
         return concat([outvars, text(" = ", note=note), *rest])
+
+    def _is_used(self, eqn: Eqn) -> bool:
+        return any(self.name(v) != "_" for v in eqn.outvars)
 
     def note(self, source: SourceInfo) -> str:
         """Where an eqn comes from, as far as that is asked for."""

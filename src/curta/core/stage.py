@@ -18,6 +18,7 @@ from curta.core.check import check_jaxpr
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
 from curta.core.leaks import leak_check
 from curta.core.op import Op
+from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
 
@@ -50,6 +51,8 @@ class JaxprTrace(Trace):
     With `locate` each eqn remembers the user's line, which costs a walk up the stack.
     """
 
+    records = True
+
     def __init__(
         self, debug_info: DebugInfo, parent: Trace | None = None, locate: bool = True
     ):
@@ -60,10 +63,12 @@ class JaxprTrace(Trace):
         self.invars: list[Var] = []
         self.constants: dict[int, tuple[Var, Any]] = {}
 
-    def new_arg(self, aval: ShapedArray) -> JitTracer:
+    def new_arg(self, aval: ShapedArray) -> Any:
         """A tracer for one more input."""
         var = Var(aval)
         self.invars.append(var)
+        if is_ref_type(aval):
+            return RefTracer(self, var)
         return JitTracer(self, var, self.locate())
 
     def atom(self, x: Any) -> Atom:
@@ -76,6 +81,9 @@ class JaxprTrace(Trace):
             refuse_dead_tracer(x)
         elif is_python_scalar(x):
             return Literal(x)
+        elif type(x) is RefTracer and x._trace is self:
+            found: Var = x._var
+            return found
         aval = typeof(x)
         if not aval.shape and isinstance(x, np.generic | np.ndarray):
             return Literal(np.asarray(x).astype(aval.dtype)[()], aval)
@@ -120,6 +128,20 @@ class JaxprTrace(Trace):
         return ClosedJaxpr(jaxpr, [c for _, c in constants])
 
     # ---- what errors say
+
+    def refuse_refs(self, outs: Sequence[Any]) -> None:
+        """Raise ValueError if there is a reference among the outputs."""
+        for x in outs:
+            if isinstance(x, Ref):
+                raise returned_ref(x, self.debug_info, self._argument_name(x))
+
+    def _argument_name(self, ref: Ref) -> str:
+        """The name of the argument that a reference is, empty if it is none."""
+        names = self.debug_info.arg_names
+        if type(ref) is not RefTracer or ref._var not in self.invars:
+            return ""
+        place = self.invars.index(ref._var)
+        return names[place] if place < len(names) else f"number {place}"
 
     def origin_message(self, tracer: JitTracer) -> str:
         """Which function was being traced, and what the value depends on."""
@@ -168,8 +190,18 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
         return op.aval(*avals)
     if len(_out_avals) >= _MOST_OUT_AVALS:
         _out_avals.clear()
+    if not op.takes_refs and any(map(is_ref_type, avals)):
+        raise _refused_ref(op, avals)
     found = _out_avals[key] = op.aval(*avals)
     return found
+
+
+def _refused_ref(op: Op, avals: Sequence[Any]) -> TypeError:
+    place = [is_ref_type(a) for a in avals].index(True)
+    return TypeError(
+        f"{op.name} requires ndarray or scalar arguments, got a reference of type"
+        f" {avals[place]} at position {place}. Read it with `ref[...]`."
+    )
 
 
 def _listing(names: Sequence[str]) -> str:
@@ -212,15 +244,19 @@ def stage(
     fun: Callable[..., Sequence[Any]],
     in_avals: Sequence[ShapedArray],
     debug_info: DebugInfo | None = None,
+    refs_out: bool = False,
 ) -> ClosedJaxpr:
     """Trace `fun`, a function of flat arrays to a flat sequence of arrays.
 
     Values that `fun` closes over become the constants of the result; they may be
-    tracers of enclosing traces.
+    tracers of enclosing traces. Raises ValueError if it returns references, unless
+    `refs_out` says that it may.
     """
     trace = JaxprTrace(debug_info or DebugInfo())
     with use_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+        if not refs_out:
+            trace.refuse_refs(outs)
         closed = trace.jaxpr(outs)
     if config.jax_enable_checks:
         check_jaxpr(closed.jaxpr)

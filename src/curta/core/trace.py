@@ -29,6 +29,10 @@ class Trace:
     parent: Trace | None = None
     finished: bool = False
     """Whether the function it was made for has returned; its tracers are dead then."""
+    records: bool = False
+    """Whether ops become eqns of a jaxpr, rather than being applied in the parent."""
+    passes_refs: bool = False
+    """Whether ops that do nothing to a reference are handed on with it."""
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         """Apply `op`; returns one value, or a sequence if `op.multiple_results`."""
@@ -54,6 +58,17 @@ class Trace:
     def is_evaluating(self) -> bool:
         """Whether ops run at once on concrete arrays with nothing recorded."""
         return False
+
+    def owns(self, x: Tracer) -> bool:
+        """Whether `x` is a value of this trace, unknown to its parent."""
+        return x._trace is self
+
+    def written(self, x: Tracer, ref: Any) -> Any:
+        """The value for the parent, where `x` is written to a reference outside."""
+        raise errors.UnexpectedTracerError(
+            f"a value of {type(self).__name__} was written to a reference of type"
+            f" {ref.aval} that was made outside of it"
+        )
 
 
 _base: list[Trace] = []
@@ -204,11 +219,17 @@ def _check_scalar_conversion(x: Tracer, kind: str) -> None:
 # ---- avals of values
 
 _aval_rules: dict[type, Callable[[Any], ShapedArray]] = {}
+_other_types: dict[type, Callable[[Any], ShapedArray]] = {}
 
 
 def register_aval_rule(kind: type, rule: Callable[[Any], ShapedArray]) -> None:
     """Let values of type `kind` enter ops; `rule` gives their aval."""
     _aval_rules[kind] = rule
+
+
+def register_other_type(kind: type, rule: Callable[[Any], Any]) -> None:
+    """Let `typeof` take values of type `kind`, which are no arrays."""
+    _other_types[kind] = rule
 
 
 def typeof(x: Any) -> ShapedArray:
@@ -223,6 +244,8 @@ def typeof(x: Any) -> ShapedArray:
         return rule(x)
     if is_python_scalar(x):
         return scalar_aval(x)
+    if type(x) in _other_types:
+        return _other_types[type(x)](x)
     for kind in type(x).__mro__[1:]:
         if kind in _aval_rules:
             return _aval_rules[kind](x)

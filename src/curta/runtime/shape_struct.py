@@ -17,7 +17,7 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
         self,
@@ -26,6 +26,7 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
+        is_ref: bool = False,
         **_ignored: Any,
     ):
         if dtype is None:
@@ -34,6 +35,7 @@ class ShapeDtypeStruct:
         self.dtype = dtypes.dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
+        self.is_ref = is_ref
 
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:

@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.leaks import leak_check
 from curta.core.op import Op
+from curta.core.refs import Ref
 from curta.core.stage import refuse_dead_tracer
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
@@ -36,6 +37,8 @@ class JVPTracer(Tracer):
 
 class JVPTrace(Trace):
     """Applies each op's `jvp` rule in the parent trace."""
+
+    passes_refs = True
 
     def __init__(self, parent: Trace):
         self.parent: Trace = parent
@@ -66,6 +69,16 @@ class JVPTrace(Trace):
     def box(self, primal: Any, tangent: Any) -> Any:
         """A tracer, or the primal alone where the tangent is zero."""
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+
+    def written(self, x: Any, ref: Any) -> Any:
+        if ref.aval.kind == "no_grad_no_remat":
+            return x.primal
+        raise ValueError(
+            "performing a set/swap operation with a differentiated value on a"
+            f" non-differentiated array reference of type {ref.aval}. Move the array"
+            " reference to be an argument of the differentiated function? It may also"
+            " be made in that function, or with kind='no_grad_no_remat'."
+        )
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         pairs = [self.pair(x) for x in args]
@@ -105,4 +118,4 @@ def jvp(
 
 def is_differentiable(x: Any) -> bool:
     """Whether a value of this aval can have a tangent that is not zero."""
-    return dtypes.issubdtype(typeof(x).dtype, np.inexact)
+    return dtypes.issubdtype(typeof(x).dtype, np.inexact) and not isinstance(x, Ref)

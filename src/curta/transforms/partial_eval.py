@@ -10,7 +10,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, eval_jaxpr
 from curta.core.op import Op
 from curta.core.stage import JaxprTrace, JitTracer, stage
-from curta.core.trace import Trace, current_trace, swap_trace, use_trace
+from curta.core.trace import Trace, Tracer, current_trace, swap_trace, use_trace
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -20,6 +20,8 @@ class PartialTrace(Trace):
     Known values that recorded ops read become the constants of that jaxpr: the
     residuals.
     """
+
+    passes_refs = True
 
     def __init__(self, parent: Trace, debug_info: DebugInfo):
         self.parent: Trace = parent
@@ -39,9 +41,12 @@ class PartialTrace(Trace):
                 return op.partial_eval(self, args)
         before = swap_trace(self.parent)
         try:
-            return self.parent.process(op, args)
+            return op(*args)
         finally:
             swap_trace(before)
+
+    def owns(self, x: Tracer) -> bool:
+        return self.is_unknown(x)
 
     def defer(self, op: Op, args: Sequence[Any]) -> Any:
         """Record `op` to be run later."""
@@ -114,7 +119,7 @@ def split_jaxpr(
         return [x for x, u in zip(outs, flags, strict=True) if not u] + recorded.consts
 
     known_avals = [a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u]
-    known = prune(stage(run_known, known_avals, closed.jaxpr.debug_info))
+    known = prune(stage(run_known, known_avals, closed.jaxpr.debug_info, True))
     unknown = ClosedJaxpr(hoist_constants(rest[0]), ())
     kept, places = _without_repeats(known.jaxpr, flags.count(False))
     return Split(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), places)

@@ -41,6 +41,8 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies each op's `batch` rule in the parent trace."""
 
+    passes_refs = True
+
     def __init__(self, parent: Trace, axis: BatchAxis, outer: BatchTrace | None = None):
         self.parent: Trace = parent
         self.axis = axis
@@ -82,6 +84,13 @@ class BatchTrace(Trace):
         if op.multiple_results:
             return [self.box(v, d) for v, d in zip(out, out_dims, strict=True)]
         return self.box(out, out_dims)
+
+    def written(self, x: Any, ref: Any) -> Any:
+        raise ValueError(
+            "performing a set/swap operation with vmapped value on an unbatched array"
+            f" reference of type {ref.aval}. Move the array reference to be an"
+            " argument to the vmapped function?"
+        )
 
     # A custom function may close over tracers of this trace even if no argument is one.
 

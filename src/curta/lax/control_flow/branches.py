@@ -15,7 +15,12 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
 from curta.lax.control_flow.checks import check_same_outputs
-from curta.lax.control_flow.tracing import TracedFunction, args_tree, flat_arrays
+from curta.lax.control_flow.tracing import (
+    TracedFunction,
+    args_tree,
+    check_refs,
+    flat_arrays,
+)
 from curta.lax.conversion import convert_element_type
 from curta.lax.selection import clamp
 
@@ -175,6 +180,7 @@ def _branch(
     operands: Sequence[Any],
     platforms: Platforms | None = None,
 ) -> Any:
+    check_refs(what, funs[-1], *operands)
     leaves, _ = flat_arrays(operands)
     avals = [typeof(x) for x in leaves]
     in_tree = args_tree(*operands)

@@ -19,6 +19,7 @@ from curta.lax.control_flow.scanning import scan
 from curta.lax.control_flow.tracing import (
     TracedFunction,
     args_tree,
+    check_refs,
     flat_arrays,
     settled,
 )
@@ -54,6 +55,7 @@ def while_loop(
             return _while_in_python(cond_fun, body_fun, init_val)
         except ConcretizationTypeError:
             pass  # The condition differs between the examples of a vmap.
+    check_refs("while_loop", body_fun, init_val)
     leaves, tree = flat_arrays(init_val)
     in_tree = args_tree(init_val)
 

@@ -18,6 +18,7 @@ from curta.lax.control_flow.checks import check_carry
 from curta.lax.control_flow.tracing import (
     TracedFunction,
     args_tree,
+    check_refs,
     flat_arrays,
     settled,
 )
@@ -61,6 +62,7 @@ def scan(
     length = _scan_length(xs_leaves, length)
     if config.jax_disable_jit:
         return _scan_in_python(f, init, xs_leaves, xs_tree, length, reverse)
+    check_refs("scan", f, init, xs)
     leaves, tree = flat_arrays(init)
     in_tree = args_tree(init, xs)
     rows = [_row_aval(x) for x in xs_leaves]

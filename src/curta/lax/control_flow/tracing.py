@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import dtypes, tree_util
+from curta.api.arguments import leaf_names
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.refs import AbstractRef, Ref, refuse_aliases
 from curta.core.stage import stage
 from curta.core.trace import is_array_like, typeof
 from curta.lax.control_flow.checks import same_type
@@ -22,7 +24,10 @@ class TracedFunction:
         self, what: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[Any]
     ):
         flat = FlatFunction(fun, in_tree)
-        closed = stage(flat, avals, debug_info(what, fun))
+        names: tuple[str, ...] = ()
+        if any(type(a) is AbstractRef for a in avals):
+            names = leaf_names(fun, *in_tree.unflatten(avals))
+        closed = stage(flat, avals, debug_info(what, fun, names))
         self.jaxpr = closed.jaxpr
         self.consts = closed.consts
         self.out_tree = flat.out_tree
@@ -47,8 +52,15 @@ def flat_arrays(tree: Any) -> tuple[list[Any], Any]:
     return [_array(x) for x in leaves], treedef
 
 
+def check_refs(what: str, fun: Callable[..., Any], *args: Any) -> None:
+    """Raise ValueError if one reference is several of the arguments."""
+    leaves = tree_util.tree_leaves(args)
+    if any(isinstance(x, Ref) for x in leaves):
+        refuse_aliases(leaves, debug_info(what, fun), leaf_names(fun, args, {}))
+
+
 def _array(x: Any) -> Any:
-    if not is_array_like(x):
+    if not is_array_like(x) and not isinstance(x, Ref):
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
     return x
 

@@ -1,0 +1,304 @@
+"""References: arrays that a program changes in place.
+
+Arrays never change; `new_ref(x)` makes a reference that holds one after the other:
+
+>>> import curta, curta.numpy as jnp
+>>> ref = curta.new_ref(jnp.zeros(3))
+>>> ref[1] = 5.0
+>>> ref[...] += 1.0
+>>> ref
+Ref([1., 6., 1.], dtype=float32)
+
+Compiled and traced functions may take references as arguments and close over them, but
+not return them. Functions that make references and use them inside are differentiated
+and batched as others are.
+
+>>> @curta.jit
+... def running_sums(x, total):
+...     def step(_, i):
+...         total[...] += x[i]
+...         return None, total[...]
+...     return curta.lax.scan(step, None, jnp.arange(3))[1]
+>>> total = curta.new_ref(jnp.float32(10.0))
+>>> running_sums(jnp.ones(3), total), total
+(Array([11., 12., 13.], dtype=float32), Ref(13., dtype=float32))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.api.arguments import as_result, aval_of
+from curta.core import refs
+from curta.core.refs import (
+    AbstractRef as AbstractRef,
+    AccumEffect as AccumEffect,
+    ReadEffect as ReadEffect,
+    Ref as Ref,
+    RefEffect as RefEffect,
+    WriteEffect as WriteEffect,
+)
+from curta.core.trace import typeof
+from curta.numpy.index_update import IndexUpdater
+from curta.numpy.indexing import getitem
+
+_KINDS = (None, "no_grad_no_remat")
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A reference that holds `init_val`, an array.
+
+    Args:
+      init_val: the array; writing the reference leaves it as it is.
+      kind: with `no_grad_no_remat`, values are written to it without their
+        derivatives, where it is used in a function that is differentiated.
+
+    Raises:
+      TypeError: if `init_val` is no array. NotImplementedError: for memory spaces.
+
+    >>> import curta
+    >>> ref = curta.new_ref(curta.numpy.arange(3))
+    >>> ref[0] = 7
+    >>> ref[...]
+    Array([7, 1, 2], dtype=int32)
+    """
+    if memory_space is not None:
+        raise NotImplementedError("references have no memory space but the default")
+    if kind not in _KINDS:
+        raise ValueError(f"kind of a reference must be one of {_KINDS}, got {kind!r}")
+    if isinstance(init_val, Ref):
+        raise TypeError(
+            "Cannot store a Ref into another Ref. Did you forget to load from it using"
+            " `[...]`?"
+        )
+    try:
+        aval = typeof(init_val)
+    except TypeError:
+        raise TypeError(
+            "Error interpreting argument to new_ref as a JAX value. The problematic"
+            f" value is of type {type(init_val)} and was passed to new_ref at position"
+            " 0."
+        ) from None
+    return Ref(AbstractRef(aval.strip_weak_type(), kind), _strong(as_result(init_val)))
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A reference to an array of the shape and dtype of `ty`, not written yet.
+
+    What it holds before it is written is not specified; here it is zeros.
+
+    >>> import curta
+    >>> ref = curta.empty_ref(curta.ShapeDtypeStruct((2,), "float32"))
+    >>> ref[...] = curta.numpy.ones(2)
+    >>> ref[...]
+    Array([1., 1.], dtype=float32)
+    """
+    aval = aval_of(ty)
+    return new_ref(lax.full(aval.shape, 0, aval.dtype), memory_space=memory_space)
+
+
+def freeze(ref: Ref) -> Any:
+    """The array that `ref` holds; the reference cannot be used any more.
+
+    >>> import curta
+    >>> curta.freeze(curta.new_ref(1.0))
+    Array(1., dtype=float32)
+    """
+    value = get(ref)
+    refs.invalidate(ref)
+    return value
+
+
+def free_ref(ref: Ref) -> tuple[()]:
+    """Say that `ref` is not used any more; using it then raises ValueError."""
+    refs.invalidate(_reference(ref, "free_ref"))
+    return ()
+
+
+def get(ref: Any, idx: Any = None) -> Any:
+    """`ref[idx]`: the array that the reference holds, or a part of it.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.ref.get(curta.new_ref(jnp.arange(5)), slice(1, 3))
+    Array([1, 2], dtype=int32)
+    """
+    if isinstance(ref, RefView):
+        return _part(get(ref.ref, ref.index), idx)
+    return _part(refs.read(_reference(ref, "ref_get")), idx)
+
+
+def swap(ref: Any, idx: Any, value: Any) -> Any:
+    """Set `ref[idx]` to `value`, of its shape and dtype; returns what it was.
+
+    >>> import curta, curta.numpy as jnp
+    >>> ref = curta.new_ref(jnp.arange(5))
+    >>> curta.ref.swap(ref, 3, 10), ref
+    (Array(3, dtype=int32), Ref([ 0,  1,  2, 10,  4], dtype=int32))
+    """
+    if isinstance(ref, RefView):
+        whole = get(ref.ref, ref.index)
+        new, before = _replaced(whole, idx, value, "swap")
+        swap(ref.ref, ref.index, new)
+        return before
+    if _is_whole(idx):
+        whole = _reference(ref, "ref_swap").aval.inner_aval
+        return refs.swap(ref, _checked(value, whole, whole.shape, "swap"))
+    new, before = _replaced(get(ref), idx, value, "swap")
+    refs.swap(ref, new)
+    return before
+
+
+def set(ref: Any, idx: Any, value: Any) -> None:
+    """`ref[idx] = value`, for a value of the shape and dtype of `ref[idx]`.
+
+    >>> import curta, curta.numpy as jnp
+    >>> ref = curta.new_ref(jnp.zeros(2))
+    >>> curta.ref.set(ref, 1, 10.0)
+    >>> ref
+    Ref([ 0., 10.], dtype=float32)
+    """
+    swap(ref, idx, value)
+
+
+def addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """`ref[idx] += x`, for x of the shape and dtype of `ref[idx]`.
+
+    >>> import curta, curta.numpy as jnp
+    >>> ref = curta.new_ref(jnp.arange(3))
+    >>> curta.ref.addupdate(ref, 2, 10)
+    >>> ref
+    Ref([ 0,  1, 12], dtype=int32)
+    """
+    if not isinstance(ref, RefView) and _is_whole(idx):
+        whole = _reference(ref, "ref_addupdate").aval.inner_aval
+        refs.addupdate(ref, _checked(x, whole, whole.shape, "addupdate"))
+        return
+    part = get(ref, idx)
+    swap(ref, idx, lax.add(part, _checked(x, part.aval, part.shape, "addupdate")))
+
+
+@dataclasses.dataclass(frozen=True)
+class RefView:
+    """A part of what a reference holds: `ref.at[index]`, to read and to write."""
+
+    ref: Any
+    index: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions of the part."""
+        return get(self).shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """The element type of the part."""
+        return self.ref.dtype
+
+
+class _ViewMaker:
+    """What `ref.at` is."""
+
+    def __init__(self, ref: Any):
+        self.ref = ref
+
+    def __getitem__(self, index: Any) -> RefView:
+        return RefView(self.ref, index)
+
+
+def _reference(ref: Any, function: str) -> Ref:
+    if not isinstance(ref, Ref):
+        raise ValueError(f"Can only call `{function}` on a `Ref`: {ref}.")
+    return ref
+
+
+def _is_whole(idx: Any) -> bool:
+    return idx is None or idx is Ellipsis or (isinstance(idx, tuple) and not idx)
+
+
+def _part(x: Any, idx: Any) -> Any:
+    if _is_whole(idx):
+        return x
+    _check_bounds(idx, x.shape)
+    return getitem(x, idx)
+
+
+def _check_bounds(idx: Any, shape: tuple[int, ...]) -> None:
+    """Raise ValueError for static integers outside of the array."""
+    entries = idx if isinstance(idx, tuple) else (idx,)
+    if Ellipsis in [e for e in entries if not hasattr(e, "shape")]:
+        place = next(i for i, e in enumerate(entries) if e is Ellipsis)
+        entries = entries[:place]
+    for i, size in zip(entries, shape, strict=False):
+        plain = isinstance(i, (int, np.integer)) and not isinstance(i, bool)
+        if plain and not -size <= i < size:
+            raise ValueError(f"Out of bound indexer: idx={i}, dim={size}.")
+
+
+def _replaced(whole: Any, idx: Any, value: Any, verb: str) -> tuple[Any, Any]:
+    """The array with another part at `idx`, and that part as it was."""
+    before = _part(whole, idx)
+    value = _checked(value, whole.aval, before.shape, verb)
+    new = value if _is_whole(idx) else IndexUpdater(whole)[idx].set(value)
+    return new, before
+
+
+def _checked(value: Any, whole: Any, shape: tuple[int, ...], verb: str) -> Any:
+    """The value as one to write: numbers take the dtype, others have it."""
+    if isinstance(value, Ref):
+        raise ValueError(
+            "Cannot store a Ref into another Ref. Did you forget to load from it using"
+            " `[...]`?"
+        )
+    aval = typeof(value)
+    if aval.shape != shape:
+        raise ValueError(
+            f"Invalid shape for `{verb}`. Ref shape: {whole.shape}. Expected shape:"
+            f" {shape}. Value shape: {aval.shape}. A value is not broadcast: use"
+            " jnp.broadcast_to or jnp.full."
+        )
+    kinds = (np.floating, aval.weak_type), (np.integer, True)
+    if any(
+        allowed
+        and dtypes.issubdtype(whole.dtype, kind)
+        and dtypes.issubdtype(aval.dtype, kind)
+        for kind, allowed in kinds
+    ):
+        return _strong(lax.convert_element_type(value, whole.dtype))
+    if aval.dtype != whole.dtype:
+        raise ValueError(
+            f"Invalid dtype for `{verb}`. Ref dtype: {whole.dtype}. Value dtype:"
+            f" {aval.dtype}. Convert it: value.astype(ref.dtype)."
+        )
+    return _strong(as_result(value))
+
+
+def _strong(x: Any) -> Any:
+    aval = typeof(x)
+    return lax.convert_element_type(x, aval.dtype) if aval.weak_type else x
+
+
+def _method(function: Any) -> Any:
+    """A function of reference, index and value as a method, the index last."""
+
+    def method(self: Any, value: Any, idx: Any = ()) -> Any:
+        return function(self, idx, value)
+
+    return method
+
+
+def _attach() -> None:
+    for kind in (Ref, RefView):
+        kind.__getitem__ = get  # type: ignore[attr-defined]
+        kind.__setitem__ = set  # type: ignore[attr-defined]
+        kind.get = get  # type: ignore[attr-defined]
+        kind.set = _method(set)  # type: ignore[attr-defined]
+        kind.swap = _method(swap)  # type: ignore[attr-defined]
+        kind.addupdate = _method(addupdate)  # type: ignore[attr-defined]
+        kind.at = property(_ViewMaker)  # type: ignore[attr-defined]
+
+
+_attach()
