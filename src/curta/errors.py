@@ -23,6 +23,7 @@ __all__ = [
     "KeyReuseError",
     "MissingRule",
     "NonConcreteBooleanIndexError",
+    "ShardingTypeError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -214,6 +215,10 @@ class KeyReuseError(JAXTypeError):
 
 class JaxprTypeError(TypeError):
     """A jaxpr breaks its typing rules; raised by the checker, never by user input."""
+
+
+class ShardingTypeError(Exception):
+    """How arrays are split over explicit mesh axes does not fit an operation."""
 
 
 class JaxRuntimeError(RuntimeError):

@@ -61,6 +61,42 @@ CASES = {
     ),
 }
 
+GROUPS = [[0, 3], [2, 1]]
+X4 = jnp.arange(8.0).reshape(4, 2)
+CASES |= {
+    "psum in groups": (
+        lambda v: lax.psum(v, "i", axis_index_groups=GROUPS),
+        X4,
+        [X4[0] + X4[3], X4[1] + X4[2], X4[1] + X4[2], X4[0] + X4[3]],
+    ),
+    "psum in groups of different sizes": (
+        lambda v: lax.psum(v, "i", axis_index_groups=[[0, 3, 1], [2]]),
+        X4,
+        [X4[0] + X4[1] + X4[3]] * 2 + [X4[2], X4[0] + X4[1] + X4[3]],
+    ),
+    "pmean in groups": (
+        lambda v: lax.pmean(v, "i", axis_index_groups=GROUPS),
+        X4,
+        [[3, 4]] * 4,
+    ),
+    "all_gather in groups": (
+        lambda v: lax.all_gather(v, "i", axis_index_groups=GROUPS),
+        X4,
+        [X4[jnp.array(g)] for g in ([0, 3], [2, 1], [2, 1], [0, 3])],
+    ),
+    "psum_scatter in groups": (
+        lambda v: lax.psum_scatter(v, "i", axis_index_groups=GROUPS),
+        X4,
+        [X4[0, 0] + X4[3, 0], X4[1, 1] + X4[2, 1], X4[1, 0] + X4[2, 0], 8],
+    ),
+    "all_to_all in groups": (
+        lambda v: lax.all_to_all(v, "i", 0, 0, axis_index_groups=GROUPS),
+        X4,
+        [[0, 6], [5, 3], [4, 2], [1, 7]],
+    ),
+    "pbroadcast": (lambda v: lax.pbroadcast(v, "i", 2), X, np.tile(X[2], (3, 1))),
+}
+
 NO_DERIVATIVE = ("pmax", "pmin", "axis_index")
 
 
@@ -148,10 +184,10 @@ def test_pmap_on_one_device():
         (ValueError, "requires 3 logical devices", lambda: pmap(lambda v: v)(X)),
         (ValueError, "at least one argument", lambda: pmap(lambda v: v)(1.0)),
         (
-            NotImplementedError,
-            "axis_index_groups",
+            ValueError,
+            "cover all indices exactly once",
             lambda: vmap(
-                lambda v: lax.psum(v, "i", axis_index_groups=[[0, 1], [2]]), 0, 0, "i"
+                lambda v: lax.psum(v, "i", axis_index_groups=[[0, 1]]), 0, 0, "i"
             )(X),
         ),
     ],

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
-from curta.core.sharding import Sharding
+from curta.api.jit_shardings import constrained
+from curta.core.avals import ShapedArray, placed_aval
+from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer
+from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.transfer import to_array
@@ -67,15 +70,34 @@ def _not_a_prefix(device: Any, x: Any, errors: list[Any]) -> ValueError:
 
 def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
     if isinstance(x, Tracer):
-        return x
+        return x if sharding is None else _put_traced(x, sharding)
     array = to_array(x)
     if sharding is None:
         return array
-    sharding.shard_shape(array.shape)
-    placed = ArrayImpl(array._storage(), array.aval, sharding)
+    _check_fits(array.aval, sharding)
+    aval = placed_aval(array.aval, sharding)
+    placed = ArrayImpl(array._storage(), aval, sharding)
     if donate and array is x:
         array.delete()
     return placed
+
+
+def _put_traced(x: Tracer, sharding: Sharding) -> Any:
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        return constrained(x, sharding)
+    sharding.check_compatible_aval(x.aval.shape)
+    return DevicePut(sharding)(x)
+
+
+def _check_fits(aval: ShapedArray, sharding: Sharding) -> None:
+    try:
+        sharding.check_compatible_aval(aval.shape)
+    except ValueError as error:
+        raise ValueError(
+            "One of device_put args is incompatible with its sharding annotation"
+            f" {sharding}: {error}"
+        ) from None
+    sharding.shard_shape(aval.shape)
 
 
 def device_get(x: Any) -> Any:

@@ -22,6 +22,7 @@ class JaxprOp(TakesRefs):
     """
 
     multiple_results: ClassVar[bool] = True
+    places_outputs: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
 
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> JaxprOp:

@@ -185,6 +185,7 @@ class CustomLinear(TakesRefs):
     """
 
     name: ClassVar[str] = "custom_lin"
+    places_outputs: ClassVar[bool] = True
     multiple_results: ClassVar[bool] = True
     bwd: Backward
     out_avals: tuple[ShapedArray, ...]

@@ -44,6 +44,7 @@ class Scan(TakesRefs):
     """
 
     name: ClassVar[str] = "scan"
+    places_outputs: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {
         "_split_transpose": "split_transpose",
     }
@@ -76,7 +77,7 @@ class Scan(TakesRefs):
         return [*outs[: self.num_carry], *map(self._stacked, outs[self.num_carry :])]
 
     def _stacked(self, aval: ShapedArray) -> ShapedArray:
-        return aval.update(shape=(self.length, *aval.shape))
+        return aval.with_dim(0, self.length)
 
     def eval(self, *args: Any) -> Any:
         consts, carry, xs = self.parts(args)

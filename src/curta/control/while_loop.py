@@ -52,6 +52,7 @@ class While(TakesRefs):
     """
 
     name: ClassVar[str] = "while"
+    places_outputs: ClassVar[bool] = True
     multiple_results: ClassVar[bool] = True
     may_alias: ClassVar[bool] = True
     cond_jaxpr: ClosedJaxpr

@@ -12,33 +12,44 @@ from typing import Any, Final
 import numpy as np
 
 from curta import dtypes
+from curta.core.mesh import get_abstract_mesh
+from curta.core.partition_spec import PartitionSpec, entry_of
+from curta.core.placement import Placement, placement, shape_text
+from curta.core.sharding import NamedSharding, Sharding
 
 
 class ShapedArray:
     """The type of an array: `shape`, `dtype` and `weak_type`.
 
     A weakly typed value comes from Python scalars alone and gives way to the
-    dtype of whatever it meets.
+    dtype of whatever it meets. `placement` says where the elements are, if that is
+    part of the type.
 
     >>> ShapedArray((3, 4), np.dtype("float32"))
     ShapedArray(float32[3,4])
     """
 
-    __slots__ = ("dtype", "shape", "size", "weak_type")
+    __slots__ = ("dtype", "placement", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
+    placement: Placement | None
     size: int  # the number of elements
 
     def __new__(
-        cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False
+        cls,
+        shape: tuple[int, ...],
+        dtype: Any,
+        weak_type: bool = False,
+        placement: Placement | None = None,
     ) -> ShapedArray:
-        key = (shape, dtype, weak_type)
+        key = (shape, dtype, weak_type, placement)
         found = _interned.get(key)
         if found is not None:
             return found
-        return _intern(tuple(int(d) for d in shape), dtype, bool(weak_type))
+        sizes = tuple(int(d) for d in shape)
+        return _intern(sizes, dtype, bool(weak_type), placement)
 
     @property
     def ndim(self) -> int:
@@ -51,24 +62,65 @@ class ShapedArray:
         return self.shape[0]
 
     def update(self, **changes: Any) -> ShapedArray:
-        """This aval with some of its three fields replaced."""
-        fields = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        """This aval with some fields replaced; another shape is not split."""
+        where = self.placement
+        if where is not None and changes.get("shape", self.shape) != self.shape:
+            where = where.only_varying()
+        fields = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "weak_type": self.weak_type,
+            "placement": where,
+        }
         return ShapedArray(**{**fields, **changes})
 
     def strip_weak_type(self) -> ShapedArray:
         """This aval, strongly typed."""
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def unplaced(self) -> ShapedArray:
+        """This aval without its placement."""
+        return self if self.placement is None else self.update(placement=None)
+
+    def without_dim(self, dim: int) -> ShapedArray:
+        """The aval of one slice along a dim."""
+        return self._other_dims(lambda entries: (*entries[:dim], *entries[dim + 1 :]))
+
+    def with_dim(self, dim: int, size: int) -> ShapedArray:
+        """The aval of such values stacked along a new dim."""
+        return self._other_dims(lambda xs: (*xs[:dim], None, *xs[dim:]), size)
+
+    def _other_dims(self, change: Any, size: int | None = None) -> ShapedArray:
+        shape = tuple(size if n is None else n for n in change(self.shape))
+        where = self.placement
+        if where is not None and where.entries:
+            where = placement(where.mesh, change(where.entries), where.varying)
+        return self.update(shape=shape, placement=where)
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """How the array is split over explicit axes."""
+        where = self.placement
+        if where is None:
+            spec = PartitionSpec(*[None] * self.ndim)
+            return NamedSharding(get_abstract_mesh(), spec)
+        return NamedSharding(where.mesh, where.spec(self.ndim))
+
+    @property
+    def vma(self) -> frozenset[Any]:
+        """The manual axes over which the value varies."""
+        return frozenset() if self.placement is None else self.placement.varying
 
     def to_tangent_aval(self) -> ShapedArray:
         """The aval of a tangent: the same for inexact dtypes, float0 otherwise."""
-        return ShapedArray(self.shape, tangent_dtype(self.dtype), self.weak_type)
+        return self.update(dtype=tangent_dtype(self.dtype))
 
     to_cotangent_aval = to_tangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """`float32[3,4]`, or `f32[3,4]` with `short_dtypes`."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        return name + shape_text(self.shape, self.placement)
 
     def __str__(self) -> str:
         return ("~" if self.weak_type else "") + self.str_short()
@@ -78,7 +130,7 @@ class ShapedArray:
         return f"ShapedArray({self.str_short()}{weak})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.placement)
 
     def __copy__(self) -> ShapedArray:
         return self
@@ -90,7 +142,9 @@ class ShapedArray:
 _interned: Final[dict[tuple[Any, ...], ShapedArray]] = {}
 
 
-def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
+def _intern(
+    shape: tuple[int, ...], dtype: Any, weak_type: bool, where: Placement | None
+) -> ShapedArray:
     if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
         dtype = np.dtype(dtype)
     if isinstance(dtype, np.dtype) and dtype.fields is None:
@@ -98,8 +152,21 @@ def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
         dtype = np.dtype(dtype.type)
     fresh = object.__new__(ShapedArray)
     fresh.shape, fresh.dtype, fresh.weak_type = shape, dtype, weak_type
+    fresh.placement = where
     fresh.size = math.prod(shape)
-    return _interned.setdefault((shape, dtype, weak_type), fresh)
+    return _interned.setdefault((shape, dtype, weak_type, where), fresh)
+
+
+def placed_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+    """The type of an array once it is laid out by `sharding`."""
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+        return aval.update(placement=None)
+    mesh = sharding.mesh.abstract_mesh
+    entries = [
+        entry_of(n for n in axes if n in mesh.explicit_axes)
+        for axes in sharding.spec.for_rank(aval.ndim).axes_of_dims()
+    ]
+    return aval.update(placement=placement(mesh, entries, aval.vma))
 
 
 def dtype_name(dtype: Any) -> str:

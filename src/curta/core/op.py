@@ -38,6 +38,8 @@ class Op:
 
     name: ClassVar[str]
     multiple_results: ClassVar[bool] = False
+    places_outputs: ClassVar[bool] = False
+    """Whether `aval` gives the placement of results; else it follows by a rule."""
     takes_refs: ClassVar[bool] = False
     """Whether operands may be references (core/refs.py)."""
     inlined_names: ClassVar[bool] = False

@@ -18,6 +18,7 @@ from curta.core.check import check_jaxpr
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
 from curta.core.leaks import leak_check
 from curta.core.op import Op
+from curta.core.placement import aligned, placed_out_aval
 from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
@@ -99,6 +100,8 @@ class JaxprTrace(Trace):
         return JitTracer(self, self.atom(x), self.locate())
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
+        if config.curta_mesh_context is not None:
+            args = aligned(op, args)
         invars = tuple([self.atom(x) for x in args])
         out = out_aval(op, tuple([v.aval for v in invars]))
         source = self.locate()
@@ -187,12 +190,12 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
     except KeyError:
         pass
     except TypeError:  # parameters that cannot be hashed
-        return op.aval(*avals)
+        return placed_out_aval(op, avals)
     if len(_out_avals) >= _MOST_OUT_AVALS:
         _out_avals.clear()
     if not op.takes_refs and any(map(is_ref_type, avals)):
         raise _refused_ref(op, avals)
-    found = _out_avals[key] = op.aval(*avals)
+    found = _out_avals[key] = placed_out_aval(op, avals)
     return found
 
 

@@ -115,6 +115,8 @@ from curta.lax.parallel import (
     all_to_all,
     axis_index,
     axis_size,
+    pbroadcast,
+    pcast,
     pmax,
     pmean,
     pmin,
@@ -123,6 +125,8 @@ from curta.lax.parallel import (
     psum,
     psum_scatter,
     pswapaxes,
+    pvary,
+    ragged_all_to_all,
 )
 from curta.lax.reduction import (
     argmax,

@@ -10,19 +10,32 @@ import numpy as np
 
 from curta import tree_util
 from curta.core.avals import is_python_scalar
+from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.trace import current_trace, typeof
+from curta.lax.arithmetic import max
+from curta.lax.indexing import dynamic_index_in_dim
+from curta.lax.selection import clamp, select
+from curta.lax.shape import broadcast_in_dim
 from curta.primitives.collective import (
-    AllGather,
-    AllToAll,
     AxisIndex,
     Pmax,
     Pmin,
-    Ppermute,
     Psum,
+    PsumInvariant,
+    PVary,
+)
+from curta.primitives.exchange import (
+    AllGather,
+    AllGatherInvariant,
+    AllToAll,
+    Pbroadcast,
+    Ppermute,
     PsumScatter,
 )
+from curta.primitives.structure import Reshape, Transpose, full, reduce_sum
 
 AxisName = Any
+Groups = Sequence[Sequence[int]] | None
 
 
 def _names(axis_name: AxisName) -> tuple[Any, ...]:
@@ -42,47 +55,74 @@ def axis_size(axis_name: AxisName) -> int:
     for name in _names(axis_name):
         if name not in sizes:
             raise NameError(
-                f"unbound axis name: {name}. Call the function under vmap or pmap with"
-                f" axis_name={name!r}."
+                f"Found an unbound axis name: {name}. To fix this, call the function"
+                f" under shard_map, vmap or pmap with axis_name={name!r} (unbound axis"
+                f" name: {name})."
             )
     return math.prod(sizes[name] for name in _names(axis_name))
 
 
-def _refuse_groups(groups: Any) -> None:
-    if groups is not None:
-        raise NotImplementedError(
-            "axis_index_groups not supported in vmap collectives: split the axis into"
-            " two named ones instead"
-        )
+def _group_size(axis_name: AxisName, groups: Groups) -> int:
+    size = axis_size(axis_name)
+    return size if groups is None else len(groups[0])
+
+
+def _checked_groups(axis_name: AxisName, groups: Groups) -> Any:
+    """Groups as tuples; ValueError unless each index is in one of them."""
+    if groups is None:
+        return None
+    if len(_names(axis_name)) > 1:
+        raise NotImplementedError("axis_index_groups is for a single named axis")
+    found = tuple(map(tuple, groups))
+    if sorted(i for g in found for i in g) != [*range(axis_size(axis_name))]:
+        raise ValueError("axis_index_groups must cover all indices exactly once")
+    return found
+
+
+def _manual(names: Sequence[Any]) -> tuple[Any, ...]:
+    """Those of the names whose shards are known to vary or not."""
+    if not scope().checks_varying:
+        return ()
+    manual = get_abstract_mesh().manual_axes
+    return tuple(n for n in names if n in manual)
 
 
 def _reduced(make: Callable[..., Any], x: Any, axis_name: AxisName, groups: Any) -> Any:
-    _refuse_groups(groups)
     axis_size(axis_name)
-    op = make(_names(axis_name))
+    op = make(_names(axis_name), _checked_groups(axis_name, groups))
     return tree_util.tree_map(op, x)
 
 
-def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
     """The sum over the named axis, for each leaf of `x`.
 
     Args:
       x: a tree of arrays; a Python number gives that number times the axis size.
-      axis_name: one name, or several.
+      axis_name: one name, or several; an int is a dim of `x`.
+      axis_index_groups: lists of the indices that are summed with each other.
 
     >>> import curta, curta.numpy as jnp
     >>> share = lambda x: x / curta.lax.psum(x, "i")
     >>> curta.vmap(share, axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
-    size = axis_size(axis_name)
-    _refuse_groups(axis_index_groups)
-    op = Psum(_names(axis_name))
+    dims = tuple(n for n in _names(axis_name) if isinstance(n, int))
+    names = tuple(n for n in _names(axis_name) if not isinstance(n, int))
+    groups = _checked_groups(names, axis_index_groups)
+    size = _group_size(names, groups)
+    manual = _manual(names)
+    rest = tuple(n for n in names if n not in manual)
 
     def leaf(v: Any) -> Any:
         if is_python_scalar(v):
             return v * size
-        return op(v if v.dtype != np.bool_ else v.astype("int32"))
+        if typeof(v).dtype == np.bool_:
+            v = v.astype("int32")
+        if dims:
+            v = reduce_sum(v, tuple(d % typeof(v).ndim for d in dims))
+        if rest:
+            v = Psum(rest, groups)(v)
+        return PsumInvariant(manual, groups)(v) if manual else v
 
     return tree_util.tree_map(leaf, x)
 
@@ -95,7 +135,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     Array([1., 1., 1.], dtype=float32)
     """
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    size = axis_size(axis_name)
+    size = _group_size(axis_name, axis_index_groups)
     return tree_util.tree_map(lambda v: v / size, total)
 
 
@@ -127,9 +167,11 @@ def axis_index(axis_name: AxisName) -> Any:
     Array([0, 1, 2], dtype=int32)
     """
     axis_size(axis_name)
-    index: Any = 0
-    for name in _names(axis_name):
-        index = index * axis_size(name) + AxisIndex(name)()
+    names = _names(axis_name)
+    varying = _manual(names)
+    index, *rest = [AxisIndex(n, n in varying)() for n in names]
+    for name, place in zip(names[1:], rest, strict=True):
+        index = index * axis_size(name) + place
     return index
 
 
@@ -137,26 +179,54 @@ def all_gather(
     x: Any,
     axis_name: AxisName,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: Groups = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """The values of all examples, stacked along a new axis (or `tiled`, joined).
+
+    Args:
+      to: in a `shard_map`, whether the result counts as "varying" or "invarying".
 
     >>> import curta, curta.numpy as jnp
     >>> curta.vmap(lambda x: curta.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    _refuse_groups(axis_index_groups)
-    (name,) = _names(axis_name)
-    size = axis_size(name)
+    if to not in ("varying", "invarying"):
+        raise ValueError(
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values"
+            f" are: 'varying', 'invarying'; got {to!r}"
+        )
+    names = _names(axis_name)
+    groups = _checked_groups(names, axis_index_groups)
+    kind = AllGatherInvariant if to == "invarying" and _manual(names) else AllGather
 
     def leaf(v: Any) -> Any:
-        rank = typeof(v).ndim + (not tiled)
-        return AllGather((name,), size, axis % rank, tiled)(v)
+        dim = axis % (typeof(v).ndim + (not tiled))
+        out = v
+        for name in reversed(names):
+            size = _group_size(name, groups)
+            out = kind((name,), size, dim, tiled, groups)(out)
+        return out if tiled else _merged(out, dim, len(names))
 
     return tree_util.tree_map(leaf, x)
+
+
+def _merged(x: Any, dim: int, count: int) -> Any:
+    """`count` dims from `dim` on as one."""
+    if count == 1:
+        return x
+    shape = typeof(x).shape
+    size = math.prod(shape[dim : dim + count])
+    return Reshape((*shape[:dim], size, *shape[dim + count :]))(x)
+
+
+def _parted(x: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """Dim `dim` as several dims."""
+    shape = typeof(x).shape
+    return Reshape((*shape[:dim], *sizes, *shape[dim + 1 :]))(x)
 
 
 def psum_scatter(
@@ -164,7 +234,7 @@ def psum_scatter(
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: Any = None,
+    axis_index_groups: Groups = None,
     tiled: bool = False,
 ) -> Any:
     """The sum over the named axis, of which each example gets one slice.
@@ -174,20 +244,29 @@ def psum_scatter(
     >>> curta.vmap(scatter, axis_name="i")(jnp.arange(4).reshape(2, 2))
     Array([2, 4], dtype=int32)
     """
-    _refuse_groups(axis_index_groups)
-    (name,) = _names(axis_name)
-    size = axis_size(name)
+    names = _names(axis_name)
+    groups = _checked_groups(names, axis_index_groups)
+    total = _group_size(names, groups)
 
     def leaf(v: Any) -> Any:
         shape = typeof(v).shape
         dim = scatter_dimension % len(shape)
-        if shape[dim] % size or (not tiled and shape[dim] != size):
+        if tiled and shape[dim] % total:
             raise ValueError(
-                f"psum_scatter scatters dimension {dim} of {typeof(v).str_short()} over"
-                f" {size} examples: its size must be {size}, or with tiled=True a"
-                " multiple of it"
+                f"tiled reduce_scatter operand scatter dimension size {shape[dim]} must"
+                f" be divisible by shard_count {total}"
             )
-        return PsumScatter((name,), size, dim, tiled)(v)
+        if not tiled and shape[dim] != total:
+            raise ValueError(
+                f"reduce_scatter operand scatter dimension size {shape[dim]} must match"
+                f" shard count {total}"
+            )
+        if not tiled and len(names) > 1:
+            v = _parted(v, dim, [axis_size(n) for n in names])
+        for name in names:
+            op = PsumScatter((name,), _group_size(name, groups), dim, tiled, groups)
+            v = op(v)
+        return v
 
     return tree_util.tree_map(leaf, x)
 
@@ -197,7 +276,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 
     Args:
       x: a tree of arrays.
-      axis_name: the axis.
+      axis_name: the axis; of several, the first varies slowest.
       perm: pairs of source and destination; those that get nothing have zeros.
 
     >>> import curta, curta.numpy as jnp
@@ -205,8 +284,8 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     >>> curta.vmap(shift, axis_name="i")(jnp.arange(3))
     Array([2, 0, 1], dtype=int32)
     """
-    (name,) = _names(axis_name)
-    size = axis_size(name)
+    names = _names(axis_name)
+    size = axis_size(names)
     pairs = tuple((int(s), int(t)) for s, t in perm)
     for k, what in enumerate(("sources", "destinations")):
         found = [pair[k] for pair in pairs]
@@ -215,8 +294,20 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
                 f"ppermute sources and destinations must be unique and below the axis"
                 f" size {size}, got {what} {found}"
             )
-    op = Ppermute((name,), pairs)
-    return tree_util.tree_map(op, x)
+    if len(names) == 1:
+        return tree_util.tree_map(Ppermute(names, pairs), x)
+    return tree_util.tree_map(lambda v: _permuted(v, names, pairs), x)
+
+
+def _permuted(x: Any, names: tuple[Any, ...], pairs: Sequence[Any]) -> Any:
+    """`ppermute` along several axes: all values gathered, one chosen."""
+    rows = all_gather(x, names)
+    source = np.full(axis_size(names), -1, np.int32)
+    for s, t in pairs:
+        source[t] = s
+    mine = dynamic_index_in_dim(np.asarray(source), axis_index(names), 0, False)
+    found = dynamic_index_in_dim(rows, max(mine, np.int32(0)), 0, False)
+    return select(mine >= 0, found, full(typeof(found).unplaced(), 0))
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
@@ -232,13 +323,37 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(s, t) for t, s in enumerate(perm)])
 
 
+def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+    """The value of the example number `source`, for all.
+
+    >>> import curta, curta.numpy as jnp
+    >>> first = lambda x: curta.lax.pbroadcast(x, "i", 1)
+    >>> curta.vmap(first, axis_name="i")(jnp.arange(3))
+    Array([1, 1, 1], dtype=int32)
+    """
+    names = _names(axis_name)
+    size = axis_size(names)
+    if not 0 <= source < size:
+        raise ValueError(
+            f"pbroadcast source {source} is not below the axis size {size}"
+        )
+    places = np.unravel_index(source, [axis_size(n) for n in names])
+
+    def leaf(v: Any) -> Any:
+        for name, place in zip(names, places, strict=True):
+            v = Pbroadcast((name,), int(place))(v)
+        return v
+
+    return tree_util.tree_map(leaf, x)
+
+
 def all_to_all(
     x: Any,
     axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: Groups = None,
     tiled: bool = False,
 ) -> Any:
     """Slices along `split_axis` handed out; what comes in stacked at `concat_axis`.
@@ -249,26 +364,52 @@ def all_to_all(
     Array([[0, 2],
            [1, 3]], dtype=int32)
     """
-    _refuse_groups(axis_index_groups)
-    (name,) = _names(axis_name)
-    size = axis_size(name)
+    names = _names(axis_name)
+    groups = _checked_groups(names, axis_index_groups)
+    size = _group_size(names, groups)
 
     def leaf(v: Any) -> Any:
         shape = typeof(v).shape
         split, concat = split_axis % len(shape), concat_axis % len(shape)
-        if shape[split] % size or (not tiled and shape[split] != size):
+        if tiled and shape[split] % size:
+            raise ValueError(
+                f"The size of all_to_all split_axis ({shape[split]}) has to be"
+                f" divisible by the size of the named axis {axis_name} ({size})"
+            )
+        if not tiled and shape[split] != size:
             raise ValueError(
                 "all_to_all requires the size of the mapped axis axis_name to equal"
                 f" x.shape[split_axis], but they are {size} and {shape[split]}"
                 " respectively."
             )
-        return AllToAll((name,), size, split, concat, tiled)(v)
+        if len(names) > 1:
+            return _all_to_all(v, names, split, concat, tiled)
+        return AllToAll(names, size, split, concat, tiled, groups)(v)
 
     return tree_util.tree_map(leaf, x)
 
 
+def _all_to_all(
+    x: Any, names: Sequence[Any], split: int, concat: int, tiled: bool
+) -> Any:
+    """`all_to_all` along several axes, one after the other."""
+    sizes = [axis_size(n) for n in names]
+    count = len(sizes)
+    rest = [typeof(x).shape[split] // math.prod(sizes)] if tiled else []
+    x = _parted(x, split, [*sizes, *rest])
+    for k, name in enumerate(names):
+        at = split + k
+        x = AllToAll((name,), sizes[k], at, at, False)(x)
+    # The dims of the senders go in front of the dim to which they are joined.
+    senders = [*range(split, split + count)]
+    others = [d for d in range(typeof(x).ndim) if d not in senders]
+    order = [*others[:concat], *senders, *others[concat:]]
+    x = Transpose(tuple(order))(x)
+    return _merged(x, concat, count + tiled)
+
+
 def pswapaxes(
-    x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any = None
+    x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None
 ) -> Any:
     """The named axis and an axis of `x` exchanged.
 
@@ -279,3 +420,107 @@ def pswapaxes(
            [1, 3]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def pvary(x: Any, axis_name: AxisName) -> Any:
+    """In a `shard_map`, a value that is the same for all shards as one that varies.
+
+    Derivatives are summed over the shards then. Elsewhere it changes nothing.
+    """
+    return pcast(x, _names(axis_name), to="varying")
+
+
+def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+    """In a `shard_map`, a value counted as varying over named axes.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: one name, or a tuple of them.
+      to: "varying", the only kind that needs a cast.
+
+    Raises ValueError for other kinds, and for values that vary already.
+    """
+    if isinstance(axis_name, (set, frozenset)):
+        raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
+    if to not in ("varying", "unreduced", "reduced"):
+        raise ValueError(
+            "Got unexpected `to` value. Allowed `to` values are: 'varying'"
+        )
+    if to != "varying":
+        raise NotImplementedError(
+            f"pcast to {to!r} is not available: types do not say 'reduced'"
+        )
+    names = _manual(_names(axis_name))
+
+    def leaf(v: Any) -> Any:
+        if not names:
+            return v
+        if typeof(v).vma & {*names}:
+            raise ValueError(
+                f"Unsupported pcast from=varying, to='varying' of {typeof(v)} over"
+                f" {names}"
+            )
+        return PVary(names)(v)
+
+    return tree_util.tree_map(leaf, x)
+
+
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: AxisName,
+    axis_index_groups: Groups = None,
+) -> Any:
+    """`all_to_all` of slices of different sizes along dim 0.
+
+    Args:
+      operand: (N, ...), of which slices are sent.
+      output: (M, ...), which receives them; other rows stay as they are.
+      input_offsets, send_sizes: (K,) where slices begin in `operand`, and their sizes;
+        slice k goes to example `k // (K / axis size)`.
+      output_offsets: (K,) where the slices sent begin at their receivers.
+      recv_sizes: (K,) the sizes of the slices received.
+
+    Returns: `output` with the slices received.
+    """
+    if axis_index_groups is not None:
+        raise NotImplementedError("ragged_all_to_all within groups is not available")
+    numbers = {
+        "input_offsets": input_offsets,
+        "send_sizes": send_sizes,
+        "output_offsets": output_offsets,
+        "recv_sizes": recv_sizes,
+    }
+    for name, x in numbers.items():
+        aval = typeof(x)
+        if aval.dtype.kind not in "iu":
+            raise ValueError(f"ragged_all_to_all {name} must be integer type.")
+        if aval.ndim != 1 or aval.size < 1:
+            raise ValueError(
+                f"ragged_all_to_all {name} must be rank 1 with positive dimension size,"
+                f" but got shape {aval.shape}"
+            )
+    senders = axis_size(axis_name)
+    each = typeof(input_offsets).size // senders
+    rows, begins, sizes, places = (
+        all_gather(x, axis_name)
+        for x in (operand, input_offsets, send_sizes, output_offsets)
+    )
+    me = axis_index(axis_name)
+    row = np.arange(typeof(output).shape[0], dtype=np.int32)
+    last = typeof(operand).shape[0] - 1
+    for sender in range(senders):
+        for k in range(each):
+            begin, size, place = (
+                x[sender, me * each + k] for x in (begins, sizes, places)
+            )
+            received = rows[sender][clamp(0, begin + row - place, last)]
+            taken = (row >= place) & (row < place + size)
+            everywhere = broadcast_in_dim(taken, typeof(output).shape, (0,))
+            output = select(everywhere, received, output)
+    return output

@@ -1,19 +1,23 @@
 """Operations along a named axis: between the examples of a mapped function.
 
 A collective waits in the jaxpr of one example until the axis is mapped; its `batch`
-rule then turns it into ordinary ops on the whole batch.
+rule then turns it into ordinary ops on the whole batch. Here are those that fold the
+examples into one value; `exchange` has those that move data between them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.op import Op
+from curta.core.placement import placement
 from curta.core.trace import typeof
 from curta.primitives.elementwise import mul
 from curta.primitives.families import Linear
@@ -31,31 +35,59 @@ from curta.primitives.structure import (
 )
 
 Name = Any
+Groups = tuple[tuple[int, ...], ...]
 
 
 class Collective(Op):
-    """An op of one array along the named axes `axis_names`."""
+    """An op of one array along the named axes `axis_names`.
 
+    With `groups`, it runs within each of these groups of examples.
+    """
+
+    places_outputs: ClassVar[bool] = True
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "axes": "axis_names",
+        "axis_index_groups": "groups",
+    }
     axis_names: tuple[Name, ...]
 
     def aval(self, *avals: ShapedArray) -> Any:
         (x,) = avals
+        out = self.out_aval(x)
+        if not scope().checks_varying:
+            return out
+        mesh = get_abstract_mesh()
+        names = {*self.axis_names} & {*mesh.manual_axes}
+        entries = out.placement.entries if out.placement else ()
+        varying = self.varying(x.vma, frozenset(names))
+        return out.update(placement=placement(mesh, entries, varying))
+
+    def out_aval(self, x: ShapedArray) -> ShapedArray:
+        """The aval of the result, up to the axes over which it varies."""
         return x
+
+    def varying(self, before: frozenset[Any], names: frozenset[Any]) -> frozenset[Any]:
+        """The manual axes over which the result varies."""
+        return before | names
 
     def eval(self, *args: Any) -> NoReturn:
         names = ", ".join(map(str, self.axis_names))
         raise NameError(
-            f"unbound axis name: {names}. Call the function that uses {self.name} under"
-            " vmap or pmap with this axis_name."
+            f"Found an unbound axis name: {names}. To fix this, call the function that"
+            f" uses {self.name} under shard_map, vmap or pmap with this axis name"
+            f" (unbound axis name: {names})."
         )
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         (x,), (dim,) = args, dims
-        if axis.name in self.axis_names:
-            return self.over(axis, x, dim)
-        return self.beside(axis, x, dim)
+        if axis.name not in self.axis_names:
+            return self.beside(axis, x, dim)
+        groups = getattr(self, "groups", None)
+        if groups is not None:
+            return _over_groups(self, groups, axis, x, dim)
+        return self.over(axis, x, dim)
 
     def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
         """The op where its own axis is the one being mapped."""
@@ -63,11 +95,78 @@ class Collective(Op):
 
     def beside(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
         """The op where another axis is being mapped."""
-        return self(x), dim
+        if dim is None:
+            return self(x), None
+        return self.with_leading_dim()(move_dim(x, dim, 0)), 0
+
+    def with_leading_dim(self) -> Op:
+        """The op on examples that have one more dim in front."""
+        return self
+
+
+def _over_groups(
+    op: Any, groups: Groups, axis: Any, x: Any, dim: int | None
+) -> tuple[Any, int | None]:
+    """A collective within groups: the groups are a batch of their own beside it."""
+    order = [*itertools.chain(*groups)]
+    if sorted(order) != [*range(axis.size)]:
+        raise ValueError(
+            "axis_index_groups must cover all indices exactly once, got"
+            f" {list(map(list, groups))} for an axis of size {axis.size}"
+        )
+    x = batch_dim_at(x, dim, axis.size, 0)
+    if isinstance(op, Reducing):
+        return _folds(op, groups, x), 0
+    if len({len(g) for g in groups}) > 1:
+        raise ValueError(
+            "axis_index_groups must all be the same size, got"
+            f" {list(map(list, groups))}"
+        )
+    shape = (len(groups), len(groups[0]))
+    x = rows_in_order(x, order)
+    x = reshape(x, (*shape, *typeof(x).shape[1:]))
+    inner = dataclasses.replace(op, groups=None).with_leading_dim()
+    out, out_dim = inner.over(axis._replace(size=shape[1]), x, 1)
+    # Examples keep the dim of the groups in front of their own.
+    out = (
+        broadcast_batch(out, shape[1], 1)
+        if out_dim is None
+        else move_dim(out, out_dim, 1)
+    )
+    out = reshape(out, (axis.size, *typeof(out).shape[2:]))
+    back = sorted(range(axis.size), key=order.__getitem__)
+    return rows_in_order(out, back), 0
+
+
+def _folds(op: Reducing, groups: Groups, x: Any) -> Any:
+    """For each example the fold of its group."""
+    folds = [op.fold(rows_in_order(x, g), (0,)) for g in groups]
+    rows = [reshape(f, (1, *typeof(f).shape)) for f in folds]
+    of_example = [k for _, k in sorted((i, k) for k, g in enumerate(groups) for i in g)]
+    return rows_in_order(Concatenate(0)(*rows), of_example)
+
+
+def rows_in_order(x: Any, order: Sequence[int | None]) -> Any:
+    """Rows of `x` one after the other, zeros where None."""
+    if [*order] == [*range(typeof(x).shape[0])]:
+        return x
+    nothing = full(typeof(x).update(shape=(1, *typeof(x).shape[1:])), 0)
+    return Concatenate(0)(*[nothing if i is None else _row(x, i) for i in order])
+
+
+def _row(x: Any, i: int) -> Any:
+    shape = typeof(x).shape
+    start = (i, *(0 for _ in shape[1:]))
+    return Slice(start, (i + 1, *shape[1:]), None)(x)
 
 
 class Reducing(Collective):
     """A collective that folds all examples into one value for all of them."""
+
+    groups: Groups | None
+
+    def varying(self, before: frozenset[Any], names: frozenset[Any]) -> frozenset[Any]:
+        return before - names
 
     def fold(self, x: Any, dims: tuple[int, ...]) -> Any:
         """The fold over the batch dims of `x`."""
@@ -80,10 +179,14 @@ class Reducing(Collective):
     def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
         out = self.repeated(x, axis.size) if dim is None else self.fold(x, (dim,))
         rest = tuple(n for n in self.axis_names if n != axis.name)
-        return (type(self)(rest)(out) if rest else out), None  # type: ignore[call-arg]
+        op: Any = dataclasses.replace(self, axis_names=rest)  # type: ignore[type-var]
+        return (op(out) if rest else out), None
+
+    def beside(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
+        return self(x), dim
 
     def params(self) -> dict[str, Any]:
-        return {"axes": self.axis_names, "axis_index_groups": None}
+        return {"axes": self.axis_names, "axis_index_groups": self.groups}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +196,7 @@ class Psum(Linear, Reducing):
     name: ClassVar[str] = "psum"
     makes_nan: ClassVar[bool] = True
     axis_names: tuple[Name, ...]
+    groups: Groups | None = None
 
     def fold(self, x: Any, dims: tuple[int, ...]) -> Any:
         return reduce_sum(x, dims)
@@ -105,11 +209,48 @@ class Psum(Linear, Reducing):
 
 
 @dataclasses.dataclass(frozen=True)
+class PsumInvariant(Psum):
+    """The sum over shards that vary, known to be the same for all.
+
+    Its transpose only says that the cotangent varies, as each shard counts once.
+    """
+
+    name: ClassVar[str] = "psum_invariant"
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [PVary(self.axis_names)(cotangent)]
+
+    def params(self) -> dict[str, Any]:
+        return {"axes": self.axis_names}
+
+
+@dataclasses.dataclass(frozen=True)
+class PVary(Linear, Collective):
+    """A value that is the same for all shards, taken as one that varies."""
+
+    name: ClassVar[str] = "pvary"
+    axis_names: tuple[Name, ...]
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        rest = tuple(n for n in self.axis_names if n != axis.name)
+        return (PVary(rest)(*args) if rest else args[0]), dims[0]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [PsumInvariant(self.axis_names)(cotangent)]
+
+    def params(self) -> dict[str, Any]:
+        return {"axes": self.axis_names}
+
+
+@dataclasses.dataclass(frozen=True)
 class Pmax(Reducing):
     """The largest of the examples."""
 
     name: ClassVar[str] = "pmax"
     axis_names: tuple[Name, ...]
+    groups: Groups | None = None
 
     def fold(self, x: Any, dims: tuple[int, ...]) -> Any:
         return ReduceMax(dims)(x)
@@ -121,6 +262,7 @@ class Pmin(Reducing):
 
     name: ClassVar[str] = "pmin"
     axis_names: tuple[Name, ...]
+    groups: Groups | None = None
 
     def fold(self, x: Any, dims: tuple[int, ...]) -> Any:
         return ReduceMin(dims)(x)
@@ -128,10 +270,12 @@ class Pmin(Reducing):
 
 @dataclasses.dataclass(frozen=True)
 class AxisIndex(Op):
-    """The place of the example along the axis."""
+    """The place of the example along the axis; `varies` over it, if types say so."""
 
     name: ClassVar[str] = "axis_index"
+    param_names: ClassVar[Mapping[str, str | None]] = {}
     axis_name: Name
+    varies: bool = False
 
     @property
     def axis_names(self) -> tuple[Name, ...]:
@@ -139,163 +283,19 @@ class AxisIndex(Op):
         return (self.axis_name,)
 
     def aval(self, *avals: ShapedArray) -> Any:
-        return ShapedArray((), np.dtype("int32"))
+        found = ShapedArray((), np.dtype("int32"))
+        if not self.varies:
+            return found
+        where = placement(get_abstract_mesh(), (), [self.axis_name])
+        return found.update(placement=where)
+
+    def eval(self, *args: Any) -> NoReturn:
+        raise NameError(f"unbound axis name: {self.axis_name}")
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         return Iota(np.dtype("int32"), (axis.size,), 0)(), 0
 
-
-@dataclasses.dataclass(frozen=True)
-class AllGather(Linear, Collective):
-    """The values of all examples, along a new dim (or `tiled`: one after the other)."""
-
-    name: ClassVar[str] = "all_gather"
-    axis_names: tuple[Name, ...]
-    axis_size: int
-    dim: int
-    tiled: bool
-
-    def aval(self, *avals: ShapedArray) -> Any:
-        shape = list(avals[0].shape)
-        if self.tiled:
-            shape[self.dim] *= self.axis_size
-        else:
-            shape.insert(self.dim, self.axis_size)
-        return avals[0].update(shape=tuple(shape))
-
-    def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        if dim is None:
-            x = broadcast_batch(x, axis.size, self.dim)
-        else:
-            x = move_dim(x, dim, self.dim)
-        return (_merged(x, self.dim) if self.tiled else x), None
-
-    def beside(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        op = dataclasses.replace(self, dim=self.dim + 1)
-        return op(move_dim(x, dim, 0)), 0
-
-    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        op = PsumScatter(self.axis_names, self.axis_size, self.dim, self.tiled)
-        return [op(cotangent)]
-
-
-@dataclasses.dataclass(frozen=True)
-class PsumScatter(Linear, Collective):
-    """The sum over the examples, of which each gets its slice along a dim."""
-
-    name: ClassVar[str] = "reduce_scatter"
-    axis_names: tuple[Name, ...]
-    axis_size: int
-    dim: int
-    tiled: bool
-
-    def aval(self, *avals: ShapedArray) -> Any:
-        shape = list(avals[0].shape)
-        if self.tiled:
-            shape[self.dim] //= self.axis_size
-        else:
-            del shape[self.dim]
-        return avals[0].update(shape=tuple(shape))
-
-    def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        size = axis.size
-        x = mul(x, _number(x, size)) if dim is None else reduce_sum(x, (dim,))
-        return (_parted(x, self.dim, size) if self.tiled else x), self.dim
-
-    def beside(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        op = dataclasses.replace(self, dim=self.dim + 1)
-        return op(move_dim(x, dim, 0)), 0
-
-    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        op = AllGather(self.axis_names, self.axis_size, self.dim, self.tiled)
-        return [op(cotangent)]
-
-
-@dataclasses.dataclass(frozen=True)
-class Ppermute(Linear, Collective):
-    """Each example's value handed to another; those that get none have zeros."""
-
-    name: ClassVar[str] = "ppermute"
-    axis_names: tuple[Name, ...]
-    perm: tuple[tuple[int, int], ...]
-
-    def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        x = batch_dim_at(x, dim, axis.size, 0)
-        source = {target: s for s, target in self.perm}
-        rest = typeof(x).shape[1:]
-        nothing = full(typeof(x).update(shape=(1, *rest)), 0)
-        rows = [
-            _row(x, source[i]) if i in source else nothing for i in range(axis.size)
-        ]
-        return Concatenate(0)(*rows), 0
-
-    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        back = tuple((target, source) for source, target in self.perm)
-        return [Ppermute(self.axis_names, back)(cotangent)]
-
-
-@dataclasses.dataclass(frozen=True)
-class AllToAll(Linear, Collective):
-    """Slices along `split_dim` handed out, what comes in put along `concat_dim`."""
-
-    name: ClassVar[str] = "all_to_all"
-    axis_names: tuple[Name, ...]
-    axis_size: int
-    split_dim: int
-    concat_dim: int
-    tiled: bool
-
-    def aval(self, *avals: ShapedArray) -> Any:
-        shape = list(avals[0].shape)
-        if self.tiled:
-            shape[self.split_dim] //= self.axis_size
-            shape[self.concat_dim] *= self.axis_size
-        else:
-            del shape[self.split_dim]
-            shape.insert(self.concat_dim, self.axis_size)
-        return avals[0].update(shape=tuple(shape))
-
-    def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        x = batch_dim_at(x, dim, axis.size, 0)
-        if self.tiled:
-            x = _parted(x, self.split_dim + 1, axis.size)
-        # Senders are dim 0, receivers the slices: the two change places.
-        x = move_dim(x, self.split_dim + 1, 0)
-        x = move_dim(x, 1, self.concat_dim + 1)
-        return (_merged(x, self.concat_dim + 1) if self.tiled else x), 0
-
-    def beside(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        op = dataclasses.replace(
-            self, split_dim=self.split_dim + 1, concat_dim=self.concat_dim + 1
-        )
-        return op(move_dim(x, dim, 0)), 0
-
-    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        op = dataclasses.replace(
-            self, split_dim=self.concat_dim, concat_dim=self.split_dim
-        )
-        return [op(cotangent)]
-
-
-def _number(x: Any, value: int) -> Any:
-    return np.asarray(value, typeof(x).dtype)[()]
-
-
-def _merged(x: Any, dim: int) -> Any:
-    """Dims `dim` and `dim + 1` as one."""
-    shape = typeof(x).shape
-    return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
-
-
-def _parted(x: Any, dim: int, size: int) -> Any:
-    """Dim `dim` as two, the first of `size`."""
-    shape = typeof(x).shape
-    return reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
-
-
-def _row(x: Any, i: int) -> Any:
-    shape = typeof(x).shape
-    start = (i, *(0 for _ in shape[1:]))
-    return Slice(start, (i + 1, *shape[1:]), None)(x)
+    def params(self) -> dict[str, Any]:
+        return {"axis_name": self.axis_name}

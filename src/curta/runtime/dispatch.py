@@ -10,13 +10,15 @@ import numpy as np
 
 from curta import dtypes
 from curta.config import config
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.executables import checked, executable
 from curta.runtime.native_executable import NativeExecutable, start
+from curta.runtime.propagation import Destinations, Shardings
 from curta.runtime.transfer import to_array
 
 
@@ -24,7 +26,8 @@ class CompiledCall:
     """An executable with what is needed to call it on arrays.
 
     `donated` marks the inputs whose memory the caller gives up; () for none.
-    `sharding` is where the outputs are to be, if not where the inputs are.
+    `in_shardings` and `out_shardings` say where inputs and outputs are to be; None, or
+    an empty sequence, leaves that to the arguments.
     """
 
     def __init__(
@@ -32,7 +35,8 @@ class CompiledCall:
         closed: ClosedJaxpr,
         name: str,
         donated: Sequence[bool] = (),
-        sharding: Sharding | None = None,
+        in_shardings: Shardings = (),
+        out_shardings: Shardings = (),
     ):
         self.executable = run = executable(closed)
         self.out_avals = closed.out_avals
@@ -40,14 +44,16 @@ class CompiledCall:
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
         ]
         self.name = name
-        self.sharding = sharding
+        self.in_avals = closed.in_avals
+        self.destinations = Destinations(closed, in_shardings, out_shardings)
+        self.places = self.destinations.known
         self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.run = checked(name, closed, run) if checks else run
         borrows = isinstance(run, NativeExecutable)
         self.storage = borrowed if borrows else copied
         lasts = isinstance(self.run, NativeExecutable) and self.run.may_last
-        self.special = bool(lasts or self.consumed or sharding or self.without_bits)
+        self.special = bool(lasts or self.consumed or self.places or self.without_bits)
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if self.special:
@@ -69,7 +75,9 @@ class CompiledCall:
             x._storage_or_place() if type(x) is ArrayImpl else self.storage(x)
             for x in args
         ]
-        sharding = self.sharding or common_sharding(args)
+        where: Shardings = [None] * len(self.out_avals)
+        if self.places or any(type(x) is ArrayImpl and x._sharding for x in args):
+            where = self.out_shardings(args)
         if self.consumed:
             self._check_donation(inputs)
         lent = [i for i, x in enumerate(args) if x is inputs[i]]
@@ -77,12 +85,19 @@ class CompiledCall:
         if self.consumed:
             self._consume(args)
         results: list[Any] = [
-            wrap(x, a, sharding) for x, a in zip(outs, self.out_avals)
+            placed(x, a, s) for x, a, s in zip(outs, self.out_avals, where)
         ]
         # Tangents of integers have no bits: they are NumPy arrays everywhere.
         for i in self.without_bits:
             results[i] = outs[i]
         return results
+
+    def out_shardings(self, args: Sequence[Any]) -> Shardings:
+        """Where the outputs are; ValueError if the arguments are on other devices."""
+        to = self.destinations
+        given = to.arguments(shardings_of(args), self.in_avals)
+        check_devices(self.name, self.in_avals, given, to.mesh, to.arg_names)
+        return to.results(given)
 
     def _check_donation(self, inputs: Sequence[Any]) -> None:
         for i in self.consumed:
@@ -118,20 +133,45 @@ _AS_THEY_ARE = frozenset(
 )
 
 
-def common_sharding(args: Sequence[Any]) -> Sharding | None:
-    """Where the placed arrays lie; None if none is placed.
+def placed(x: Any, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
+    """A result as an array that is laid out by `sharding`."""
+    if sharding is not None:
+        aval = placed_aval(aval, sharding)
+    return wrap(x, aval, sharding)
 
-    Raises ValueError if they lie on several devices.
-    """
-    placed = [x._sharding for x in args if type(x) is ArrayImpl and x._sharding]
-    if len({s.devices for s in placed}) > 1:
-        ids = [[d.id for d in s.devices] for s in placed]
-        raise ValueError(
-            "Received incompatible devices for jitted computation. Got arguments on"
-            f" the devices of ids {', '.join(map(str, ids))}. Bring them to the same"
-            " ones with device_put."
-        )
-    return placed[0] if placed else None
+
+def shardings_of(args: Sequence[Any]) -> Shardings:
+    """Where each argument was placed; None if nowhere in particular."""
+    return [x._sharding if type(x) is ArrayImpl else None for x in args]
+
+
+def check_devices(
+    name: str,
+    avals: Sequence[ShapedArray],
+    shardings: Shardings,
+    mesh: Mesh | None = None,
+    arg_names: Sequence[str] = (),
+) -> None:
+    """Raise ValueError if the arguments are not all on the same devices."""
+    devices_of = {i: s.devices for i, s in enumerate(shardings) if s is not None}
+    if mesh is not None:
+        devices_of[-1] = mesh.flat_devices
+    if len({*devices_of.values()}) < 2:
+        return
+    found = []
+    for i, devices in devices_of.items():
+        ids = [d.id for d in devices]
+        where = f"with device ids {ids} on platform CPU"
+        if i < 0:
+            found.append(f"a mesh inside jit {where}")
+            continue
+        arg = arg_names[i] if i < len(arg_names) else f"args[{i}]"
+        shape = avals[i].unplaced().str_short()
+        found.append(f"argument {arg} of {name} with shape {shape} and {where}")
+    raise ValueError(
+        "Received incompatible devices for jitted computation. Got"
+        f" {' and '.join(found)}. Bring them to the same devices with device_put."
+    )
 
 
 def _consumed_inputs(closed: ClosedJaxpr, donated: Sequence[bool]) -> tuple[int, ...]:

@@ -20,13 +20,15 @@ from curta.control.call import Call, JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from curta.core.op import Op
+from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.primitives.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.dispatch import common_sharding
+from curta.runtime.dispatch import check_devices, shardings_of
 from curta.runtime.executables import check_special, executable
 from curta.runtime.native_executable import start, starting
+from curta.runtime.propagation import mesh_of_op, op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
 
@@ -85,7 +87,7 @@ class EvalTrace(Trace):
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         data = []
         avals = []
-        special = False
+        placed = pending = False
         for x in args:
             if type(x) is not ArrayImpl:
                 x = to_array(x)
@@ -93,29 +95,44 @@ class EvalTrace(Trace):
             value = x._data
             if value is None or x._sharding is not None:
                 value = x._storage_or_place()
-                special = True
+                placed = placed or x._sharding is not None
+                pending = pending or type(value) is Pending
             data.append(value)
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
         plan = _plans.get((kind, *avals))
         if plan is None:
             plan = _find_plan(kind, op, avals)
-        sharding, run = None, plan.run
-        if special:
-            sharding = common_sharding(args)
+        run = plan.run
+        if pending:
             run = plan.start or _waiting(run)
         result = quietly(run, *data)
         if config.jax_debug_nans or config.jax_debug_infs:
             _check_results(op, plan, result)
+        if placed or op.places_outputs:
+            return _placed_results(op, avals, args, plan, result)
         if plan.several:
-            return [wrap(x, a, sharding) for x, a in zip(result, plan.out, strict=True)]
-        return wrap(result, plan.out, sharding)
+            return [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
+        return wrap(result, plan.out)
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         outs: Sequence[Any] = call.fun(*args)
         return outs
 
     custom_vjp = custom_jvp
+
+
+def _placed_results(
+    op: Op, avals: Sequence[ShapedArray], args: Sequence[Any], plan: Plan, result: Any
+) -> Any:
+    """The results as arrays that are where the operands, or the op, have them."""
+    outs = plan.out if plan.several else (plan.out,)
+    where = shardings_of(args)
+    check_devices(op.name, avals, where, mesh_of_op(op))
+    where = op_shardings(op, avals, where, outs)
+    if plan.several:
+        return [wrap(x, a, s) for x, a, s in zip(result, outs, where, strict=True)]
+    return wrap(result, plan.out, where[0])
 
 
 def _check_results(op: Op, plan: Plan, result: Any) -> None:
@@ -145,7 +162,7 @@ def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
 
 
 def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
-    out = op.aval(*avals)
+    out = placed_out_aval(op, avals)
     outs = tuple(out) if op.multiple_results else (out,)
     large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
     if large and not op.effects:
@@ -166,7 +183,7 @@ def _compiled_plan(
     op: Op, avals: Sequence[ShapedArray], closed: ClosedJaxpr | None = None
 ) -> Plan:
     """The plan that runs an op as a program, which is `closed` or the op alone."""
-    out = op.aval(*avals)
+    out = placed_out_aval(op, avals)
     if op.multiple_results:
         run = executable(closed or stage(op, avals))
         return Plan(starting(run), lambda *args: start(run, args), tuple(out), True)

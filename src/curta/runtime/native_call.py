@@ -84,7 +84,7 @@ def _entry(
     build: Callable[[tuple[Any, ...]], Any] | None,
 ) -> tuple[Any, ...] | None:
     run = compiled.run
-    if not isinstance(run, NativeExecutable) or compiled.consumed or compiled.sharding:
+    if not isinstance(run, NativeExecutable) or compiled.consumed or compiled.places:
         return None
     program = run.program
     results = program.signature[: program.results]

@@ -16,7 +16,6 @@ from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.dispatch import common_sharding
 from curta.runtime.eager import quietly
 from curta.runtime.straight_line import several_results
 from curta.runtime.transfer import to_storage
@@ -75,16 +74,13 @@ class Remembered:
 
     def _run(self, plan: _Plan, arrays: list[Any]) -> Any:
         data = []
-        sharding = None
         for x in arrays:
-            if type(x) is not ArrayImpl:
+            if type(x) is ArrayImpl:
+                data.append(x._storage())
+            else:
                 data.append(to_storage(x, typeof(x)))
-                continue
-            data.append(x._storage())
-            if x._sharding is not None:
-                sharding = common_sharding(arrays)
         outs = quietly(plan.run, *data)
-        results = [wrap(x, a, sharding) for x, a in zip(outs, plan.out_avals)]
+        results = [wrap(x, a) for x, a in zip(outs, plan.out_avals)]
         return plan.out_tree.unflatten(results)
 
     def _make(
@@ -130,8 +126,13 @@ class Remembered:
 
 
 def _take(x: Any, key: list[Any], arrays: list[Any]) -> bool:
-    """Add an array or scalar to the key and the arrays; False for anything else."""
+    """Add an array or scalar to the key and the arrays; False for anything else.
+
+    The general function says where results of placed arrays are.
+    """
     if type(x) is ArrayImpl:
+        if x._sharding is not None:
+            return False
         key.append(x.aval)
     elif is_python_scalar(x):
         key.append(typeof(x))

@@ -75,6 +75,11 @@ def _stage(
         return None
 
 
+def _is_spread(x: ArrayImpl) -> bool:
+    """Whether the array is on several devices: results are so by their own rules."""
+    return x._sharding is not None and x._sharding.num_devices > 1
+
+
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`general` as a method of concrete arrays, taking the shortcut where it can."""
     plans = _Plans(general)
@@ -82,7 +87,7 @@ def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(general)
     def method(self: ArrayImpl) -> Any:
         data = self._data
-        if thread_state.trace is BASE and data is not None:
+        if thread_state.trace is BASE and data is not None and not _is_spread(self):
             plan = plans[config.context, self.aval]
             if plan is not None:
                 return wrap(quietly(plan.run, data), plan.out, self._sharding)
@@ -102,7 +107,7 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         data, sharding = self._data, self._sharding
         if type(other) is ArrayImpl:
             value, aval = other._data, other.aval
-            if other._sharding is not sharding:
+            if other._sharding is not sharding or _is_spread(self):
                 return general(self, other)
         else:
             scalar = _scalar_aval(type(other), self.aval)
@@ -221,7 +226,8 @@ def getitem(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @functools.wraps(general)
     def method(self: ArrayImpl, index: Any) -> Any:
         data = self._data
-        if thread_state.trace is BASE and data is not None and is_basic(index):
+        simple = data is not None and not _is_spread(self)
+        if thread_state.trace is BASE and simple and is_basic(index):
             try:
                 part = data[index]
             except IndexError:

@@ -82,7 +82,7 @@ def batch_jaxpr(
         return outs
 
     avals = [
-        a if d is None else a.update(shape=(*a.shape[:d], axis.size, *a.shape[d:]))
+        a if d is None else a.with_dim(d, axis.size)
         for a, d in zip(closed.in_avals, dims, strict=True)
     ]
     return stage(run, avals, closed.jaxpr.debug_info), tuple(out_dims)

@@ -15,10 +15,14 @@ from curta.primitives.structure import batch_dim_at
 
 
 class BatchAxis(NamedTuple):
-    """The axis being mapped over; `name` is None unless collectives may use it."""
+    """The axis being mapped over; `name` is None unless collectives may use it.
+
+    `devices`: the examples are the work of devices, which meet in collectives.
+    """
 
     size: int
     name: Any = None
+    devices: bool = False
 
 
 class BatchTracer(Tracer):
@@ -31,8 +35,7 @@ class BatchTracer(Tracer):
         self.val = val
         self.batch_dim = batch_dim
         aval = typeof(val)
-        shape = aval.shape[:batch_dim] + aval.shape[batch_dim + 1 :]
-        self.aval = aval.update(shape=shape)
+        self.aval = aval.without_dim(batch_dim)
 
     def _origin_msg(self) -> str:
         return self.val._origin_msg() if isinstance(self.val, Tracer) else ""

@@ -1,0 +1,140 @@
+"""The `in_shardings` and `out_shardings` of `jit`: where arguments and results are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from curta import tree_util
+from curta.core.avals import placed_aval
+from curta.core.mesh import EMPTY_MESH, scope
+from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
+from curta.core.trace import typeof
+from curta.primitives.placing import Reshard, ShardingConstraint
+
+
+class ShardingTree(NamedTuple):
+    """A tree of shardings, flattened so that it can be hashed."""
+
+    leaves: tuple[Any, ...]
+    tree: Any
+
+    def unflattened(self) -> Any:
+        """The tree itself."""
+        return tree_util.tree_unflatten(self.tree, self.leaves)
+
+
+def _is_leaf(x: Any) -> bool:
+    return x is None or isinstance(x, (Sharding, PartitionSpec))
+
+
+def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
+    """What the user gave, None if nothing; TypeError for other leaves."""
+    leaves, tree = tree_util.tree_flatten(given, is_leaf=_is_leaf)
+    for x in leaves:
+        if not _is_leaf(x):
+            raise TypeError(
+                f"{what} leaf specifications are expected to be PartitionSpec instances"
+                f" or None, but got {x}"
+            )
+        if isinstance(x, (NamedSharding, PartitionSpec)):
+            spec = x if isinstance(x, PartitionSpec) else x.spec
+            if UNCONSTRAINED in spec.partitions and user == "jit":
+                raise ValueError(
+                    "Unconstrained dims are not allowed when passed to"
+                    f" {what} of jit: {spec}"
+                )
+    if all(x is None for x in leaves):
+        return None
+    return ShardingTree(tuple(leaves), tree)
+
+
+def context_mesh() -> Any:
+    """The mesh in scope, by `set_mesh` or the older `with mesh:`."""
+    found = scope()
+    if found.concrete is not None:
+        return found.concrete
+    if not found.abstract.empty:
+        return found.abstract
+    return found.resources or EMPTY_MESH
+
+
+def resolved(user: str, what: str, place: Any) -> Any:
+    """A sharding for what the user gave: a spec is one over the mesh in scope.
+
+    Raises RuntimeError for a spec where no mesh is in scope.
+    """
+    if not isinstance(place, PartitionSpec):
+        return place
+    mesh = context_mesh()
+    if mesh.empty:
+        raise RuntimeError(
+            f"{user} requires a non-empty mesh in context if you are passing"
+            f" `PartitionSpec`s to {what}. You can define a context mesh via"
+            " `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to"
+            f" {what} and then the mesh context manager is not required."
+        )
+    return NamedSharding(mesh, place)
+
+
+def flat_shardings(
+    what: str, given: ShardingTree | None, value: Any
+) -> list[Sharding | None]:
+    """A sharding or None for each leaf of `value`; [] if none was given.
+
+    Raises ValueError if the tree given is no prefix of that of `value`.
+    """
+    if given is None:
+        return []
+    specs = given.unflattened()
+    if isinstance(specs, list):
+        specs = tuple(specs)
+    try:
+        found = tree_util.broadcast_prefix(specs, value, is_leaf=_is_leaf)
+    except ValueError:
+        raise ValueError(_mismatch(what, specs, value)) from None
+    return [resolved("jit", what, x) for x in found]
+
+
+def _mismatch(what: str, specs: Any, value: Any) -> str:
+    if what == "in_shardings" and isinstance(specs, tuple):
+        if len(specs) != len(value):
+            return (
+                "pjit in_shardings specification must be a tree prefix of the"
+                " positional arguments tuple. In particular, pjit in_shardings must"
+                " either be a Sharding, a PartitionSpec, or a tuple of length equal to"
+                " the number of positional arguments. But pjit in_shardings is the"
+                f" wrong length: got a tuple or list of length {len(specs)} for an args"
+                f" tuple of length {len(value)}."
+            )
+    errors = tree_util.prefix_errors(specs, value, is_leaf=_is_leaf)
+    detail = "".join(f"\n{error(f'pjit {what}')}" for error in errors)
+    return (
+        f"pjit {what} specification must be a tree prefix of the corresponding value."
+        f"\nMismatch details ({len(errors)} found):{detail}"
+    )
+
+
+def constrained(x: Any, sharding: Sharding | None) -> Any:
+    """A traced value with the sharding that it is to have."""
+    if sharding is None:
+        return x
+    sharding.check_compatible_aval(typeof(x).shape)
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        spec = sharding.spec.for_rank(typeof(x).ndim)
+        wanted = sharding.update(spec=spec)
+        op = Reshard(wanted)
+        return x if op.aval(typeof(x)) is typeof(x) else op(x)
+    mesh = scope().resources or EMPTY_MESH
+    return ShardingConstraint(sharding, mesh)(x)
+
+
+def placed_avals(avals: Sequence[Any], shardings: Sequence[Any]) -> tuple[Any, ...]:
+    """The types of arguments once they are where they are to be."""
+    if not shardings:
+        return tuple(avals)
+    return tuple(
+        a if s is None else placed_aval(a, s)
+        for a, s in zip(avals, shardings, strict=True)
+    )

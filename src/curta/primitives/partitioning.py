@@ -1,0 +1,439 @@
+"""How the outputs of an op are split over mesh axes, given how its operands are.
+
+An array's split is a tuple with an entry for each dim, as in a `PartitionSpec`. The
+same rules serve types (arrays split over explicit axes carry the split in their aval)
+and the runtime, which records where results of arrays on several devices are. Types
+are strict: where the answer is ambiguous they raise ShardingTypeError. The runtime
+takes a fair guess, as a compiler may.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.op import Op
+from curta.core.partition_spec import entry_axes, entry_of
+from curta.core.placement import placement, set_rules
+from curta.core.trace import typeof
+from curta.errors import ShardingTypeError
+from curta.primitives.base import Elementwise
+from curta.primitives.collective import Collective, PVary
+from curta.primitives.cumulative import Cumulative
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.families import Reduction
+from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
+from curta.primitives.indexing.gather import Gather
+from curta.primitives.indexing.numbers import window_dims
+from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.reduction import ArgReduction
+from curta.primitives.shape import Rev, Squeeze
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.sorting import Sort
+from curta.primitives.structure import (
+    AddAny,
+    BroadcastInDim,
+    Reshape,
+    Transpose,
+)
+
+Entries = tuple[Any, ...]
+Sizes = Callable[[Sequence[Any]], int]
+
+
+class Query:
+    """The operands of an op, how they are split, and the avals of its outputs."""
+
+    def __init__(
+        self,
+        op: Op,
+        avals: Sequence[ShapedArray],
+        entries: Sequence[Entries],
+        outs: Sequence[ShapedArray],
+        size_of: Sizes,
+        strict: bool,
+    ):
+        self.op: Any = op
+        self.avals = avals
+        self.entries = entries
+        self.outs = outs
+        self.size_of = size_of
+        self.strict = strict
+
+    def refuse(self, problem: str) -> None:
+        """Raise ShardingTypeError, unless a guess will do."""
+        if self.strict:
+            shown = ", ".join(map(self.shown, self.avals, self.entries))
+            raise ShardingTypeError(f"{problem} Got inputs: {shown}.")
+
+    def shown(self, aval: ShapedArray, entries: Entries) -> str:
+        """The type of an operand as an error shows it."""
+        dims = ",".join(
+            str(n) if e is None else f"{n}@{_axes_text(e)}"
+            for n, e in zip(aval.shape, entries, strict=True)
+        )
+        return aval.update(shape=()).unplaced().str_short(True)[:-1] + dims + "]"
+
+    def joined(self, found: Sequence[Any]) -> tuple[Any, bool]:
+        """The entry on which operands agree, and whether they do."""
+        kinds = list(dict.fromkeys(e for e in found if e is not None))
+        return (kinds[0] if kinds else None), len(kinds) < 2
+
+
+def _axes_text(entry: Any) -> str:
+    axes = entry_axes(entry)
+    return str(axes[0]) if len(axes) == 1 else f"({','.join(map(str, axes))})"
+
+
+def out_entries(query: Query) -> list[Entries]:
+    """How each output is split.
+
+    Raises ShardingTypeError where that is ambiguous and the query is strict.
+    """
+    if not any(any(e) for e in query.entries):
+        return [(None,) * a.ndim for a in query.outs]
+    found = _rule(query.op, query)
+    return [_possible(query, e, a) for e, a in zip(found, query.outs, strict=True)]
+
+
+def _possible(query: Query, entries: Entries, aval: ShapedArray) -> Entries:
+    """The split without axes that occur twice or do not divide their dim."""
+    used: set[Any] = set()
+    kept = []
+    for size, entry in zip(aval.shape, entries, strict=True):
+        axes = entry_axes(entry)
+        if used & {*axes}:
+            text = query.shown(aval, entries)
+            query.refuse(
+                f"{query.op.name} operation with inputs:"
+                f" {', '.join(map(query.shown, query.avals, query.entries))} produces"
+                f" an illegally sharded result: {text}."
+            )
+        axes = tuple(a for a in axes if a not in used)
+        if axes and size % query.size_of(axes):
+            axes = ()
+        used |= {*axes}
+        kept.append(entry_of(axes))
+    return tuple(kept)
+
+
+# ---- the rules, by class
+
+
+@functools.singledispatch
+def _rule(op: Op, query: Query) -> list[Entries]:
+    query.refuse(
+        f"sharding rule for {op.name} is not implemented. You can work around this"
+        " error by dropping that operation into full auto sharding mode via:"
+        " `jax.sharding.auto_axes(fun, out_shardings=...)`."
+    )
+    first = query.avals[0]
+    return [
+        query.entries[0] if out.shape == first.shape else (None,) * out.ndim
+        for out in query.outs
+    ]
+
+
+@_rule.register(Elementwise)
+@_rule.register(ConvertElementType)
+@_rule.register(AddAny)
+def _elementwise(op: Op, query: Query) -> list[Entries]:
+    (out,) = query.outs
+    full = [e for e, a in zip(query.entries, query.avals) if a.shape == out.shape]
+    result = []
+    for column in zip(*full):
+        entry, agree = query.joined(column)
+        if not agree:
+            query.refuse(
+                f"{op.name} got incompatible shardings for broadcasting:"
+                f" {', '.join(map(str, full))}."
+            )
+        result.append(entry)
+    return [tuple(result) or (None,) * out.ndim]
+
+
+@_rule.register
+def _broadcast(op: BroadcastInDim, query: Query) -> list[Entries]:
+    result: list[Any] = [None] * len(op.shape)
+    source = query.avals[0].shape
+    for d, size, entry in zip(op.broadcast_dimensions, source, query.entries[0]):
+        if size == op.shape[d]:
+            result[d] = entry
+    return [tuple(result)]
+
+
+def _without(entries: Entries, dims: Sequence[int]) -> Entries:
+    return tuple(e for d, e in enumerate(entries) if d not in dims)
+
+
+@_rule.register(Reduction)
+@_rule.register(ArgReduction)
+def _reduction(op: Any, query: Query) -> list[Entries]:
+    if isinstance(op, ArgReduction):
+        (axis,) = op.axes
+        if query.entries[0][axis] is not None:
+            query.refuse(
+                f"{op.name} requires the axis it goes along to be replicated:"
+                " use reshard."
+            )
+    return [_without(query.entries[0], op.axes)]
+
+
+@_rule.register
+def _transpose(op: Transpose, query: Query) -> list[Entries]:
+    return [tuple(query.entries[0][d] for d in op.permutation)]
+
+
+@_rule.register
+def _squeeze(op: Squeeze, query: Query) -> list[Entries]:
+    rank = query.avals[0].ndim
+    return [_without(query.entries[0], [d % rank for d in op.dimensions])]
+
+
+@_rule.register(Rev)
+@_rule.register(Cumulative)
+def _same(op: Op, query: Query) -> list[Entries]:
+    return [query.entries[0]]
+
+
+@_rule.register
+def _sort(op: Sort, query: Query) -> list[Entries]:
+    for entries in query.entries:
+        if entries[op.dimension] is not None:
+            query.refuse("sort along a sharded dim is not implemented: use reshard.")
+    return list(query.entries)
+
+
+@_rule.register(Slice)
+@_rule.register(Pad)
+@_rule.register(DynamicSlice)
+def _resized(op: Op, query: Query) -> list[Entries]:
+    source, entries, (out,) = query.avals[0].shape, query.entries[0], query.outs
+    for before, after, entry in zip(source, out.shape, entries):
+        count = query.size_of(entry_axes(entry))
+        if before != after and after % count:
+            query.refuse(
+                f"{op.name} on sharded dims where out dim ({after}) is not divisible by"
+                f" mesh axes ({count}) with spec ({entry}) is not implemented."
+            )
+    return [entries]
+
+
+@_rule.register
+def _split(op: Split, query: Query) -> list[Entries]:
+    entries = query.entries[0]
+    for size in op.sizes:
+        count = query.size_of(entry_axes(entries[op.axis]))
+        if size % count:
+            query.refuse(
+                f"split on sharded dims where out dim ({size}) is not divisible by mesh"
+                f" axes ({count}) with spec ({entries[op.axis]}) is not implemented."
+            )
+    return [entries] * len(query.outs)
+
+
+@_rule.register(Concatenate)
+@_rule.register(Stack)
+def _join(op: Any, query: Query) -> list[Entries]:
+    if len(set(query.entries)) > 1:
+        query.refuse(f"All operands should have the same sharding in {op.name}.")
+    entries = query.entries[0]
+    if isinstance(op, Stack):
+        entries = (*entries[: op.axis], None, *entries[op.axis :])
+    return [entries]
+
+
+@_rule.register
+def _unstack(op: Unstack, query: Query) -> list[Entries]:
+    return [_without(query.entries[0], [op.axis])] * len(query.outs)
+
+
+@_rule.register
+def _dynamic_update(op: DynamicUpdateSlice, query: Query) -> list[Entries]:
+    if query.entries[0] != query.entries[1]:
+        query.refuse(
+            "dynamic_update_slice operand sharding must be equal to update sharding."
+        )
+    return [query.entries[0]]
+
+
+@_rule.register
+def _dot(op: DotGeneral, query: Query) -> list[Entries]:
+    contracted, batched = op.dimension_numbers
+    lhs, rhs = query.entries
+    for what, (left, right) in (("batch", batched), ("contracting", contracted)):
+        for i, j in zip(left, right):
+            if lhs[i] is not None and rhs[j] is not None:
+                if lhs[i] != rhs[j]:
+                    query.refuse(
+                        f"dot_general requires {what} dimensions to have consistent"
+                        f" sharding, got {lhs[i]} and {rhs[j]}."
+                    )
+                elif what == "contracting":
+                    query.refuse(
+                        "Contracting dimensions are sharded and it is ambiguous how the"
+                        " output should be sharded. Please specify the output sharding"
+                        " via the `out_sharding` parameter."
+                    )
+    batch = tuple(
+        query.joined([lhs[i], rhs[j]])[0] for i, j in zip(*batched, strict=True)
+    )
+    free_lhs = _without(lhs, [*contracted[0], *batched[0]])
+    free_rhs = _without(rhs, [*contracted[1], *batched[1]])
+    return [batch + free_lhs + free_rhs]
+
+
+@_rule.register
+def _gather(op: Gather, query: Query) -> list[Entries]:
+    numbers, (out,) = op.dimension_numbers, query.outs
+    operand, indices = query.entries
+    result: list[Any] = [None] * out.ndim
+    source = query.avals[0]
+    whole = window_dims(numbers, source.ndim)
+    for out_dim, dim in zip(numbers.offset_dims, whole, strict=True):
+        if op.slice_sizes[dim] == source.shape[dim]:
+            result[out_dim] = operand[dim]
+        elif operand[dim] is not None:
+            _gather_refused(query)
+    for dim in (*numbers.collapsed_slice_dims,):
+        if operand[dim] is not None and source.shape[dim] != 1:
+            _gather_refused(query)
+    rest = [d for d in range(out.ndim) if d not in numbers.offset_dims]
+    for out_dim, entry in zip(rest, indices):
+        result[out_dim] = entry
+    pairs = zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims)
+    for i, d in pairs:
+        result[rest[i]] = query.joined([indices[i], operand[d]])[0]
+    return [tuple(result)]
+
+
+def _gather_refused(query: Query) -> None:
+    query.refuse(
+        "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the"
+        " gather indexing as out sharding could not be resolved unambiguously (or"
+        " would require collectives on inputs)."
+    )
+
+
+@_rule.register
+def _scatter(op: WindowUpdate, query: Query) -> list[Entries]:
+    return [query.entries[0]]
+
+
+@_rule.register
+def _reshape(op: Reshape, query: Query) -> list[Entries]:
+    found = _reshaped(query.avals[0].shape, op.shape, query.entries[0], query.size_of)
+    if found is None:
+        query.refuse(
+            "This reshape is not supported. Please specify the sharding of the output"
+            " via the `out_sharding` argument of jax.lax.reshape."
+        )
+    return [(None,) * len(op.shape) if found is None else found]
+
+
+def _reshaped(
+    before: Sequence[int], after: Sequence[int], entries: Entries, size_of: Sizes
+) -> Entries | None:
+    """The split after a reshape, dims taken in groups of the same size.
+
+    The axes of a group go to the first of its new dims that they divide; None if a
+    dim other than the first of its group is split.
+    """
+    result: list[Any] = [None] * len(after)
+    i = j = 0
+    while i < len(before):
+        if before[i] == 1:
+            i += 1
+            continue
+        first, target = i, j
+        while target < len(after) and after[target] == 1:
+            target += 1
+        have, want, j = before[i], after[target], target + 1
+        i += 1
+        while have != want:
+            if have < want:
+                have, i = have * before[i], i + 1
+            else:
+                want, j = want * after[j], j + 1
+        if any(entries[d] is not None for d in range(first + 1, i)):
+            return None
+        axes = entry_axes(entries[first])
+        if axes and after[target] % size_of(axes):
+            return None
+        result[target] = entry_of(axes)
+    return tuple(result)
+
+
+# ---- types
+
+
+def _placed_out_aval(op: Any, avals: Sequence[ShapedArray]) -> Any:
+    if op.places_outputs:
+        found = op.aval(*avals)
+        several = list(found) if op.multiple_results else [found]
+        several = [_in_scope(a) for a in several]
+    else:
+        found = op.aval(*[a.unplaced() for a in avals])
+        several = _with_placement(op, avals, found if op.multiple_results else [found])
+    return several if op.multiple_results else several[0]
+
+
+def _in_scope(aval: ShapedArray) -> ShapedArray:
+    """The aval without manual axes that are not mapped over here."""
+    where = aval.placement
+    if where is None or not where.varying:
+        return aval
+    varying = where.varying & {*get_abstract_mesh().manual_axes}
+    return aval.update(placement=placement(where.mesh, where.entries, varying))
+
+
+def _with_placement(
+    op: Op, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> list[ShapedArray]:
+    placements = [a.placement for a in avals if a.placement is not None]
+    mesh = placements[0].mesh
+    varying = frozenset[Any]().union(*[p.varying for p in placements])
+    split: Sequence[Entries] = [()] * len(outs)
+    if any(p.entries for p in placements):
+        if len({p.mesh for p in placements if p.entries}) > 1:
+            raise ShardingTypeError(
+                "Mesh for all inputs should be equal. Got the meshes:"
+                f" {', '.join(str(p.mesh) for p in placements)}"
+            )
+        mesh = next(p.mesh for p in placements if p.entries)
+        entries = [a.sharding.spec.partitions for a in avals]
+        query = Query(op, avals, entries, outs, mesh.size_of, strict=True)
+        split = out_entries(query)
+    return [
+        _in_scope(a.update(placement=placement(mesh, e, varying)))
+        for a, e in zip(outs, split, strict=True)
+    ]
+
+
+def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
+    """The operands, made to vary over all manual axes over which one of them does.
+
+    Ops with jaxprs of their own take what these were traced for.
+    """
+    if not scope().checks_varying or isinstance(op, PVary):
+        return args
+    if op.places_outputs and not isinstance(op, Collective):
+        return args
+    axes = [typeof(x).vma for x in args]
+    wanted = frozenset[Any]().union(*axes)
+    if isinstance(op, Collective):
+        manual = {*get_abstract_mesh().manual_axes}
+        wanted |= {n for n in op.axis_names if n in manual}
+    mesh = get_abstract_mesh()
+    return [
+        PVary(mesh.in_order(wanted - have))(x) if wanted - have else x
+        for x, have in zip(args, axes, strict=True)
+    ]
+
+
+set_rules(_placed_out_aval, _aligned)

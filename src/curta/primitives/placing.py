@@ -1,0 +1,124 @@
+"""Ops that say where a value is to be, and change none of its elements."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from curta.core.avals import ShapedArray
+from curta.core.mesh import AbstractMesh, Mesh
+from curta.core.partition_spec import UNCONSTRAINED, entry_axes, entry_of
+from curta.core.placement import placement
+from curta.core.sharding import NamedSharding, Sharding
+from curta.primitives.elementwise.convert import Identity
+from curta.primitives.families import Linear
+
+
+class Placing(Linear, Identity):
+    """An op whose result is the operand, laid out by a sharding."""
+
+    places_outputs: ClassVar[bool] = True
+    target: Sharding
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        if dim is None or not isinstance(self.target, NamedSharding):
+            return self(x), dim
+        entries = list(self.target.spec.partitions)
+        if dim < len(entries):
+            entries.insert(dim, self.batch_entry())
+        op: Any = self
+        target = self.target.update(spec=entries)
+        return dataclasses.replace(op, target=target)(x), dim
+
+    def batch_entry(self) -> Any:
+        """How a new dim is split."""
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardingConstraint(Placing):
+    """The operand, laid out by `target` where axes are left to the compiler."""
+
+    name: ClassVar[str] = "sharding_constraint"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "sharding": "target",
+        "layout": None,
+        "unconstrained_dims": None,
+    }
+    target: Sharding
+    context_mesh: Mesh | AbstractMesh
+
+    def batch_entry(self) -> Any:
+        return UNCONSTRAINED
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [self(cotangent)]
+
+    def params(self) -> dict[str, Any]:
+        spec = getattr(self.target, "spec", ())
+        free = frozenset(d for d, e in enumerate(spec) if e is UNCONSTRAINED)
+        return {
+            "context_mesh": self.context_mesh,
+            "layout": None,
+            "sharding": self.target,
+            "unconstrained_dims": free,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class Reshard(Placing):
+    """The operand with another split over explicit axes."""
+
+    name: ClassVar[str] = "reshard"
+    param_names: ClassVar[Mapping[str, str | None]] = {"dst_sharding": "target"}
+    target: NamedSharding
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        mesh = self.target.mesh.abstract_mesh
+        explicit = {*mesh.explicit_axes}
+        entries = [
+            entry_of(n for n in entry_axes(e) if n in explicit)
+            for e in self.target.spec.for_rank(x.ndim).partitions
+        ]
+        return x.update(placement=placement(mesh, entries, x.vma))
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        (x,) = args
+        before = x.aval.placement
+        mesh = self.target.mesh if before is None else before.mesh
+        spec = x.aval.sharding.spec
+        return [Reshard(NamedSharding(mesh, spec))(cotangent)]
+
+    def params(self) -> dict[str, Any]:
+        return {"dst_sharding": self.target}
+
+    def printed_params(self, eqn: Any) -> dict[str, Any]:
+        return {}
+
+
+@dataclasses.dataclass(frozen=True)
+class DevicePut(Placing):
+    """The operand on other devices, as `device_put` in a traced function says."""
+
+    name: ClassVar[str] = "device_put"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "devices": "target",
+        "copy_semantics": None,
+        "srcs": None,
+    }
+    target: Any
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [cotangent]
+
+    def params(self) -> dict[str, Any]:
+        return {
+            "copy_semantics": ("ArrayCopySemantics.REUSE_INPUT",),
+            "devices": (self.target,),
+            "srcs": (None,),
+        }

@@ -1,0 +1,298 @@
+"""Where the results of programs on arrays over several devices are.
+
+One program runs for all devices, on the memory they share; what remains to be said is
+how its results are split over them. `partitioning` has a rule for each op. Here the
+rules go through a whole jaxpr, from how the arguments are split, or from the meshes
+that the jaxpr itself names.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from curta.control.call import JaxprOp
+from curta.control.cond import Cond
+from curta.control.scan import Scan
+from curta.control.shard_map import ShardMap
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
+from curta.core.mesh import Mesh, scope
+from curta.core.op import Op
+from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
+from curta.core.sharding import NamedSharding, Sharding, normalised
+from curta.primitives.partitioning import Entries, Query, out_entries
+from curta.primitives.placing import DevicePut, Placing
+
+Shardings = Sequence[Sharding | None]
+
+
+class Destinations:
+    """Where a compiled program's inputs and outputs are to be.
+
+    `known` if that is not for the arguments alone to say.
+    """
+
+    def __init__(
+        self, closed: ClosedJaxpr, in_shardings: Shardings, out_shardings: Shardings
+    ):
+        self.closed = closed
+        self.in_shardings = tuple(in_shardings)
+        self.out_shardings = tuple(out_shardings)
+        named = _mesh_of(self.out_shardings)
+        self.mesh = mesh_of_jaxpr(closed.jaxpr) or named
+        self.arg_names = closed.jaxpr.debug_info.arg_names
+        self.known = bool(
+            in_shardings or out_shardings or self.mesh or _last_placing(closed.jaxpr)
+        )
+
+    def arguments(self, placed: Shardings, avals: Sequence[ShapedArray]) -> Shardings:
+        """Where the arguments are, once they are where they were said to be.
+
+        Raises ValueError if one was placed elsewhere.
+        """
+        if not self.in_shardings:
+            return placed
+        wanted = self.in_shardings
+        return [_moved(*given) for given in zip(placed, wanted, avals, strict=True)]
+
+    def results(self, placed: Shardings) -> Shardings:
+        """Where the results are, given where the arguments are."""
+        found = program_shardings(self.closed, placed)
+        if not self.out_shardings:
+            return found
+        default = None if self.mesh is None else _named(self.mesh, PartitionSpec())
+        results = []
+        for s, wanted, aval in zip(found, self.out_shardings, self.closed.out_avals):
+            if wanted is not None:
+                wanted.shard_shape(aval.shape)
+            results.append(wanted or s or default)
+        return results
+
+
+def _moved(
+    sharding: Sharding | None, wanted: Sharding | None, aval: ShapedArray
+) -> Sharding | None:
+    if wanted is None:
+        return sharding
+    wanted.shard_shape(aval.shape)
+    if sharding is not None and not sharding.is_equivalent_to(wanted, aval.ndim):
+        raise ValueError(
+            "Sharding passed to jit does not match the sharding on the respective arg."
+            f" Got jit sharding: {wanted},\narg sharding: {sharding} for arg type:"
+            f" {aval.str_short()}"
+        )
+    return wanted
+
+
+def op_shardings(
+    op: Op,
+    avals: Sequence[ShapedArray],
+    shardings: Shardings,
+    outs: Sequence[ShapedArray],
+) -> Shardings:
+    """Where the results of one op are, given where its operands are."""
+    return _op_shardings(op, tuple(avals), tuple(shardings), tuple(outs), scope())
+
+
+@functools.lru_cache(4096)
+def _op_shardings(
+    op: Op,
+    avals: tuple[ShapedArray, ...],
+    shardings: tuple[Sharding | None, ...],
+    outs: tuple[ShapedArray, ...],
+    _scope: Any,
+) -> Shardings:
+    mesh = _mesh_of(shardings) or mesh_of_op(op)
+    if mesh is None:
+        return _single(op, shardings, len(outs))
+    walk = _Walk(mesh)
+    split = [walk.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)]
+    return walk.shardings(walk.op(op, avals, split, outs), outs)
+
+
+def program_shardings(closed: ClosedJaxpr, shardings: Shardings) -> Shardings:
+    """Where the results of a jaxpr are, given where its arguments are."""
+    return _program_shardings(closed, tuple(shardings), scope())
+
+
+@functools.lru_cache(1024)
+def _program_shardings(
+    closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], _scope: Any
+) -> Shardings:
+    mesh = _mesh_of(shardings) or mesh_of_jaxpr(closed.jaxpr)
+    outs = closed.out_avals
+    if mesh is None:
+        placed = [s for s in shardings if s is not None]
+        last = _last_placing(closed.jaxpr)
+        return [(last or (placed[0] if placed else None))] * len(outs)
+    walk = _Walk(mesh)
+    pairs = zip(shardings, closed.in_avals, strict=True)
+    found = walk.jaxpr(closed.jaxpr, [walk.entries(s, a.ndim) for s, a in pairs])
+    return walk.shardings(found, outs)
+
+
+def _single(op: Op, shardings: Shardings, count: int) -> Shardings:
+    placed = [s for s in shardings if s is not None]
+    if isinstance(op, Placing) and isinstance(op.target, Sharding):
+        return [op.target] * count
+    return [placed[0] if placed else None] * count
+
+
+def _last_placing(jaxpr: Jaxpr) -> Sharding | None:
+    """The device to which a program moves values, if it does."""
+    for eqn in reversed(jaxpr.eqns):
+        if isinstance(eqn.op, DevicePut) and isinstance(eqn.op.target, Sharding):
+            return eqn.op.target
+    return None
+
+
+def _mesh_of(shardings: Shardings) -> Mesh | None:
+    for s in shardings:
+        if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh):
+            return s.mesh
+    return None
+
+
+@functools.lru_cache(4096)
+def mesh_of_jaxpr(jaxpr: Jaxpr) -> Mesh | None:
+    """The mesh that a program names, if it names one."""
+    for eqn in jaxpr.eqns:
+        found = mesh_of_op(eqn.op)
+        if found is not None:
+            return found
+    return None
+
+
+def mesh_of_op(op: Op) -> Mesh | None:
+    """The mesh that an op names, itself or in its jaxprs."""
+    named: Any = None
+    if isinstance(op, ShardMap):
+        named = op.mesh
+    elif isinstance(op, Placing) and isinstance(op.target, NamedSharding):
+        named = op.target.mesh
+    if isinstance(named, Mesh):
+        return named
+    if named is not None:
+        return scope().concrete
+    for jaxpr in jaxprs_in_params(op.params()):
+        found = mesh_of_jaxpr(jaxpr)
+        if found is not None:
+            return found
+    return None
+
+
+class _Walk:
+    """Goes through jaxprs with the splits of values over one mesh."""
+
+    def __init__(self, mesh: Mesh):
+        self.mesh = mesh
+
+    def entries(self, sharding: Sharding | None, rank: int) -> Entries:
+        """How an array is split; not at all if over another mesh."""
+        if isinstance(sharding, NamedSharding):
+            if sharding.mesh.axis_names == self.mesh.axis_names:
+                return self.of_spec(sharding.spec, rank)
+        return (None,) * rank
+
+    def of_spec(self, spec: PartitionSpec, rank: int) -> Entries:
+        """The entries of a spec."""
+        found: Entries = spec.for_rank(rank).partitions
+        return found
+
+    def shardings(
+        self, entries: Sequence[Entries], outs: Sequence[ShapedArray]
+    ) -> Shardings:
+        """The splits of outputs, as shardings."""
+        found = []
+        for split, aval in zip(entries, outs, strict=True):
+            spec = PartitionSpec(*self.possible(split, aval.shape))
+            if not self.mesh.explicit_axes:
+                spec = normalised(spec)
+            found.append(_named(self.mesh, spec))
+        return found
+
+    def possible(self, entries: Entries, shape: Sequence[int]) -> Entries:
+        """The split of the dims that can be split so."""
+        return tuple(
+            None if size % self.mesh.size_of(entry_axes(e)) else e
+            for e, size in zip(entries, shape, strict=True)
+        )
+
+    def jaxpr(self, jaxpr: Jaxpr, split: Sequence[Entries]) -> list[Entries]:
+        """The splits of the outputs of a jaxpr."""
+        env: dict[Any, Entries] = dict(zip(jaxpr.invars, split, strict=True))
+
+        def read(atom: Any) -> Entries:
+            if type(atom) is Literal:
+                return (None,) * atom.aval.ndim
+            return env.get(atom) or (None,) * atom.aval.ndim
+
+        for eqn in jaxpr.eqns:
+            found = self.eqn(eqn, [read(v) for v in eqn.invars])
+            env.update(zip(eqn.outvars, found, strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    def eqn(self, eqn: Eqn, split: Sequence[Entries]) -> Sequence[Entries]:
+        """The splits of the outputs of an eqn."""
+        avals = [v.aval for v in eqn.invars]
+        return self.op(eqn.op, avals, split, [v.aval for v in eqn.outvars])
+
+    def op(
+        self,
+        op: Any,
+        avals: Sequence[ShapedArray],
+        split: Sequence[Entries],
+        outs: Sequence[ShapedArray],
+    ) -> Sequence[Entries]:
+        """The splits of the outputs of an op."""
+        if isinstance(op, ShardMap):
+            return [
+                self.of_spec(s, a.ndim) for s, a in zip(op.out_specs, outs, strict=True)
+            ]
+        if isinstance(op, Placing):
+            return [self.placed(op.target, split[0])]
+        if isinstance(op, JaxprOp):
+            return self.jaxpr(op.jaxpr.jaxpr, split)
+        if isinstance(op, Scan):
+            return self.scan(op, split)
+        if isinstance(op, While):
+            consts, carry = split[op.cond_nconsts :], op.body_nconsts
+            return self.jaxpr(op.body_jaxpr.jaxpr, [*consts[:carry], *consts[carry:]])
+        if isinstance(op, Cond):
+            return self.jaxpr(op.branches[0].jaxpr, split[1:])
+        explicit = [a.placement.entries if a.placement else () for a in outs]
+        if all(explicit):
+            return explicit
+        size_of = self.mesh.size_of
+        return out_entries(Query(op, avals, split, outs, size_of, strict=False))
+
+    def placed(self, target: Any, before: Entries) -> Entries:
+        """The split that a sharding asks for; as before where it leaves that open."""
+        if not isinstance(target, NamedSharding):
+            return (None,) * len(before)
+        wanted = target.spec.partitions
+        wanted += (None,) * (len(before) - len(wanted))
+        used = {n for e in wanted for n in entry_axes(e)}
+        return tuple(
+            entry_of(n for n in entry_axes(b) if n not in used)
+            if w is UNCONSTRAINED
+            else w
+            for w, b in zip(wanted, before, strict=True)
+        )
+
+    def scan(self, op: Scan, split: Sequence[Entries]) -> list[Entries]:
+        """The splits of the final carry and of the stacked outputs."""
+        first = op.num_consts + op.num_carry
+        rows = [*split[:first], *(e[1:] for e in split[first:])]
+        found = self.jaxpr(op.jaxpr.jaxpr, rows)
+        ys = [(None, *e) for e in found[op.num_carry :]]
+        return [*found[: op.num_carry], *ys]
+
+
+@functools.lru_cache(4096)
+def _named(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
+    """The sharding, one object for each mesh and spec."""
+    return NamedSharding(mesh, spec)
