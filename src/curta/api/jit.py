@@ -23,6 +23,7 @@ from curta.api.jit_options import (
     split_arguments,
     static_key,
 )
+from curta.api.jit_shardings import flat_shardings, placed_avals, sharding_tree
 from curta.config import config
 from curta.control.call import Call
 from curta.core.avals import ShapedArray
@@ -131,6 +132,8 @@ class Jitted:
         arguments = split_arguments(self._options, args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
         avals = tuple([self._leaf_aval(x, arguments) for x in leaves])
+        if self._options.in_shardings is not None:
+            avals = placed_avals(avals, self._in_shardings(arguments))
         trace = current_trace()
         axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
         key = Signature(in_tree, avals, arguments.static, config.context, axes)
@@ -179,7 +182,20 @@ class Jitted:
             captured = closed.consts
             closed = ClosedJaxpr(hoist_constants(closed.jaxpr), ())
         donated = donated_leaves(self._options, arguments)
-        return Staged(closed, captured, out_tree[-1], donated, self._options.device)
+        wanted = self._options.out_shardings
+        out_leaves = tree_util.tree_unflatten(out_tree[-1], closed.out_avals)
+        places = flat_shardings("out_shardings", wanted, out_leaves)
+        given = self._in_shardings(arguments)
+        return Staged(closed, captured, out_tree[-1], donated, given, places)
+
+    def _in_shardings(self, arguments: Arguments) -> list[Any]:
+        """A sharding or None for each leaf of the arguments; [] if none was given."""
+        given = self._options.in_shardings
+        if given is not None and arguments.options:
+            raise ValueError(
+                "pjit does not support kwargs when in_shardings is specified."
+            )
+        return flat_shardings("in_shardings", given, arguments.dynamic)
 
     def _leaf_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
         if type(x) is ArrayImpl:
@@ -351,8 +367,9 @@ def jit(
         they cannot be used afterwards.
       keep_unused: keep inputs that the function does not read.
       inline: put the eqns, not a call of them, into an enclosing jaxpr.
-      in_shardings, out_shardings: a device or sharding, or trees of them; there is
-        one device so far, so that they change nothing.
+      in_shardings, out_shardings: where arguments and results are to be: a `Sharding`,
+        a `PartitionSpec` over the mesh in scope, or trees of them that are prefixes of
+        the arguments' and the result's. None leaves it open.
       compiler_options: passed over where they are XLA's.
       device, backend: where to run; device_put of the arguments is the newer way.
 
@@ -374,7 +391,8 @@ def jit(
     Array([0.  , 1.05, 2.1 ], dtype=float32)
     """
     check_compiler_options(compiler_options)
-    place = None
+    given = sharding_tree("jit", "in_shardings", in_shardings)
+    wanted = sharding_tree("jit", "out_shardings", out_shardings)
     if device is not None or backend is not None:
         warnings.warn(
             "backend and device argument on jit is deprecated. You can use"
@@ -384,6 +402,7 @@ def jit(
             stacklevel=2,
         )
         place = as_sharding(device if backend is None else devices(backend)[0])
+        wanted = sharding_tree("jit", "out_shardings", place)
 
     def compile_function(fun: Callable[..., Any]) -> Jitted:
         check_callable(fun)
@@ -395,7 +414,8 @@ def jit(
             donate_argnames,
             keep_unused=keep_unused,
             inline=inline,
-            device=place,
+            in_shardings=given,
+            out_shardings=wanted,
         )
         return Jitted(fun, options)
 

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed
 from curta.api.jit_options import JitOptions
+from curta.api.jit_shardings import constrained
 from curta.control.call import Call
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.refs import AbstractRef
-from curta.core.sharding import Sharding
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import NativeCalls
+from curta.runtime.propagation import Shardings
 
 
 class CallOnRefs:
@@ -43,16 +44,30 @@ class Staged:
         captured: Sequence[Any],
         out_tree: Any,
         donated: tuple[bool, ...],
-        sharding: Sharding | None,
+        in_shardings: Shardings,
+        out_shardings: Shardings,
     ):
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree
         self.donated = donated
         self.has_refs = any(type(a) is AbstractRef for a in closed.in_avals)
-        self.sharding = sharding
+        self.in_shardings = in_shardings
+        self.out_shardings = out_shardings
 
-    def compiled(self, name: str) -> CompiledCall:
+    def arguments(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """Traced arguments, where they are to be."""
+        if not self.in_shardings:
+            return leaves
+        return [*map(constrained, leaves, self.in_shardings)]
+
+    def results(self, outs: Sequence[Any]) -> Sequence[Any]:
+        """Traced results, where they are to be."""
+        if not self.out_shardings:
+            return outs
+        return [*map(constrained, outs, self.out_shardings)]
+
+    def compiled(self, name: str) -> CompiledCall | CallOnRefs:
         """What runs the jaxpr; compiled the first time it is asked for."""
         found: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
         if found is None and self.has_refs:
@@ -61,7 +76,11 @@ class Staged:
             log_compiling(name, self.closed.in_avals)
             with timed(f"compilation of jit({name})"):
                 made = CompiledCall(
-                    self.closed, f"jit({name})", self.donated, self.sharding
+                    self.closed,
+                    f"jit({name})",
+                    self.donated,
+                    self.in_shardings,
+                    self.out_shardings,
                 )
             found = self.__dict__.setdefault("_compiled", made)
         return found

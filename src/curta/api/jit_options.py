@@ -29,7 +29,8 @@ class JitOptions:
     donate_argnames: tuple[str, ...] = ()
     keep_unused: bool = False
     inline: bool = False
-    device: Any = None
+    in_shardings: Any = None
+    out_shardings: Any = None
 
     @property
     def has_static(self) -> bool:
