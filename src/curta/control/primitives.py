@@ -29,7 +29,6 @@ from curta.control.while_loop import (
 )
 from curta.core.primitive import primitive_of
 from curta.core.refs import RefAddUpdate, RefGet, RefSwap
-from curta.primitives.approximate import ApproxTopK
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.cumulative import (
@@ -42,7 +41,6 @@ from curta.primitives.cumulative import (
 from curta.primitives.dot import (
     DotGeneral,
 )
-from curta.primitives.effects import DceSink, Empty
 from curta.primitives.elementwise.arithmetic import (
     Add,
     Div,
@@ -154,7 +152,6 @@ from curta.primitives.elementwise.trigonometric import (
     Sinh,
     Tan,
 )
-from curta.primitives.fft import Fft
 from curta.primitives.indexing.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -176,9 +173,7 @@ from curta.primitives.joining import (
     Stack,
     Unstack,
 )
-from curta.primitives.ragged_dot import RaggedDotGeneral
 from curta.primitives.random_bits.gamma import RandomGamma
-from curta.primitives.random_bits.generator import RngBitGenerator, RngUniform
 from curta.primitives.random_bits.ops import (
     RandomBits,
     RandomClone,
@@ -199,7 +194,6 @@ from curta.primitives.reduction import (
     ReduceProd,
     ReduceXor,
 )
-from curta.primitives.scaled_dot import ScaledDot
 from curta.primitives.shape import (
     Iota,
     Rev,
