@@ -25,6 +25,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "LinearSolve": "tests/control/test_solves.py",
     "PlatformIndex": "tests/control/test_platforms_and_barriers.py",
     "PureCallback": "tests/control/test_callbacks.py",
+    "Composite": "tests/primitives/test_composite.py",
+    "RngUniform": "tests/primitives/test_generator.py",
     "Reduce": "tests/primitives/test_fold.py",
     "ReduceWindow": "tests/primitives/test_reduce_window.py",
     "SelectAndScatter": "tests/primitives/test_reduce_window.py",

@@ -3,6 +3,7 @@
 from curta.control.call import (
     Call,
 )
+from curta.control.composite import Composite
 from curta.control.cond import (
     Cond,
 )
@@ -29,6 +30,7 @@ from curta.control.while_loop import (
 )
 from curta.core.primitive import primitive_of
 from curta.core.refs import RefAddUpdate, RefGet, RefSwap
+from curta.primitives.approximate import ApproxTopK
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.cumulative import (
@@ -41,6 +43,7 @@ from curta.primitives.cumulative import (
 from curta.primitives.dot import (
     DotGeneral,
 )
+from curta.primitives.effects import DceSink, Empty
 from curta.primitives.elementwise.arithmetic import (
     Add,
     Div,
@@ -152,6 +155,7 @@ from curta.primitives.elementwise.trigonometric import (
     Sinh,
     Tan,
 )
+from curta.primitives.fft import Fft
 from curta.primitives.indexing.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -173,7 +177,9 @@ from curta.primitives.joining import (
     Stack,
     Unstack,
 )
+from curta.primitives.ragged_dot import RaggedDotGeneral
 from curta.primitives.random_bits.gamma import RandomGamma
+from curta.primitives.random_bits.generator import RngBitGenerator, RngUniform
 from curta.primitives.random_bits.ops import (
     RandomBits,
     RandomClone,
@@ -194,6 +200,7 @@ from curta.primitives.reduction import (
     ReduceProd,
     ReduceXor,
 )
+from curta.primitives.scaled_dot import ScaledDot
 from curta.primitives.shape import (
     Iota,
     Rev,
@@ -383,6 +390,15 @@ reduce_window_sum_p = primitive_of(ReduceWindowSum)
 select_and_gather_add_p = primitive_of(SelectAndGatherAdd)
 select_and_scatter_add_p = primitive_of(SelectAndScatterAdd)
 select_and_scatter_p = primitive_of(SelectAndScatter)
+approx_top_k_p = primitive_of(ApproxTopK)
+composite_p = primitive_of(Composite)
+dce_sink_p = primitive_of(DceSink)
+empty_p = primitive_of(Empty)
+fft_p = primitive_of(Fft)
+ragged_dot_general_p = primitive_of(RaggedDotGeneral)
+rng_bit_generator_p = primitive_of(RngBitGenerator)
+rng_uniform_p = primitive_of(RngUniform)
+scaled_dot_p = primitive_of(ScaledDot)
 
 add_jaxvals_p = add_any_p
 

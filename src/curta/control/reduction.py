@@ -284,6 +284,10 @@ class SelectAndScatter(Op):
     window_strides: Dims
     padding: Padding
 
+    # Consts are arrays, which have no hash.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         operand = avals[0]
         check_window_fields("select_and_scatter", operand, self._window)

@@ -3,6 +3,7 @@
 from curta.control.primitives import *
 from curta.dtypes import dtype
 from curta.lax import linalg as linalg
+from curta.lax.approximate import approx_max_k, approx_min_k
 from curta.lax.arithmetic import (
     abs,
     add,
@@ -42,6 +43,7 @@ from curta.lax.comparison import (
     lt,
     ne,
 )
+from curta.lax.composites import composite, dce_sink, empty
 from curta.lax.control_flow import (
     associative_scan,
     cond,
@@ -93,7 +95,9 @@ from curta.lax.exponential import (
     logistic,
     tanh,
 )
+from curta.lax.fft import fft
 from curta.lax.fold import reduce, reduce_window
+from curta.lax.generators import rng_bit_generator, rng_uniform
 from curta.lax.indexing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -128,6 +132,7 @@ from curta.lax.parallel import (
     pvary,
     ragged_all_to_all,
 )
+from curta.lax.ragged import ragged_dot, ragged_dot_general, scaled_dot
 from curta.lax.reduction import (
     argmax,
     argmin,
@@ -219,9 +224,12 @@ from curta.lax.trigonometric import (
 )
 from curta.lax.windows import padtype_to_pads, reduce_window_shape_tuple
 from curta.primitives.convolution import ConvDimensionNumbers
+from curta.primitives.fft import FftType
 from curta.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from curta.primitives.ragged_dot import RaggedDotDimensionNumbers
+from curta.primitives.random_bits.generator import RandomAlgorithm

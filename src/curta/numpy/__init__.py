@@ -1,7 +1,7 @@
 """Arrays and the functions of NumPy on them, with JAX's names and dtypes."""
 
 from curta.dlpack import from_dlpack
-from curta.numpy import linalg as linalg, operators as _operators
+from curta.numpy import fft as fft, linalg as linalg, operators as _operators
 from curta.numpy.arithmetic import (
     abs,
     absolute,

@@ -135,9 +135,7 @@ class TopK(Op):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         values, places = self(*primals)
-        shape = typeof(places).shape
-        index = Reshape((*shape, 1))(places)
-        tangent = _along(self.axis, len(shape))(tangents[0], index)
+        tangent = take_places(tangents[0], places, self.axis)
         return [values, places], [tangent, zero_tangent(typeof(places))]
 
     def batch(
@@ -153,6 +151,12 @@ class TopK(Op):
         yield cls(3, 1), [((2, 4), "ordered", {"distinct": True})]
         yield cls(4, 0), [((6,), "ordered", {"special": True})]
         yield cls(0, 0), [((3, 2), "ordered")]
+
+
+def take_places(x: Any, places: Any, axis: int) -> Any:
+    """The elements of `x` at places along `axis`."""
+    shape = typeof(places).shape
+    return _along(axis, len(shape))(x, Reshape((*shape, 1))(places))
 
 
 def _along(axis: int, rank: int) -> Gather:

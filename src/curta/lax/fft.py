@@ -1,0 +1,55 @@
+"""Discrete Fourier transforms over the last dims."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.api.inner import inner_jit
+from curta.core.trace import typeof
+from curta.lax.conversion import convert_element_type
+from curta.primitives.fft import Fft, FftType
+
+
+def _kind(fft_type: Any) -> FftType:
+    if isinstance(fft_type, FftType):
+        return fft_type
+    if not isinstance(fft_type, str):
+        raise TypeError(f"Unknown FFT type value '{fft_type}'")
+    if fft_type not in ("fft", "ifft", "rfft", "irfft", *FftType.__members__):
+        raise ValueError(
+            f"Unknown FFT type '{fft_type}'; known are fft, ifft, rfft and irfft"
+        )
+    return FftType[fft_type.upper()]
+
+
+@inner_jit(static_argnames=("fft_type", "fft_lengths"))
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+    """The Fourier transform over the last dims, which have `fft_lengths` elements.
+
+    Args:
+      x: real numbers for RFFT, complex ones otherwise; others are converted. For IRFFT
+        the last dim has `fft_lengths[-1] // 2 + 1` elements.
+      fft_type: a `FftType`, or "fft", "ifft", "rfft", "irfft".
+
+    Inverse transforms are divided by the number of elements. Raises ValueError for
+    lengths that do not fit, and for an RFFT of complex numbers.
+
+    >>> import curta
+    >>> curta.lax.fft(curta.numpy.arange(4.), "rfft", (4,))
+    Array([ 6.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
+    kind, dtype = _kind(fft_type), typeof(x).dtype
+    if kind is FftType.RFFT:
+        if dtypes.issubdtype(dtype, np.complexfloating):
+            raise ValueError("only real valued inputs supported for rfft")
+        x = convert_element_type(x, dtypes.to_inexact_dtype(dtype))
+    else:
+        x = convert_element_type(x, dtypes.to_complex_dtype(dtype))
+    if not len(fft_lengths):
+        return x
+    return Fft(kind, tuple(map(operator.index, fft_lengths)))(x)

@@ -1,0 +1,54 @@
+"""Random bits without keys: for programs that keep the state of a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.shapes import canonicalize_shape
+from curta.primitives.random_bits.generator import (
+    RandomAlgorithm,
+    RngBitGenerator,
+    RngUniform,
+)
+
+
+def rng_bit_generator(
+    key: Any,
+    shape: Any,
+    dtype: Any = np.uint32,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
+) -> tuple[Any, Any]:
+    """The next state of a generator, and bits of `shape` in an unsigned dtype.
+
+    `key` is the state: four uint32 or two uint64. Most programs want `curta.random`.
+    Raises TypeError for other dtypes and states.
+
+    >>> import curta
+    >>> state = curta.numpy.arange(4, dtype="uint32")
+    >>> state, bits = curta.lax.rng_bit_generator(state, (2,))
+    >>> state, bits
+    (Array([0, 1, 3, 3], dtype=uint32), Array([ 895509795, 3230209149], dtype=uint32))
+    """
+    dtype = dtypes.check_user_dtype(dtype, "rng_bit_generator")
+    if dtype.name not in ("uint8", "uint16", "uint32", "uint64"):
+        raise TypeError(f"rng_bit_generator: unsupported dtype {dtype.name}")
+    op = RngBitGenerator(canonicalize_shape(shape), dtype, RandomAlgorithm(algorithm))
+    return tuple(op(key))  # type: ignore[return-value]
+
+
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+    """Numbers drawn from [a, b), others at each call: they depend on no key.
+
+    Raises ValueError unless `a` and `b` are scalars of one dtype.
+
+    >>> import curta
+    >>> bool((curta.lax.rng_uniform(0., 1., (3,)) < 1).all())
+    True
+    """
+    return RngUniform(tuple(shape))(a, b)

@@ -1,0 +1,87 @@
+"""The frequencies that transforms give, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.api.devices import device_put
+from curta.numpy.arguments import ensure_arraylike
+from curta.numpy.constructors import asarray
+from curta.numpy.rearranging import roll
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of `fft` of `n` samples that lie `d` apart, in cycles per unit.
+
+    Raises ValueError if `n` or `d` is a list or tuple.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.fftfreq(4, 0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
+    """
+    _check("fftfreq", n, d)
+    places = np.arange(n)
+    places = np.where(places < (n + 1) // 2, places, places - n)
+    return _frequencies(places, n, d, dtype, device)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of `rfft` of `n` samples that lie `d` apart.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.rfftfreq(5, 0.5)
+    Array([0. , 0.4, 0.8], dtype=float32)
+    """
+    _check("rfftfreq", n, d)
+    return _frequencies(np.arange(n // 2 + 1), n, d, dtype, device)
+
+
+def _check(name: str, n: Any, d: Any) -> None:
+    for argument, value in ("n", n), ("d", d):
+        if isinstance(value, (list, tuple)):
+            raise ValueError(
+                f"The {argument} argument of jax.numpy.fft.{name} only takes"
+                f" {'an int' if argument == 'n' else 'a single value'}. Got"
+                f" {argument} = {list(value)}."
+            )
+
+
+def _frequencies(places: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(d.dtype) if hasattr(d, "dtype") else float
+    dtype = dtypes.check_user_dtype(dtype, "fftfreq")
+    out = asarray(places.astype(dtype)) / asarray(d * n, dtype)
+    return out if device is None else device_put(out, device)
+
+
+def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+    """`x` with the zero frequency moved to the middle, along all axes or some.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.fftshift(jnp.fft.fftfreq(5, 0.2))
+    Array([-2., -1.,  0.,  1.,  2.], dtype=float32)
+    """
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+    """The inverse of `fftshift`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
+    Array([ 0,  1,  2, -2, -1], dtype=int32)
+    """
+    return _shifted("ifftshift", x, axes, -1)
+
+
+def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
+    x = ensure_arraylike(name, x)
+    if axes is None:
+        axes = tuple(range(x.ndim))
+    several = (axes,) if isinstance(axes, int) else tuple(axes)
+    halves = [x.shape[a] // 2 for a in several]
+    return roll(x, tuple(sign * h for h in halves), several)

@@ -1,0 +1,265 @@
+"""Fourier transforms over any axes, of one, two or more dims."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from curta.lax.fft import fft as transform
+from curta.numpy.arguments import ensure_arraylike
+from curta.numpy.complex_numbers import conj
+from curta.numpy.padding import pad
+from curta.numpy.shapes import moveaxis
+from curta.primitives.fft import FftType
+
+Shape = Sequence[int] | None
+
+
+def fftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+    """The Fourier transform over several axes, all by default.
+
+    Args:
+      a: an array.
+      s: the lengths along the axes, to which `a` is cut or padded with zeros.
+      axes: the axes, distinct; the last ones by default if `s` is given.
+      norm: "backward" divides inverse transforms by the number of elements, "forward"
+        the others, "ortho" both by its square root.
+
+    Raises ValueError for lengths that are not positive, repeated axes, other norms.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.fftn(jnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
+    return _transformed("fftn", FftType.FFT, a, s, axes, norm)
+
+
+def ifftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+    """The inverse of `fftn`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
+
+
+def rfftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+    """`fftn` of real numbers: of the last axis only the frequencies from 0 up.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.rfftn(jnp.ones((2, 3))).shape
+    (2, 2)
+    """
+    return _transformed("rfftn", FftType.RFFT, a, s, axes, norm)
+
+
+def irfftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+    """The inverse of `rfftn`; the last axis has an even length unless `s` says so.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.irfftn(jnp.fft.rfftn(jnp.ones((2, 3))), (2, 3)).shape
+    (2, 3)
+    """
+    return _transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
+
+
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The Fourier transform along one axis; see `fftn`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.fft(jnp.arange(4.))
+    Array([ 6.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
+    """
+    return _along_axis("fft", FftType.FFT, a, n, axis, norm)
+
+
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `fft`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.ifft(jnp.array([6, -2 + 2j, -2, -2 - 2j])).real
+    Array([0., 1., 2., 3.], dtype=float32)
+    """
+    return _along_axis("ifft", FftType.IFFT, a, n, axis, norm)
+
+
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """`fft` of real numbers: only the frequencies from 0 up.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.rfft(jnp.arange(4.))
+    Array([ 6.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
+    return _along_axis("rfft", FftType.RFFT, a, n, axis, norm)
+
+
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `rfft`, of even length unless `n` says so.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.irfft(jnp.array([6, -2 + 2j, -2]))
+    Array([0., 1., 2., 3.], dtype=float32)
+    """
+    return _along_axis("irfft", FftType.IRFFT, a, n, axis, norm)
+
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """`fft` of numbers whose second half is the conjugate of the first: a real result.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.hfft(jnp.array([1., 2., 1.]))
+    Array([ 6.,  0., -2.,  0.], dtype=float32)
+    """
+    a = ensure_arraylike("jax.numpy.fft.hfft", a)
+    _check_axis("hfft", axis)
+    length = 2 * (a.shape[axis] - 1) if n is None else n
+    return _along_axis("hfft", FftType.IRFFT, conj(a), n, axis, norm) * length
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """The inverse of `hfft`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.ihfft(jnp.array([6., 0., -2., 0.])).real
+    Array([1., 2., 1.], dtype=float32)
+    """
+    a = ensure_arraylike("jax.numpy.fft.ihfft", a)
+    _check_axis("ihfft", axis)
+    length = a.shape[axis] if n is None else n
+    found = _along_axis("ihfft", FftType.RFFT, a, n, axis, norm)
+    return conj(found) * (1 / length)
+
+
+def fft2(
+    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """The Fourier transform over two axes; see `fftn`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.fft2(jnp.ones((3, 2, 2))).real[0]
+    Array([[4., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return _of_two_axes("fft2", FftType.FFT, a, s, axes, norm)
+
+
+def ifft2(
+    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """The inverse of `fft2`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return _of_two_axes("ifft2", FftType.IFFT, a, s, axes, norm)
+
+
+def rfft2(
+    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """`fft2` of real numbers: of the last axis only the frequencies from 0 up.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.rfft2(jnp.ones((4, 4))).shape
+    (4, 3)
+    """
+    return _of_two_axes("rfft2", FftType.RFFT, a, s, axes, norm)
+
+
+def irfft2(
+    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Any:
+    """The inverse of `rfft2`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.fft.irfft2(jnp.fft.rfft2(jnp.ones((2, 2))))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    return _of_two_axes("irfft2", FftType.IRFFT, a, s, axes, norm)
+
+
+def _check_axis(name: str, axis: Any) -> None:
+    if isinstance(axis, (list, tuple)):
+        raise ValueError(
+            f"jax.numpy.fft.{name} does not support multiple axes. Please use"
+            f" jax.numpy.fft.{name}n. Got axis = {axis!r}."
+        )
+
+
+def _along_axis(
+    name: str, kind: FftType, a: Any, n: int | None, axis: Any, norm: str | None
+) -> Any:
+    _check_axis(name, axis)
+    axes = None if axis is None else [axis]
+    return _transformed(name, kind, a, None if n is None else [n], axes, norm)
+
+
+def _of_two_axes(
+    name: str, kind: FftType, a: Any, s: Shape, axes: Sequence[int], norm: str | None
+) -> Any:
+    if len(axes) != 2:
+        raise ValueError(
+            f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}."
+        )
+    return _transformed(name, kind, a, s, axes, norm)
+
+
+def _transformed(
+    name: str, kind: FftType, a: Any, s: Shape, axes: Shape, norm: str | None
+) -> Any:
+    x = ensure_arraylike(f"jax.numpy.fft.{name}", a)
+    if s is not None:
+        s = tuple(map(operator.index, s))
+        if any(n <= 0 for n in s):
+            raise ValueError("Shape should be positive.")
+        if axes is not None and len(s) != len(axes):
+            raise ValueError("Shape and axes have different lengths.")
+    if axes is not None and len(axes) != len(set(axes)):
+        raise ValueError(
+            f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}."
+        )
+    given = axes if axes is not None else s
+    rank = x.ndim if given is None else len(given)
+    last = tuple(range(x.ndim - rank, x.ndim))
+    if axes is not None:
+        x = moveaxis(x, tuple(axes), last)
+    if s is None:
+        s = x.shape[x.ndim - rank :]
+        if kind is FftType.IRFFT and s:
+            s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
+    else:
+        x = _resized(x, s, kind)
+    out = transform(x, kind, tuple(s))
+    if norm is not None:
+        out = out * _factor(s, name, norm)
+    return out if axes is None else moveaxis(out, last, tuple(axes))
+
+
+def _resized(x: Any, s: Sequence[int], kind: FftType) -> Any:
+    """`x` cut, or padded with zeros, to what a transform of lengths `s` takes."""
+    sizes = [*x.shape[: x.ndim - len(s)], *s]
+    if kind is FftType.IRFFT:
+        sizes[-1] = sizes[-1] // 2 + 1
+    x = x[tuple(slice(n) for n in sizes)]
+    return pad(x, [(0, n - m) for n, m in zip(sizes, x.shape, strict=True)])
+
+
+def _factor(s: Sequence[int], name: str, norm: str) -> float:
+    count, inverse = float(math.prod(s)), name.startswith("i")
+    if norm == "backward":
+        return 1.0
+    if norm == "ortho":
+        return math.sqrt(count) if inverse else 1 / math.sqrt(count)
+    if norm == "forward":
+        return count if inverse else 1 / count
+    raise ValueError(
+        f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".'
+    )
