@@ -117,6 +117,7 @@ class Executable:
                 *step.words,
             ),
             step.cost,
+            len(self._consts) + len(self._services),
             frozenset(i for i, b in enumerate(self._outputs) if b in self._inputs),
         )
 

@@ -48,7 +48,9 @@ def pretty_item(item: Item) -> str:
     if isinstance(item, EqnItem):
         return f"{names} = {item.eqn.op.name} in Python"
     if isinstance(item, ControlItem):
-        return f"{names} = {item.eqn.op.name} over {len(item.programs)} native programs"
+        parts = f" in {item.parts.count} parts" if item.parts else ""
+        count = len(item.programs)
+        return f"{names} = {item.eqn.op.name} over {count} native programs{parts}"
     if isinstance(item, RegisterItem):
         code = "\n".join(pretty_steps(item.code.steps))
         return f"{names} = {item.eqn.op.name} in registers\n{code}"

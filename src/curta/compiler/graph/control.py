@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curta.compiler.graph.items import ControlItem, RegisterItem
+from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import fits_registers, register_code
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
-from curta.compiler.native import UNKNOWN
+from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
 
 _TURN = 64  # what a turn of a loop costs besides its body
+LINE = 64  # elements, at least a cache line
 
 
 def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
@@ -42,20 +44,39 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
         if code is not None:
             maker.items.append(RegisterItem(eqn, operands, results, code))
             return True
+    parts = parts_of(eqn)
+    if parts is not None:
+        program = maker.compile_part(parts.body, _in_place(eqn))
+        if program is not None:
+            _add(maker, eqn, results, (program,), parts)
+            return True
     *others, body = jaxprs(eqn)
     programs = [maker.compile_part(jaxpr, {}) for jaxpr in others]
     programs.append(maker.compile_part(body, _in_place(eqn)))
     native = tuple(p for p in programs if p is not None)
     if len(native) < len(programs):
         return False
+    _add(maker, eqn, results, native, None)
+    return True
+
+
+def _add(
+    maker: ItemMaker,
+    eqn: Eqn,
+    results: tuple[Buffer, ...],
+    programs: tuple[NativeProgram, ...],
+    parts: Parts | None,
+) -> None:
     operands = tuple(_buffer(maker, a) for a in eqn.invars)
     carries = []
     for i, aval in enumerate(_carried(eqn)):
+        if parts and not parts.results[i]:
+            aval = aval.update(shape=(parts.count, LINE))  # no two in one cache line
         first = maker.new_buffer(aval, f"carry{i}")
-        same = i in native[-1].in_place
+        same = i in programs[-1].in_place
         carries.append((first, first if same else maker.new_buffer(aval, f"next{i}")))
-    maker.items.append(ControlItem(eqn, operands, results, native, tuple(carries)))
-    return True
+    item = ControlItem(eqn, operands, results, programs, tuple(carries), parts)
+    maker.items.append(item)
 
 
 def _in_place(eqn: Eqn) -> dict[int, int]:
@@ -79,7 +100,8 @@ def control_cost(item: ControlItem) -> int:
     """What all turns of a loop, or the longest branch, cost."""
     op, costs = item.eqn.op, [p.cost + _TURN for p in item.programs]
     if isinstance(op, Scan):
-        return op.length * sum(costs)
+        count = item.parts.count if item.parts else 1
+        return op.length * count * sum(costs)
     return max(costs) if isinstance(op, Cond) else UNKNOWN
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from curta.compiler.graph.loop_parts import Parts
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
@@ -71,7 +72,8 @@ class ControlItem:
     """A loop or branch over compiled programs: those of the jaxprs of `eqn`.
 
     `carries` are two places for each part of a loop's carry, which turns read from
-    and write to in turn.
+    and write to in turn. A loop may be cut along the rows of its arrays; then the
+    program is the body for one part, and every part has places of its own.
     """
 
     eqn: Eqn
@@ -79,6 +81,7 @@ class ControlItem:
     results: tuple[Buffer, ...]
     programs: tuple[NativeProgram, ...]
     carries: tuple[tuple[Buffer, Buffer], ...]
+    parts: Parts | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -279,7 +279,8 @@ def sum_of_sums(eqn: Eqn, context: Context) -> Results | None:
         before = context.maker(before.invars[0])
     if before is None or not isinstance(before.op, ReduceSum):
         return None
-    return [context.apply(Reshape(eqn.outvars[0].aval.shape), *before.outvars)]
+    (total,), shape = before.outvars, eqn.outvars[0].aval.shape
+    return [total if total.aval.shape == shape else context.apply(Reshape(shape), total)]
 
 
 def _is_number(atom: Atom, number: int) -> bool:

@@ -7,7 +7,9 @@ they write in turn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 from curta.compiler.graph.items import ControlItem
 from curta.compiler.llvm.builder import Builder, Values
@@ -24,29 +26,123 @@ Callee = tuple[Value, Value]
 
 
 def emit_control(
-    b: Builder, item: ControlItem, address: Mapping[Buffer, Value], code: list[Callee]
+    b: Builder,
+    item: ControlItem,
+    address: Mapping[Buffer, Value],
+    code: list[Callee],
+    services: tuple[Value, Value],
 ) -> None:
-    """Run a control-flow item."""
+    """Run a control-flow item; `services` are parallel_for and free."""
+    if item.parts is not None:
+        return _emit_parts(b, item, address, code, services)
     calls = [_Call(b, p, c) for p, c in zip(item.programs, code, strict=True)]
+    if isinstance(item.eqn.op, Cond):
+        operands = [address[x] for x in item.operands]
+        return _cond(b, item, calls, operands, [address[x] for x in item.results])
+    return _emit_loop(b, item, address, calls, _Part(b, item, None))
+
+
+def _emit_parts(
+    b: Builder,
+    item: ControlItem,
+    address: Mapping[Buffer, Value],
+    code: list[Callee],
+    services: tuple[Value, Value],
+) -> None:
+    """Share out the parts of a loop: `void loop(ptr table, i64 part)`."""
+    assert item.parts is not None
+    launcher, free = services
+    pairs = [x for pair in item.carries for x in pair]
+    buffers = list(dict.fromkeys([*item.operands, *item.results, *pairs]))
+    words = [*(address[x] for x in buffers), *code[0], free]
+    table = b.scratch(8 * len(words), align=8)
+    for i, word in enumerate(words):
+        b.store(word, b.offset(table, i, PTR))
+    name = next(n for n in map("loop{}".format, count()) if not b.module.defines(n))
+    inner = b.module.function(name, [PTR, I64], exported=False)
+    given, index = inner.arguments
+    *places, body, constants, free = (
+        inner.load(PTR, inner.offset(given, i, PTR)) for i in range(len(words))
+    )
+    call = _Call(inner, item.programs[0], (body, constants))
+    arena = call.keep_arena()
+    known = dict(zip(buffers, places, strict=True))
+    _emit_loop(inner, item, known, [call], _Part(inner, item, index))
+    inner.call(free, None, inner.load(PTR, arena))
+    inner.ret()
+    function = b.function_address(name)
+    b.call(launcher, None, function, table, b.const(I64, item.parts.count))
+
+
+class _Part:
+    """Where the rows of a part lie in arrays that a loop is cut along, if it is."""
+
+    def __init__(self, b: Builder, item: ControlItem, index: Value | None) -> None:
+        self.b, self.index = b, index
+        self.parts = item.parts
+        self.program = item.programs[-1]
+
+    def count(self, array: int) -> int:
+        """How many parts have rows in a result, or (counting on) an argument."""
+        if self.parts is None:
+            return 1
+        return self.parts.count if self._cut(array) else 1
+
+    def _cut(self, array: int) -> bool:
+        assert self.parts is not None
+        return (*self.parts.results, *self.parts.arguments)[array]
+
+    def own(self, place: Value, array: int) -> Value:
+        """The address of the part's rows."""
+        if self.index is None or not self._cut(array):
+            return place
+        return self.place(place, row_bytes(self.program, array))
+
+    def place(self, place: Value, size: int) -> Value:
+        """The address of the part's among places of some bytes."""
+        if self.index is None:
+            return place
+        return self.b.offset(place, self.b.mul(self.index, size), I8)
+
+
+def _emit_loop(
+    b: Builder,
+    item: ControlItem,
+    address: Mapping[Buffer, Value],
+    calls: list[_Call],
+    part: _Part,
+) -> None:
+    op = item.eqn.op
+    assert isinstance(op, (Scan, While))
     operands = [address[x] for x in item.operands]
     results = [address[x] for x in item.results]
-    op = item.eqn.op
-    if isinstance(op, Cond):
-        return _cond(b, item, calls, operands, results)
-    pairs = [(address[x], address[y]) for x, y in item.carries]
-    sizes = [first.nbytes for first, _ in item.carries]
-    assert isinstance(op, (Scan, While))
+    body = item.programs[-1]
+    number = len(item.carries)
+    sizes = [row_bytes(body, i) for i in range(number)]
     initial = op.parts(operands)[1 if isinstance(op, Scan) else 2]
-    for (first, _), size, value in zip(pairs, sizes, initial, strict=False):
-        b.copy(first, value, size)
-    places = [x for x, _ in pairs] + [y for _, y in pairs]
+    first_carry = op.num_consts if isinstance(op, Scan) else op.body_nconsts
+    places = []
+    for side in (0, 1):
+        for pair in item.carries:
+            buffer = pair[side]
+            stride = buffer.nbytes // (item.parts.count if item.parts else 1)
+            places.append(part.place(address[buffer], stride))
+    for i, value in enumerate(initial):
+        start = part.own(value, body.results + first_carry + i)
+        b.copy(places[i], start, sizes[i])
     if isinstance(op, Scan):
-        last = _scan(b, op, calls[0], operands, results, places)
+        last = _scan(b, op, calls[0], operands, results, places, part)
     else:
         last = _while(b, op, calls, operands, places)
-    for result, value, size in zip(results, last, sizes, strict=False):
-        b.copy(result, value, size)
-    return None
+    for i, value in enumerate(last):
+        # What all parts have alike, each of them stores.
+        b.copy(part.own(results[i], i), value, sizes[i])
+
+
+def row_bytes(program: NativeProgram, array: int) -> int:
+    """The bytes of a result, or (counting on) of an argument."""
+    dtype, shape = program.signature[array]
+    return int(dtype.itemsize) * math.prod(shape)
 
 
 class _Call:
@@ -69,13 +165,13 @@ class _Call:
         """Where the arguments lie, from the `first` on."""
         self.results(places, self.program.results + first)
 
-    def row_bytes(self, array: int) -> int:
-        """The bytes of a result, or (counting on) of an argument."""
-        dtype, shape = self.program.signature[array]
-        size = int(dtype.itemsize)
-        for d in shape:
-            size *= d
-        return size
+    def keep_arena(self) -> Value:
+        """Keep the memory of temporaries from call to call; where its address lies."""
+        b, place = self.b, len(self.program.signature) + self.program.arena
+        own = b.scratch(8, align=8)
+        b.store(Value("null", PTR, b), own)
+        b.store(own, b.offset(self.table, place, PTR))
+        return own
 
     def run(self) -> None:
         self.b.call(self.code, None, self.table)
@@ -88,22 +184,27 @@ def _scan(
     operands: list[Value],
     results: list[Value],
     places: list[Value],
+    part: _Part,
 ) -> list[Value]:
     carried, constants = op.num_carry, op.num_consts
-    body.arguments(operands[:constants])
+    first = body.program.results
+    for i, value in enumerate(operands[:constants]):
+        body.arguments([part.own(value, first + i)], i)
     rows = operands[constants + carried :]
     with b.loop(0, op.length, 1, places) as loop:
         now, then = loop.carried[:carried], loop.carried[carried:]
         turn = b.sub(op.length - 1, loop.index) if op.reverse else loop.index
+
+        def row(array: Value, place: int) -> Value:
+            size = row_bytes(body.program, place) * part.count(place)
+            return part.own(b.offset(array, b.mul(turn, size), I8), place)
+
         body.arguments(now, constants)
         body.results(then)
-        for i, array in enumerate(rows):
-            at = constants + carried + i
-            size = body.row_bytes(body.program.results + at)
-            body.arguments([b.offset(array, b.mul(turn, size), I8)], at)
+        for i, array in enumerate(rows, constants + carried):
+            body.arguments([row(array, first + i)], i)
         for i, array in enumerate(results[carried:], carried):
-            size = body.row_bytes(i)
-            body.results([b.offset(array, b.mul(turn, size), I8)], i)
+            body.results([row(array, i)], i)
         body.run()
         loop.next(*then, *now)
     return loop.results[:carried]

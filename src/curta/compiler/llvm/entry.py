@@ -94,7 +94,7 @@ def emit_entry(
             first += len(products)
             places = [first + 2 * programs.index(p) for p in work.programs]
             code = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
-            emit_control(b, work, address, code)
+            emit_control(b, work, address, code, (launcher, memory[1]))
         elif isinstance(work, RegisterItem):
             name = f"registers{works.index(work)}"
             emit_registers(module, name, work.code)

@@ -1,0 +1,305 @@
+"""Loops whose turns treat the rows of their arrays apart, cut along those rows.
+
+A batch of sequences goes through a recurrent network, particles through a simulation:
+row i of the new carry comes from row i of the old one, and of the `xs`, alone.
+Then some rows can run through all turns before the next ones do. Threads take such
+*parts* without waiting for one another in every turn, and what a part carries stays in
+the first-level cache. Parts are cut by shape, never by the number of threads.
+
+The analysis gives each variable of the body the dim along which it has the rows, if
+any. `sources` knows, for an op and a dim of its result, along which dims of the
+operands the same rows lie; everything else follows from the carry.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from curta.compiler.graph.folds import is_fold
+from curta.compiler.graph.values import is_virtual, op_cost
+from curta.control.scan import Scan
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.op import Op
+from curta.primitives.base import Elementwise
+from curta.primitives.cumulative import Cumulative
+from curta.primitives.dot import DotGeneral, others
+from curta.primitives.elementwise.convert import ConvertElementType, Identity
+from curta.primitives.elementwise.select import SelectN
+from curta.primitives.joining import Concatenate
+from curta.primitives.shape import Iota, Rev, Squeeze
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
+
+LEAST_ROWS = 8  # of a part: products of fewer would waste registers
+LEAST_BYTES = 1 << 12  # that a part carries
+LEAST_WORK = 1 << 22  # simple operations, so that it pays to wake a thread
+FEW = 16  # elements that every part may compute for itself
+
+Sources = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How a scan is cut: `count` loops over `body`.
+
+    `arguments` and `results` say of those of the body whether a part has its own rows
+    of them (along dim 0) or all parts have the same.
+    """
+
+    count: int
+    body: ClosedJaxpr
+    arguments: tuple[bool, ...]
+    results: tuple[bool, ...]
+
+
+def parts_of(eqn: Eqn) -> Parts | None:
+    """The parts of a scan, if it has independent rows and enough to do."""
+    op = eqn.op
+    if not isinstance(op, Scan) or op.jaxpr.effects or op.jaxpr.jaxpr.constvars:
+        return None
+    body = op.jaxpr.jaxpr
+    if not all(isinstance(v.aval.dtype, np.dtype) for v in (*eqn.invars, *eqn.outvars)):
+        return None
+    carried = [v for v in body.outvars[: op.num_carry] if v.aval.size > FEW]
+    if not carried or not carried[0].aval.shape:
+        return None
+    extent = carried[0].aval.shape[0]
+    row = sum(v.aval.size * v.aval.dtype.itemsize for v in carried) // extent
+    rows = _rows(extent, row)
+    if rows == extent or _work(body) * op.length < LEAST_WORK:
+        return None
+    places = _Rows(op, extent).places()
+    if places is None:
+        return None
+    return Parts(
+        extent // rows,
+        ClosedJaxpr(_shrunk(body, places, rows)),
+        tuple(v in places for v in body.invars),
+        tuple(_is_cut(v, places) for v in body.outvars),
+    )
+
+
+def _rows(extent: int, row_bytes: int) -> int:
+    """The rows of a part: few, but enough to fill vectors, tiles and cache lines."""
+    least = max(LEAST_ROWS, LEAST_BYTES // max(1, row_bytes))
+    counts = range(extent // least, 1, -1)
+    return extent // next((n for n in counts if extent % n == 0), 1)
+
+
+def _work(body: Jaxpr) -> int:
+    """What a turn costs, in simple operations."""
+    total = 0
+    for eqn in body.eqns:
+        size = sum(v.aval.size for v in eqn.outvars)
+        if isinstance(eqn.op, DotGeneral):
+            (contracted, _), _ = eqn.op.dimension_numbers
+            shape = eqn.invars[0].aval.shape
+            total += size * math.prod(shape[d] for d in contracted)
+        else:
+            total += size * op_cost(eqn.op)
+    return total
+
+
+def _is_cut(atom: Atom, places: dict[Var, int]) -> bool:
+    return isinstance(atom, Var) and atom in places
+
+
+class _Mixed(Exception):
+    """The rows depend on one another, or the analysis cannot tell."""
+
+
+class _Rows:
+    """Finds for each variable the dim of its rows."""
+
+    def __init__(self, op: Scan, extent: int) -> None:
+        self.body, self.extent = op.jaxpr.jaxpr, extent
+        self.carried = op.num_carry
+        first = op.num_consts
+        self.carry = self.body.invars[first : first + self.carried]
+        self.found: dict[Var, int] = {}
+        self.grown = False
+
+    def places(self) -> dict[Var, int] | None:
+        """The dims, where there are any; None if the rows are not independent."""
+        try:
+            for var in self.carry:
+                if var.aval.size > FEW:
+                    self._put(var, 0)
+            while True:
+                self.grown = False
+                for eqn in self.body.eqns:
+                    self._visit(eqn)
+                for inner, end in zip(self.carry, self.body.outvars, strict=False):
+                    self._same(inner, end)
+                if not self.grown:
+                    break
+            self._check()
+        except _Mixed:
+            return None
+        return self.found
+
+    def _put(self, atom: Atom, dim: int) -> None:
+        shape = atom.aval.shape
+        if isinstance(atom, Literal) or not dim < len(shape):
+            raise _Mixed
+        if shape[dim] != self.extent or self.found.get(atom, dim) != dim:
+            raise _Mixed
+        if atom not in self.found:
+            self.found[atom] = dim
+            self.grown = True
+
+    def _same(self, inner: Var, end: Atom) -> None:
+        if inner in self.found:
+            self._put(end, self.found[inner])
+        elif _is_cut(end, self.found):
+            raise _Mixed
+
+    def _visit(self, eqn: Eqn) -> None:
+        """Let what is known of one operand or result tell of the others."""
+        known = [
+            (i, self.found[v])
+            for i, v in enumerate(eqn.invars)
+            if isinstance(v, Var) and v in self.found
+        ]
+        if not known and not any(v in self.found for v in eqn.outvars):
+            return
+        if len(eqn.outvars) != 1:
+            raise _Mixed
+        (out,) = eqn.outvars
+        dim = self.found.get(out)
+        if dim is None:
+            i, along = known[0]
+            dims = range(out.aval.ndim)
+            dim = next((d for d in dims if _source(eqn, d, i) == along), None)
+            if dim is None:
+                raise _Mixed
+        found = sources(eqn, dim)
+        if found is None or any(found[i] != along for i, along in known):
+            raise _Mixed
+        self._put(out, dim)
+        for atom, place in zip(eqn.invars, found, strict=True):
+            if place is not None:
+                self._put(atom, place)
+
+    def _check(self) -> None:
+        """Rows come first in what goes in and out; the rest costs little."""
+        for var in self.body.invars:
+            if self.found.get(var, 0):
+                raise _Mixed
+        for end in self.body.outvars[self.carried :]:
+            if not _is_cut(end, self.found) or self.found[end]:  # type: ignore[index]
+                raise _Mixed
+        for eqn in self.body.eqns:
+            shared = not any(v in self.found for v in eqn.outvars)
+            large = any(v.aval.size > FEW for v in (*eqn.invars, *eqn.outvars))
+            if shared and large and not is_virtual(eqn.op):
+                raise _Mixed
+
+
+def _source(eqn: Eqn, dim: int, place: int) -> int | None:
+    found = sources(eqn, dim)
+    return None if found is None else found[place]
+
+
+def sources(eqn: Eqn, dim: int) -> Sources | None:
+    """Where the rows along a dim of the result lie in the operands.
+
+    None for an operand that is the same for all rows; None altogether if a row of the
+    result depends on more than its own.
+    """
+    op, out = eqn.op, eqn.outvars[0].aval
+    shapes = [v.aval.shape for v in eqn.invars]
+    if isinstance(op, (Elementwise, AddAny, SelectN, ConvertElementType, Identity)):
+        return tuple(dim if s and s[dim] == out.shape[dim] else None for s in shapes)
+    if isinstance(op, DotGeneral):
+        return _of_dot(op, [len(s) for s in shapes], dim)
+    if isinstance(op, (Concatenate, Iota)):
+        return None if dim == op.dimension else (dim,) * len(shapes)
+    if not shapes:
+        return None
+    shape = shapes[0]
+    if isinstance(op, BroadcastInDim):
+        if dim not in op.broadcast_dimensions:
+            return (None,)
+        place = op.broadcast_dimensions.index(dim)
+        return (place if shape[place] == out.shape[dim] else None,)
+    if isinstance(op, Transpose):
+        return (op.permutation[dim],)
+    if isinstance(op, Reshape):
+        return _of_reshape(shape, out.shape, dim)
+    if is_fold(op):
+        return (others(len(shape), op.params()["axes"])[dim],)
+    if isinstance(op, Squeeze):
+        return (others(len(shape), op.dimensions)[dim],)
+    if isinstance(op, Slice):
+        return (dim,) if shape[dim] == out.shape[dim] else None
+    if isinstance(op, Rev):
+        return None if dim in op.dimensions else (dim,)
+    if isinstance(op, Cumulative):
+        return None if dim == op.axis else (dim,)
+    return None
+
+
+def _of_dot(op: DotGeneral, ranks: list[int], dim: int) -> Sources:
+    contracted, batch = op.dimension_numbers
+    places: list[Sources] = list(zip(*batch, strict=True))
+    for side in (0, 1):
+        for d in others(ranks[side], batch[side], contracted[side]):
+            places.append((d, None) if side == 0 else (None, d))
+    return places[dim]
+
+
+def _of_reshape(old: Sequence[int], new: Sequence[int], dim: int) -> Sources | None:
+    before = math.prod(new[:dim])
+    for d, extent in enumerate(old):
+        if extent == new[dim] and math.prod(old[:d]) == before:
+            return (d,)
+    return None
+
+
+# ---------------------------------------------------------------- smaller bodies
+
+
+def _shrunk(body: Jaxpr, places: dict[Var, int], rows: int) -> Jaxpr:
+    """The body for so many rows."""
+    small = {v: Var(_with_rows(v.aval, d, rows)) for v, d in places.items()}
+
+    def smaller(atom: Atom) -> Atom:
+        return small.get(atom, atom) if isinstance(atom, Var) else atom
+
+    eqns = []
+    for eqn in body.eqns:
+        outs = tuple(small.get(v, v) for v in eqn.outvars)
+        args = tuple(map(smaller, eqn.invars))
+        if outs != eqn.outvars:
+            shape, dim = outs[0].aval.shape, places[eqn.outvars[0]]
+            eqn = eqn.replace(op=_shrunk_op(eqn, shape, dim))
+        eqns.append(eqn.replace(invars=args, outvars=outs))
+    return Jaxpr(
+        (),
+        [small.get(v, v) for v in body.invars],
+        [smaller(v) for v in body.outvars],
+        eqns,
+    )
+
+
+def _with_rows(aval: ShapedArray, dim: int, rows: int) -> ShapedArray:
+    return aval.update(shape=(*aval.shape[:dim], rows, *aval.shape[dim + 1 :]))
+
+
+def _shrunk_op(eqn: Eqn, shape: tuple[int, ...], dim: int) -> Op:
+    """The op for a result of another shape."""
+    op = eqn.op
+    if isinstance(op, (BroadcastInDim, Reshape, Iota)):
+        return dataclasses.replace(op, shape=shape)
+    if isinstance(op, Slice):
+        limits = list(op.limit_indices)
+        limits[dim] = shape[dim]
+        return dataclasses.replace(op, limit_indices=tuple(limits))
+    return op
