@@ -180,12 +180,6 @@ def test_environment(variable, value, setting, expected):
     assert result.stdout.strip() == expected
 
 
-def test_what_is_not_built_cannot_be_switched_on():
-    with pytest.raises(NotImplementedError, match="not available in Curta yet"):
-        config.update("jax_debug_key_reuse", True)
-    config.update("jax_debug_key_reuse", False)
-
-
 def test_seed_offset_and_checks_take_effect():
     with random_seed_offset(5):
         assert curta.random.PRNGKey(1).tolist() == [0, 6]

@@ -69,8 +69,8 @@ from curta.api.kernel_cache import (
 )
 from curta.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
 from curta.api.pmap import pmap as pmap
-from curta.api.shard_map import shard_map as shard_map, smap as smap
 from curta.api.scopes import named_call as named_call, named_scope as named_scope
+from curta.api.shard_map import shard_map as shard_map, smap as smap
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from curta.api.vjp import (
     fwd_and_bwd as fwd_and_bwd,

@@ -28,7 +28,6 @@ from curta.config_parsers import (
     parse_one_of,
     parse_optional_text,
     parse_positive,
-    parse_unavailable,
 )
 
 # ---- dtypes and shapes
@@ -130,8 +129,8 @@ enable_custom_prng = _define(
 debug_key_reuse = _define(
     "jax_debug_key_reuse",
     False,
-    parse_unavailable,
-    "Find keys that are consumed twice; not built yet, so it can only be off.",
+    parse_boolean,
+    "Raise KeyReuseError where a random key is used twice.",
     traced=True,
 )
 

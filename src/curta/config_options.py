@@ -34,8 +34,11 @@ class TraceContext:
     """
 
     values: tuple[Any, ...]
+    debugging: bool = False
+    """Whether eager operations have to be looked at."""
 
 
+_DEBUGGING = {"jax_debug_nans", "jax_debug_infs", "jax_debug_key_reuse"}
 _contexts: dict[tuple[Any, ...], TraceContext] = {}
 
 
@@ -214,7 +217,8 @@ def _make_context(overrides: dict[str, Any]) -> TraceContext:
         overrides[name] if name in overrides else getattr(Config, name)
         for name in _traced
     )
-    return _contexts.setdefault(key, TraceContext(key))
+    debugging = any(v for v, name in zip(key, _traced) if name in _DEBUGGING)
+    return _contexts.setdefault(key, TraceContext(key, debugging))
 
 
 def _option(name: str) -> Option:

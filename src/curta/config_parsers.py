@@ -18,15 +18,6 @@ def parse_boolean(value: Any) -> bool:
     raise ValueError(f"invalid truth value {value!r}; write true or false")
 
 
-def parse_unavailable(value: Any) -> bool:
-    """A switch that can only be off, because what it would turn on is not built."""
-    if parse_boolean(value):
-        raise NotImplementedError(
-            "this check is not available in Curta yet; leave the setting off"
-        )
-    return False
-
-
 def parse_optional_text(value: Any) -> str | None:
     """Text or a path; None and the empty text are None."""
     return None if value is None or value == "" else os.fspath(value)

@@ -9,9 +9,11 @@ from curta.core.op import Op
 # Ops that hold jaxprs, reach outside, or need names in scope: a sample of arrays
 # cannot show what they do. Each has tests of its own, named here.
 TESTED_ELSEWHERE: dict[str, str] = {
+    "AssertConsumed": "tests/random/test_key_reuse.py",
     "Call": "tests/api/test_jit.py",
     "Check": "tests/transforms/test_checkify.py",
     "ClosedCoreCall": "tests/control/test_core_call.py",
+    "Consume": "tests/random/test_key_reuse.py",
     "Cond": "tests/control/test_control_flow.py",
     "CoreCall": "tests/control/test_core_call.py",
     "CustomJVPCall": "tests/api/test_custom_derivatives.py",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.api.jit import named_jit
+from curta.config import config
 from curta.core.array import Array
 from curta.core.stage import recording_trace
 from curta.core.trace import thread_state
@@ -45,6 +46,8 @@ def inner_jit(
             out = remembered(args, kwargs)
             if out is not NOT_REMEMBERED:
                 return out
+            if config.jax_debug_key_reuse:
+                return jitted(*args, **kwargs)
         elif recording_trace() is not None:
             return jitted(*args, **kwargs)
         for x in args:

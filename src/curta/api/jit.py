@@ -42,6 +42,7 @@ from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding, devices
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
+from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS
 from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.transforms.partial_eval import hoist_constants
@@ -85,6 +86,10 @@ class Jitted:
         staged, leaves, key = self._stage(args, kwargs)
         if current_trace().is_evaluating():
             compiled = staged.compiled(self._name)
+            if config.jax_debug_key_reuse:
+                closed = staged.closed
+                outs = call_with_key_checks(compiled, closed, leaves)
+                return tree_util.tree_unflatten(staged.out_tree, outs)
             outs: Sequence[Any] = compiled(leaves)
             self._cache.executed.add(key)
             self._make_ready(args, kwargs, staged, compiled)

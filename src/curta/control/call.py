@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.key_use import KeyReuseSignature
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
+from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import split_jaxpr
 
 
@@ -76,6 +78,9 @@ class JaxprOp(TakesRefs):
     ) -> tuple[Any, Any]:
         jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims))
         return self.with_jaxpr(jaxpr)(*args), out_dims
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        return jaxpr_key_use(self.jaxpr.jaxpr)
 
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
         checked = checker.checked(self.jaxpr)

@@ -17,6 +17,7 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
+from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
@@ -110,6 +111,8 @@ class Debugging(HostCall):
 
     Two of them are never equal: each is to happen.
     """
+
+    key_signature: ClassVar[KeyReuseSignature | None] = NOTHING
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__

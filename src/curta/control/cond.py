@@ -13,6 +13,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.key_use import Forward, KeyReuseSignature, Sink, Source
 from curta.core.refs import NOT_USED
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -24,6 +25,7 @@ from curta.primitives.structure import BroadcastInDim, batch_dim_at, zeros
 from curta.transforms.checkify import own_checks
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -130,6 +132,14 @@ class Cond(TakesRefs):
         outs = self.with_branches(branches)(index, *operands)
         return outs, [0 if f else None for f in forced]
 
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        each = [jaxpr_key_use(b.jaxpr) for b in self.branches]
+        common = set.intersection(*[{*s.forwards, *s.sources} for s in each])
+        return KeyReuseSignature(
+            *_joined_sinks(each),
+            *[x if isinstance(x, Source) else _after_index(x) for x in common],
+        )
+
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
         for branch in self.branches:
             checker.expect(checker.checked(branch).effects)
@@ -165,6 +175,18 @@ class Cond(TakesRefs):
         if self.branches_platforms is None:
             del shown["branches_platforms"]
         return shown
+
+
+def _joined_sinks(signatures: Sequence[KeyReuseSignature]) -> list[Sink]:
+    """What some branch uses up, by its place among the operands of the cond."""
+    masks: dict[int, Any] = {}
+    for sink in (s for each in signatures for s in each.sinks):
+        masks[sink.idx] = np.logical_or(masks.get(sink.idx, False), sink.mask)
+    return [Sink(i + 1, mask) for i, mask in masks.items()]
+
+
+def _after_index(forward: Forward) -> Forward:
+    return Forward(forward.in_idx + 1, forward.out_idx)
 
 
 def _constant(x: Any) -> Any:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from curta.control.call import Call, JaxprOp
+from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
+from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.stage import stage
 from curta.core.tangents import is_linear
 from curta.transforms.dce import dce_jaxpr
@@ -57,6 +59,10 @@ class Remat(JaxprOp):
             later = partial.defer(op, [*residuals, *passed])
         known_outs, unknown_outs = iter(outs), iter(later)
         return [next(unknown_outs if u else known_outs) for u in plan.out_unknown]
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        # What is computed again uses no keys that were not used the first time.
+        return NOTHING if self.differentiated else super().key_use(avals)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         # What is recomputed and what is linear may be in one eqn, a cond for example.

@@ -14,9 +14,11 @@ from curta.control.loop_references import discharged_scan
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.key_use import KeyReuseSignature
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.errors import KeyReuseError
 from curta.primitives.structure import (
     add_tangents,
     batch_dim_at,
@@ -28,6 +30,7 @@ from curta.transforms.checkify import moved_error
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.discharge import TakesRefs, accesses
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 from curta.transforms.vmap import BatchAxis
 
@@ -161,6 +164,20 @@ class Scan(TakesRefs):
         known, unknown_outs = iter(outs), iter(later)
         flags = (*plan.carry_unknown, *plan.y_unknown)
         return [next(unknown_outs if u else known) for u in flags]
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        signature = jaxpr_key_use(self.jaxpr.jaxpr)
+        used = {s.idx for s in signature.sinks}
+        fresh = {s.idx + self.num_consts for s in signature.sources}
+        rest = range(self.num_consts + self.num_carry, len(avals))
+        if not used <= fresh | set(rest):
+            raise KeyReuseError(
+                "scan body function leads to key reuse when repeatedly executed,"
+                f" because it uses up keys that it does not replace: {signature}.\n"
+                f"The body is\n{self.jaxpr}\nCarry the key along, and split it in each"
+                " step."
+            )
+        return signature
 
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
         checker.expect(checker.checked(self.jaxpr).effects)

@@ -13,6 +13,7 @@ from curta.control.loop_references import discharged_while
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.key_use import KeyReuseSignature
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -35,6 +36,7 @@ from curta.transforms.checkify import (
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.discharge import Flags, TakesRefs, accesses
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.key_use import while_key_use
 from curta.transforms.partial_eval import (
     PartialTrace,
     residuals_as_inputs,
@@ -227,6 +229,10 @@ class While(TakesRefs):
         masked = self.masked or pred_batched
         op = While(cond, body, len(cond_consts), len(body_consts), masked)
         return op(*cond_consts, *body_consts, *moved), list(new_dims)
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        cond, body = self.cond_jaxpr.jaxpr, self.body_jaxpr.jaxpr
+        return while_key_use(cond, body, self.cond_nconsts, self.body_nconsts)
 
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
         if self.masked and checker.is_automatic:

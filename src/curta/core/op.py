@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
+from curta import dtypes
 from curta.core import trace
 from curta.core.avals import ShapedArray
+from curta.core.key_use import KeyReuseSignature, Sink
 from curta.errors import MissingRule
 
 
@@ -46,6 +48,8 @@ class Op:
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
     makes_nan: ClassVar[bool] = False
     """Whether NaN may be among the outputs where the operands have none."""
+    key_signature: ClassVar[KeyReuseSignature | None] = None
+    """What it does with random keys; None if it uses up those it gets."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
     """Keys of `params()` that are no fields: the field, or None if others imply it."""
 
@@ -109,6 +113,16 @@ class Op:
         if self.makes_nan:
             checker.nan(self, out)
         return out
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        """What the op does with random keys among operands of these avals."""
+        if self.key_signature is not None:
+            return self.key_signature
+        keys = [dtypes.issubdtype(a.dtype, dtypes.prng_key) for a in avals]
+        return KeyReuseSignature(*[Sink(i) for i, k in enumerate(keys) if k])
+
+    def check_keys(self, consumed: Sequence[Any]) -> None:
+        """Look at which keys among the operands are used up when the op is applied."""
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
+from curta.core.key_use import Forward, KeyReuseSignature
 from curta.core.op import Op
 from curta.primitives.structure import instantiate
 
@@ -25,6 +26,9 @@ class OptimizationBarrier(Op):
 
     def eval(self, *args: Any) -> Any:
         return [x.copy() for x in args]
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        return KeyReuseSignature(*[Forward(i, i) for i in range(len(avals))])
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*map(instantiate, tangents))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.key_use import FORWARD, KeyReuseSignature, Sink, Source
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
@@ -29,6 +30,11 @@ class _Joining(Op):
         parts = self.parts(cotangent, args)
         return [p if is_linear(x) else None for p, x in zip(parts, args, strict=True)]
 
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        if len(avals) == 1:
+            return FORWARD
+        return KeyReuseSignature(*[Sink(i) for i in range(len(avals))], Source(0))
+
     def parts(self, joined: Any, args: Sequence[Any]) -> Any:
         """What was joined, taken apart again."""
         raise NotImplementedError
@@ -41,6 +47,10 @@ class _Parting(Op):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        count = len(self.aval(*avals))
+        return KeyReuseSignature(Sink(0), *[Source(i) for i in range(count)])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.shapes import check_nonnegative
 from curta.core.trace import typeof
@@ -22,6 +23,7 @@ class Squeeze(Linear):
     """Drops dims of size 1."""
 
     name: ClassVar[str] = "squeeze"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     dimensions: tuple[int, ...]
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -75,6 +77,7 @@ class Rev(Linear):
     """Reverses the order of elements along `dimensions`."""
 
     name: ClassVar[str] = "rev"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     dimensions: tuple[int, ...]
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -125,6 +128,7 @@ class Tile(Linear):
     """The operand laid side by side, `reps[i]` times along dim i."""
 
     name: ClassVar[str] = "tile"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     reps: tuple[int, ...]
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:

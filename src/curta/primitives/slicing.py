@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.key_use import KeyReuseSignature, Sink, Source
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
@@ -43,6 +44,13 @@ class Slice(Linear):
             bounds = zip(start, limit, self.strides, strict=True)
             shape = [-((lo - hi) // step) for lo, hi, step in bounds]
         return x.update(shape=tuple(shape))
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        strides = self.strides or (1,) * len(self.start_indices)
+        taken = np.zeros(avals[0].shape, bool)
+        bounds = zip(self.start_indices, self.limit_indices, strides, strict=True)
+        taken[tuple(slice(*b) for b in bounds)] = True
+        return KeyReuseSignature(Sink(0, taken), Source(0))
 
     def _check(self, shape: tuple[int, ...]) -> None:
         start, limit, strides = self.start_indices, self.limit_indices, self.strides

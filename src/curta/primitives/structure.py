@@ -16,6 +16,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
@@ -28,6 +29,7 @@ class BroadcastInDim(Linear):
     """Operand dim i becomes dim `broadcast_dimensions[i]` of a larger `shape`."""
 
     name: ClassVar[str] = "broadcast_in_dim"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     param_names: ClassVar[Mapping[str, str | None]] = {"sharding": None}
     shape: tuple[int, ...]
     broadcast_dimensions: tuple[int, ...]
@@ -130,6 +132,7 @@ class Reshape(Linear):
     """The same elements in row-major order, in another shape."""
 
     name: ClassVar[str] = "reshape"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     param_names: ClassVar[Mapping[str, str | None]] = {
         "new_sizes": "shape",
         "dimensions": None,
@@ -184,6 +187,7 @@ class Transpose(Linear):
     """Output dim i is operand dim `permutation[i]`."""
 
     name: ClassVar[str] = "transpose"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     permutation: tuple[int, ...]
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:

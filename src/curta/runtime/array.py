@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.config import config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.sharding import Sharding, on_device
@@ -138,7 +139,8 @@ class ArrayImpl(Array):
             raise TypeError("iteration over a 0-d array")
         row = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
         data, sharding = self._storage(), self._sharding
-        if sharding is not None and sharding.num_devices > 1:
+        apart = sharding is not None and sharding.num_devices > 1
+        if apart or config.context.debugging:
             return iter([self[i] for i in range(len(data))])
         return iter([ArrayImpl(data[i, ...], row, sharding) for i in range(len(data))])
 

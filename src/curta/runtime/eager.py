@@ -22,11 +22,12 @@ from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
-from curta.core.trace import Trace, set_base_trace
+from curta.core.trace import Trace, set_base_trace, typeof
 from curta.primitives.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import check_devices, shardings_of
 from curta.runtime.executables import check_special, executable
+from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
 from curta.runtime.propagation import mesh_of_op, op_shardings
 from curta.runtime.queue import Pending
@@ -107,13 +108,17 @@ class EvalTrace(Trace):
         if pending:
             run = plan.start or _waiting(run)
         result = quietly(run, *data)
-        if config.jax_debug_nans or config.jax_debug_infs:
-            _check_results(op, plan, result)
         if placed or op.places_outputs:
-            return _placed_results(op, avals, args, plan, result)
-        if plan.several:
-            return [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
-        return wrap(result, plan.out)
+            arrays = _placed_results(op, avals, args, plan, result)
+        elif plan.several:
+            arrays = [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
+        else:
+            arrays = wrap(result, plan.out)
+        if config.context.debugging:
+            _check_results(op, plan, result)
+            if config.jax_debug_key_reuse:
+                _check_keys(op, args, arrays)
+        return arrays
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         outs: Sequence[Any] = call.fun(*args)
@@ -138,6 +143,12 @@ def _placed_results(
 def _check_results(op: Op, plan: Plan, result: Any) -> None:
     outs = result if plan.several else [result]
     check_special(op.name, outs, plan.out if plan.several else [plan.out])
+
+
+def _check_keys(op: Op, args: Sequence[Any], arrays: Any) -> None:
+    signature = op.key_use([typeof(x) for x in args])
+    check_keys(op.name, signature, args)
+    record_keys(signature, args, arrays if op.multiple_results else [arrays])
 
 
 # Plans by (op or the class of an op without parameters, *avals).

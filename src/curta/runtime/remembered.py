@@ -89,7 +89,7 @@ class Remembered:
         if len(self._plans) >= _MOST_PLANS:
             self._plans.clear()
         plan = None
-        if not (config.jax_debug_nans or config.jax_debug_infs):
+        if not config.context.debugging:
             plan = self._stage(args, kwargs)
         self._plans[key] = plan
         return plan

@@ -58,7 +58,7 @@ class _Plans(dict[Any, Any]):
 def _make_plan(
     general: Callable[..., Any], context: TraceContext, *avals: ShapedArray
 ) -> _Plan | None:
-    if config.jax_debug_nans or config.jax_debug_infs:
+    if config.context.debugging:
         return None
     closed = _stage(general, avals)
     if closed is None:
@@ -232,6 +232,8 @@ def getitem(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
                 part = data[index]
             except IndexError:
                 return general(self, index)
+            if config.context.debugging:
+                return general(self, index)
             aval = self.aval
             out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
             if data.nbytes > _KEEP_ALIVE_BYTES and 2 * part.nbytes < data.nbytes:
@@ -268,7 +270,7 @@ def updated_copy(
     """
     if thread_state.trace is not BASE or type(x) is not ArrayImpl or x._data is None:
         return None
-    if not is_basic(index) or config.jax_debug_nans or config.jax_debug_infs:
+    if not is_basic(index) or config.context.debugging:
         return None
     if type(values) is ArrayImpl:
         same = values.aval.dtype == x.aval.dtype

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.primitives.base import ANY, ORDERED, Family, FlatElementwise
 
 BOOL = np.dtype(bool)
@@ -31,6 +32,7 @@ class Equality(Comparison):
     """A comparison that random keys and complex numbers have too."""
 
     accepts: ClassVar[Family] = ANY
+    key_signature: ClassVar[KeyReuseSignature | None] = NOTHING
 
     def out_dtype(self, *given: Any) -> Any:
         if all(isinstance(d, dtypes.ExtendedDType) for d in given):

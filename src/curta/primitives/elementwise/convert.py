@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray, is_python_scalar, tangent_dtype
+from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
@@ -27,6 +28,7 @@ class ConvertElementType(Op):
     """
 
     name: ClassVar[str] = "convert_element_type"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     param_names: ClassVar[Mapping[str, str | None]] = {"sharding": None}
     new_dtype: Any
     weak_type: bool = False
@@ -280,6 +282,7 @@ class Copy(Identity, Linear):
     """The operand in memory of its own."""
 
     name: ClassVar[str] = "copy"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
 
     def eval(self, *args: Any) -> Any:
         return args[0].copy()
@@ -293,6 +296,7 @@ class Name(Identity, Linear):
     """The operand, under a name that policies of rematerialisation know it by."""
 
     name: ClassVar[str] = "name"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     param_names: ClassVar[Mapping[str, str | None]] = {"name": "label"}
     label: str
 
@@ -318,6 +322,7 @@ class StopGradient(Identity):
     domain: ClassVar[dict[str, Any]] = {"rough": True}
 
     name: ClassVar[str] = "stop_gradient"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), zero_tangent(typeof(*primals))

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.key_use import KeyReuseSignature, Sink, Source
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
@@ -37,6 +38,9 @@ class SelectN(Op):
     """
 
     name: ClassVar[str] = "select_n"
+
+    def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
+        return KeyReuseSignature(*[Sink(i) for i in range(1, len(avals))], Source(0))
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         which, *cases = avals

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.key_use import FORWARD, Forward, KeyReuseSignature, Sink
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -30,6 +31,7 @@ class DynamicSlice(Op):
     """A window of `slice_sizes` that starts at the scalar operands, moved inside."""
 
     name: ClassVar[str] = "dynamic_slice"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     slice_sizes: Dims
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -114,6 +116,9 @@ class DynamicUpdateSlice(WindowUpdate):
     """The operand with a window, moved inside, replaced by the update."""
 
     name: ClassVar[str] = "dynamic_update_slice"
+    key_signature: ClassVar[KeyReuseSignature | None] = KeyReuseSignature(
+        Sink(1), Forward(0, 0)
+    )
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         x, update, *starts = avals

@@ -11,6 +11,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Jaxpr
+from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -48,6 +49,7 @@ class Gather(Op):
     """Windows of the operand, starting at the index vectors of the second operand."""
 
     name: ClassVar[str] = "gather"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     dimension_numbers: GatherDimensionNumbers
     slice_sizes: Dims
     indices_are_sorted: bool = False

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.key_use import Forward, KeyReuseSignature, Sink
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -39,6 +40,9 @@ class Scatter(Scattering):
     """The updates replace what was there; of several to one place, the last."""
 
     name: ClassVar[str] = "scatter"
+    key_signature: ClassVar[KeyReuseSignature | None] = KeyReuseSignature(
+        Sink(2), Forward(0, 0)
+    )
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         operand, indices, updates = primals

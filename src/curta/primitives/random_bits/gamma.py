@@ -15,6 +15,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.key_use import USED_UP, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
@@ -32,6 +33,7 @@ class RandomGamma(Op):
     """
 
     name: ClassVar[str] = "random_gamma"
+    key_signature: ClassVar[KeyReuseSignature | None] = USED_UP
     log_space: bool
     partitionable: bool = True
     impl: KeyImplementation = THREEFRY

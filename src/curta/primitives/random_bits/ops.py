@@ -11,6 +11,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.key_use import FRESH, NOTHING, USED_UP, KeyReuseSignature, Sink, Source
 from curta.core.op import Op
 from curta.primitives.base import Elementwise, aligned_index, broadcast_shapes
 from curta.primitives.families import NonDifferentiable
@@ -66,6 +67,7 @@ class RandomSeed(_OfKeys, Elementwise):
     """Integers as keys."""
 
     name: ClassVar[str] = "random_seed"
+    key_signature: ClassVar[KeyReuseSignature | None] = FRESH
     impl: KeyImplementation
 
     def out_dtype(self, *args: Any) -> Any:
@@ -94,6 +96,7 @@ class RandomWrap(_FrontBatched):
     """Key words along the last dim as keys."""
 
     name: ClassVar[str] = "random_wrap"
+    key_signature: ClassVar[KeyReuseSignature | None] = FRESH
     impl: KeyImplementation
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -139,6 +142,7 @@ class RandomUnwrap(_OnKeys, _FrontBatched):
     """The words of keys, along new last dims."""
 
     name: ClassVar[str] = "random_unwrap"
+    key_signature: ClassVar[KeyReuseSignature | None] = NOTHING
     impl: KeyImplementation = THREEFRY
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -171,6 +175,7 @@ class RandomClone(_OnKeys, Elementwise):
     """The same keys, said to be used again on purpose."""
 
     name: ClassVar[str] = "random_clone"
+    key_signature: ClassVar[KeyReuseSignature | None] = FRESH
     impl: KeyImplementation = THREEFRY
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -194,6 +199,9 @@ class RandomSplit(_OnKeys, _FrontBatched):
     """Each key as an array of new keys of `shape`."""
 
     name: ClassVar[str] = "random_split"
+    key_signature: ClassVar[KeyReuseSignature | None] = KeyReuseSignature(
+        Sink(0), Source(0)
+    )
     shape: tuple[int, ...]
     partitionable: bool = True
     impl: KeyImplementation = THREEFRY
@@ -228,6 +236,7 @@ class RandomFoldIn(_OnKeys, Elementwise):
     """Keys mixed with uint32 numbers."""
 
     name: ClassVar[str] = "random_fold_in"
+    key_signature: ClassVar[KeyReuseSignature | None] = FRESH
     impl: KeyImplementation = THREEFRY
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -258,6 +267,7 @@ class RandomBits(_OnKeys, _FrontBatched):
     """For each key an array of `shape` of random unsigned integers."""
 
     name: ClassVar[str] = "random_bits"
+    key_signature: ClassVar[KeyReuseSignature | None] = USED_UP
     bit_width: int
     shape: tuple[int, ...]
     partitionable: bool = True
