@@ -68,9 +68,15 @@ from curta.api.kernel_cache import (
     kernel_cache_statistics as kernel_cache_statistics,
 )
 from curta.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
+from curta.api.placing import reshard as reshard
 from curta.api.pmap import pmap as pmap
 from curta.api.scopes import named_call as named_call, named_scope as named_scope
 from curta.api.shard_map import shard_map as shard_map, smap as smap
+from curta.api.sharded_arrays import (
+    make_array_from_callback as make_array_from_callback,
+    make_array_from_process_local_data as make_array_from_process_local_data,
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from curta.api.vjp import (
     fwd_and_bwd as fwd_and_bwd,

@@ -1,6 +1,7 @@
 """Meshes of devices, and how arrays are laid out over them."""
 
 from curta.api.meshes import get_mesh, set_mesh
+from curta.api.placing import auto_axes, explicit_axes, reshard
 from curta.core.mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -26,9 +27,12 @@ __all__ = [
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
+    "auto_axes",
+    "explicit_axes",
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",
+    "reshard",
     "set_mesh",
     "use_abstract_mesh",
 ]

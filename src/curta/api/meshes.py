@@ -58,6 +58,47 @@ def make_mesh(
     return Mesh(device_grid(sizes, found[:count]), axis_names, types)
 
 
+def create_device_mesh(
+    mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    contiguous_submeshes: bool = False,
+    allow_split_physical_axes: bool = False,
+) -> Any:
+    """An array of devices for a mesh of that shape.
+
+    Raises ValueError unless all devices are used.
+
+    >>> create_device_mesh((1, 1)).shape
+    (1, 1)
+    """
+    found = list(all_devices() if devices is None else devices)
+    if math.prod(mesh_shape) != len(found):
+        raise ValueError(
+            f"Number of devices {len(found)} must equal the product of mesh_shape"
+            f" {tuple(mesh_shape)}"
+        )
+    return device_grid(mesh_shape, found)
+
+
+def create_hybrid_device_mesh(
+    mesh_shape: Sequence[int],
+    dcn_mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    **options: Any,
+) -> Any:
+    """As `create_device_mesh`, for groups of devices with a slower network between.
+
+    There is one group: ValueError unless `dcn_mesh_shape` says so.
+    """
+    if math.prod(dcn_mesh_shape) != 1:
+        raise ValueError(
+            "Number of slices 1 must equal the product of dcn_mesh_shape"
+            f" {tuple(dcn_mesh_shape)}"
+        )
+    return create_device_mesh(mesh_shape, devices)
+
+
 class set_mesh:
     """Put a mesh in scope: for good, or within a `with` block.
 

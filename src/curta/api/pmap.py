@@ -1,8 +1,6 @@
-"""`pmap`: a function run once for each device, here for each slice of a batch.
+"""`pmap`: a function run by several devices, each on its slice of the arguments.
 
-On one host the slices share the processor, so that mapping over devices is mapping
-over a batch: the same program as `jit` of `vmap`, whose work the thread pool divides.
-Named axes and collectives are those of `vmap`.
+It is `jit` of `shard_map` over a mesh of one axis, with axes in the words of `vmap`.
 """
 
 from __future__ import annotations
@@ -12,11 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
-from curta.api.arguments import argnums_in_range, check_callable
+from curta.api.aot import Lowered
+from curta.api.arguments import as_result, check_callable
 from curta.api.jit import jit
+from curta.api.shard_map import axes_to_specs, shard_map
 from curta.api.vmap import vmap
-from curta.core.trace import typeof
-from curta.runtime.devices import local_device_count
+from curta.core.mesh import Mesh, get_abstract_mesh
+from curta.core.trace import is_array_like, typeof
+from curta.primitives.shape import Squeeze
+from curta.primitives.structure import BroadcastInDim
+from curta.runtime.devices import device_grid, local_devices
+
+_UNNAMED = "_internal_pmap_axis_name"
 
 
 def pmap(
@@ -51,68 +56,263 @@ def pmap(
     Array([[2., 2., 2.]], dtype=float32)
     """
     check_callable(fun)
-    places = static_broadcasted_argnums
-    places = (places,) if isinstance(places, int) else tuple(places)
-    name = object() if axis_name is None else axis_name
-    compiled: dict[Any, Callable[..., Any]] = {}
-
-    def mapped(count: int, statics: tuple[tuple[int, Any], ...]) -> Callable[..., Any]:
-        """The compiled function of the mapped arguments alone."""
-        key = (count, statics)
-        if key not in compiled:
-            axes = in_axes
-            if isinstance(axes, (tuple, list)):
-                fixed = {i for i, _ in statics}
-                axes = tuple(a for i, a in enumerate(axes) if i not in fixed)
-            call = _with_statics(fun, statics)
-            compiled[key] = jit(
-                vmap(call, axes, out_axes, axis_name=name, axis_size=axis_size)
+    if devices is not None and not devices:
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if not all(type(a) is int for a in tree_util.tree_leaves(axes)):
+            raise TypeError(
+                f"pmap {what} must be an int, None, or (nested) container with those"
+                f" types as leaves, but got {axes}."
             )
-        return compiled[key]
+    options = _Options(
+        fun,
+        _UNNAMED if axis_name is None else axis_name,
+        in_axes,
+        out_axes,
+        _places(static_broadcasted_argnums),
+        devices,
+        backend,
+        axis_size,
+        _places(donate_argnums),
+    )
 
     @functools.wraps(fun)
     def pmap_fun(*args: Any, **kwargs: Any) -> Any:
-        fixed = argnums_in_range(places, len(args))
-        statics = tuple((i, args[i]) for i in sorted(fixed))
-        dynamic = [x for i, x in enumerate(args) if i not in fixed]
-        _check_size((dynamic, kwargs), in_axes, axis_size, devices)
-        return mapped(len(dynamic), statics)(*dynamic, **kwargs)
+        call, leaves = options.prepare(args, kwargs)
+        return call(*leaves)
 
+    def lower(*args: Any, **kwargs: Any) -> Lowered:
+        call, leaves = options.prepare(args, kwargs)
+        lowered: Lowered = call.lower(*leaves)
+        return lowered
+
+    pmap_fun.lower = lower  # type: ignore[attr-defined]
     return pmap_fun
 
 
-def _with_statics(
-    fun: Callable[..., Any], statics: tuple[tuple[int, Any], ...]
-) -> Callable[..., Any]:
-    @functools.wraps(fun)
-    def call(*dynamic: Any, **kwargs: Any) -> Any:
-        full = list(dynamic)
-        for i, x in statics:
-            full.insert(i, x)
-        return fun(*full, **kwargs)
-
-    return call
+def _places(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
 
-def _check_size(
-    args: Any, in_axes: Any, axis_size: int | None, devices: Sequence[Any] | None
-) -> None:
-    """Refuse more slices than devices where the axis can be told at once."""
-    available = local_device_count() if devices is None else len(devices)
-    leaves = tree_util.tree_leaves(args)
-    count = axis_size
-    if count is None and isinstance(in_axes, int):
-        shapes = [typeof(x).shape for x in leaves]
-        if not shapes or not all(shapes):
+class _Options:
+    """The arguments of `pmap`, and what was made for calls so far."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        name: Any,
+        in_axes: Any,
+        out_axes: Any,
+        static: tuple[int, ...],
+        devices: Sequence[Any] | None,
+        backend: str | None,
+        axis_size: int | None,
+        donated: tuple[int, ...],
+    ):
+        self.fun = fun
+        self.name = name
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+        self.static = static
+        self.devices = devices
+        self.backend = backend
+        self.axis_size = axis_size
+        self.donated = donated
+        self.made: dict[Any, Any] = {}
+
+    def prepare(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, list[Any]]:
+        """The compiled function of the leaves of the arguments, and the leaves."""
+        if self.static and max(self.static) >= len(args):
             raise ValueError(
-                "pmap requires at least one argument with a mapped axis, and arrays of"
-                " rank 1 at least along it."
+                f"pmapped function has static_broadcasted_argnums={self.static} but was"
+                f" called with only {len(args)} positional"
+                f" argument{'s' if len(args) > 1 else ''}. All static broadcasted"
+                " arguments must be passed positionally."
             )
-        count = shapes[0][in_axes]
-    if count is not None and count > available:
-        raise ValueError(
-            f"compiling computation that requires {count} logical devices, but only"
-            f" {available} XLA devices are available (num_replicas={count},"
-            " num_partitions=1). Use vmap, or ask for more devices with"
-            f" jax_num_cpu_devices={count}."
+        count = len(args)
+        places = {i % count for i in self.static}
+        dynamic = [x for i, x in enumerate(args) if i not in places]
+        leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
+        axes = self._flat_axes(places, dynamic, kwargs)
+        size = self._size(leaves, axes)
+        donated = self._donated(places, args, kwargs)
+        nested = bool(get_abstract_mesh().manual_axes)
+        statics = tuple((i, args[i]) for i in sorted(places))
+        key = (statics, in_tree, axes, size, donated, nested, self._chosen(size))
+        try:
+            made = self.made.get(key)
+        except TypeError as error:
+            raise ValueError(
+                "Non-hashable static arguments are not supported in pmap: static"
+                f" arguments are part of the key of compiled functions. {error}"
+            ) from None
+        if made is None:
+            make = self._as_vmap if nested else self._as_shard_map
+            made = self.made[key] = make(statics, in_tree, axes, size, donated)
+        return made, leaves
+
+    def _flat_axes(
+        self, places: set[int], dynamic: Sequence[Any], kwargs: Any
+    ) -> tuple[int | None, ...]:
+        axes = self.in_axes
+        if isinstance(axes, (tuple, list)):
+            axes = tuple(a for i, a in enumerate(axes) if i not in places)
+        full = (tuple(dynamic), kwargs)
+        try:
+            found = tree_util.broadcast_prefix((axes, 0), full, is_leaf=_is_none)
+        except ValueError:
+            error, *_ = tree_util.prefix_errors((axes, 0), full, is_leaf=_is_none)
+            raise ValueError(
+                f"{error('pmap in_axes')}\n\nThe 'full pytree' here is the tuple of"
+                " arguments passed positionally to the pmapped function, and the value"
+                " of `in_axes` must be a tree prefix of that tuple. But it was not a"
+                " prefix."
+            ) from None
+        return tuple(found)
+
+    def _size(self, leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
+        sizes = []
+        for x, axis in zip(leaves, axes, strict=True):
+            if axis is None:
+                continue
+            if not is_array_like(x):
+                raise TypeError(
+                    f"Argument '{x}' of type {type(x)} is not a valid JAX type: pmap"
+                    " maps over arrays."
+                )
+            shape = typeof(x).shape
+            if not -len(shape) <= axis < len(shape):
+                raise ValueError(
+                    "pmap requires at least one argument with a mapped axis: it was"
+                    f" requested to map its argument along axis {axis}, but the rank"
+                    f" of {typeof(x).str_short()} is only {len(shape)}"
+                )
+            sizes.append(shape[axis])
+        if not sizes:
+            raise ValueError("pmap requires at least one argument with a mapped axis.")
+        if len({*sizes}) > 1:
+            raise ValueError(
+                "pmap got inconsistent sizes for array axes to be mapped:"
+                f" {sorted({*sizes})}"
+            )
+        if self.axis_size not in (None, sizes[0]):
+            raise ValueError(
+                f"Specified axis_size {self.axis_size} doesn't match received axis_size"
+                f" {sizes[0]}."
+            )
+        return sizes[0]
+
+    def _chosen(self, size: int) -> tuple[Any, ...]:
+        """The devices for that many slices; ValueError if there are too few."""
+        given = self.devices
+        found = local_devices(backend=self.backend) if given is None else given
+        if size > len(found):
+            raise ValueError(
+                f"compiling computation that requires {size} logical devices, but only"
+                f" {len(found)} XLA devices are available (num_replicas={size},"
+                " num_partitions=1). Use vmap, or ask for more devices with"
+                f" jax_num_cpu_devices={size}."
+            )
+        if given is not None and size != len(given):
+            raise ValueError(
+                "Leading axis size of input to pmapped function must equal the number"
+                f" of local devices passed to pmap. Got axis_size={size},"
+                f" num_local_devices={len(given)}."
+            )
+        return tuple(found[:size])
+
+    def _donated(
+        self, places: set[int], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[int, ...]:
+        flags: list[bool] = []
+        for i, x in enumerate(args):
+            if i not in places:
+                flags += [i in self.donated] * len(tree_util.tree_leaves(x))
+        return tuple(i for i, f in enumerate(flags) if f)
+
+    # ---- the two ways to run
+
+    def _as_shard_map(
+        self,
+        statics: Any,
+        in_tree: Any,
+        axes: Sequence[int | None],
+        size: int,
+        donated: Sequence[int],
+    ) -> Any:
+        mesh = Mesh(device_grid((size,), self._chosen(size)), (self.name,))
+        call = self._call(statics, in_tree)
+
+        @functools.wraps(self.fun)
+        def shard(*leaves: Any) -> Any:
+            out = call(*map(_squeezed, leaves, axes))
+            outs, tree = tree_util.tree_flatten(out)
+            places = _out_axes(self.out_axes, out)
+            return tree_util.tree_unflatten(tree, [*map(_expanded, outs, places)])
+
+        mapped = shard_map(
+            shard,
+            mesh=mesh,
+            in_specs=axes_to_specs(_nonnegative(tuple(axes)), self.name),
+            out_specs=axes_to_specs(_nonnegative(self.out_axes), self.name),
+            check_vma=False,
         )
+        return jit(mapped, donate_argnums=tuple(donated))
+
+    def _as_vmap(
+        self,
+        statics: Any,
+        in_tree: Any,
+        axes: Sequence[int | None],
+        size: int,
+        donated: Sequence[int],
+    ) -> Any:
+        """Within another map of devices: as a batch in each of them."""
+        call = self._call(statics, in_tree)
+        return jit(
+            vmap(call, tuple(axes), self.out_axes, axis_name=self.name, axis_size=size)
+        )
+
+    def _call(self, statics: Any, in_tree: Any) -> Callable[..., Any]:
+        def call(*leaves: Any) -> Any:
+            dynamic, kwargs = tree_util.tree_unflatten(in_tree, leaves)
+            full = list(dynamic)
+            for i, x in statics:
+                full.insert(i, x)
+            return self.fun(*full, **kwargs)
+
+        return call
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _nonnegative(axes: Any) -> Any:
+    for a in tree_util.tree_leaves(axes):
+        if a < 0:
+            raise ValueError(f"pmap takes no negative axes, got {axes}")
+    return axes
+
+
+def _out_axes(axes: Any, out: Any) -> list[int | None]:
+    try:
+        return list(tree_util.broadcast_prefix(axes, out, is_leaf=_is_none))
+    except ValueError:
+        error, *_ = tree_util.prefix_errors(axes, out, is_leaf=_is_none)
+        raise error("pmap out_axes") from None
+
+
+def _squeezed(x: Any, axis: int | None) -> Any:
+    return x if axis is None else Squeeze((axis % typeof(x).ndim,))(x)
+
+
+def _expanded(x: Any, axis: int | None) -> Any:
+    x = as_result(x)
+    if axis is None:
+        return x
+    shape = typeof(x).shape
+    dims = tuple(d + (d >= axis) for d in range(len(shape)))
+    return BroadcastInDim((*shape[:axis], 1, *shape[axis:]), dims)(x)

@@ -106,6 +106,19 @@ def shard_map(
     return mapped
 
 
+def older_shard_map(
+    f: Callable[..., Any],
+    mesh: Mesh | AbstractMesh,
+    in_specs: Any,
+    out_specs: Any,
+    check_rep: bool = True,
+) -> Any:
+    """`shard_map` with the arguments it had before: see there."""
+    return shard_map(
+        f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep
+    )
+
+
 def smap(
     f: Callable[..., Any] | None = None,
     /,

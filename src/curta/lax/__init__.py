@@ -1,5 +1,6 @@
 """The primitive operations as functions: no promotion, no broadcasting of ranks."""
 
+from curta.api.placing import with_sharding_constraint
 from curta.control.primitives import *
 from curta.dtypes import dtype
 from curta.lax import linalg as linalg

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
 from curta.core.mesh import AbstractMesh, Mesh
+from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, entry_axes, entry_of
 from curta.core.placement import placement
 from curta.core.sharding import NamedSharding, Sharding
@@ -122,3 +123,31 @@ class DevicePut(Placing):
             "devices": (self.target,),
             "srcs": (None,),
         }
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectSharding(Op):
+    """Shows a function where the operand is, once that is known."""
+
+    name: ClassVar[str] = "inspect_sharding"
+    multiple_results: ClassVar[bool] = True
+    places_outputs: ClassVar[bool] = True
+    callback: Any
+
+    @property
+    def effects(self) -> frozenset[str]:
+        return frozenset(["InspectSharding"])
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return []
+
+    def eval(self, *args: Any) -> Sequence[Any]:
+        return []
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), []
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        return self(*args), []

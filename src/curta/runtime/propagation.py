@@ -24,7 +24,8 @@ from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding, normalised
 from curta.primitives.partitioning import Entries, Query, out_entries
-from curta.primitives.placing import DevicePut, Placing
+from curta.primitives.placing import DevicePut, InspectSharding, Placing
+from curta.runtime.devices import default_sharding
 
 Shardings = Sequence[Sharding | None]
 
@@ -45,7 +46,11 @@ class Destinations:
         self.mesh = mesh_of_jaxpr(closed.jaxpr) or named
         self.arg_names = closed.jaxpr.debug_info.arg_names
         self.known = bool(
-            in_shardings or out_shardings or self.mesh or _last_placing(closed.jaxpr)
+            in_shardings
+            or out_shardings
+            or self.mesh
+            or _last_placing(closed.jaxpr)
+            or _inspects(closed.jaxpr)
         )
 
     def arguments(self, placed: Shardings, avals: Sequence[ShapedArray]) -> Shardings:
@@ -127,6 +132,8 @@ def _program_shardings(
     if mesh is None:
         placed = [s for s in shardings if s is not None]
         last = _last_placing(closed.jaxpr)
+        if _inspects(closed.jaxpr):
+            _show_all(closed.jaxpr, placed[0] if placed else default_sharding())
         return [(last or (placed[0] if placed else None))] * len(outs)
     walk = _Walk(mesh)
     pairs = zip(shardings, closed.in_avals, strict=True)
@@ -147,6 +154,19 @@ def _last_placing(jaxpr: Jaxpr) -> Sharding | None:
         if isinstance(eqn.op, DevicePut) and isinstance(eqn.op.target, Sharding):
             return eqn.op.target
     return None
+
+
+def _show_all(jaxpr: Jaxpr, sharding: Sharding) -> None:
+    """Show the one device on which everything is to whoever inspects."""
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.op, InspectSharding):
+            eqn.op.callback(sharding)
+        for inner in jaxprs_in_params(eqn.op.params()):
+            _show_all(inner, sharding)
+
+
+def _inspects(jaxpr: Jaxpr) -> bool:
+    return "InspectSharding" in jaxpr.effects
 
 
 def _mesh_of(shardings: Shardings) -> Mesh | None:
@@ -252,6 +272,9 @@ class _Walk:
             return [
                 self.of_spec(s, a.ndim) for s, a in zip(op.out_specs, outs, strict=True)
             ]
+        if isinstance(op, InspectSharding):
+            op.callback(self.shardings(split, avals)[0])
+            return []
         if isinstance(op, Placing):
             return [self.placed(op.target, split[0])]
         if isinstance(op, JaxprOp):

@@ -1,0 +1,288 @@
+"""Saying in a program where values are to be."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from curta import tree_util
+from curta.api.arguments import as_result
+from curta.api.jit_shardings import context_mesh, resolved
+from curta.core.avals import ShapedArray
+from curta.core.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    get_abstract_mesh,
+    use_abstract_mesh,
+)
+from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
+from curta.core.sharding import NamedSharding, Sharding
+from curta.core.trace import typeof
+from curta.primitives.placing import Reshard, ShardingConstraint
+
+
+def _is_leaf(x: Any) -> bool:
+    return x is None or isinstance(x, (Sharding, PartitionSpec))
+
+
+def _spread(what: str, shardings: Any, x: Any) -> list[Any]:
+    try:
+        found = tree_util.broadcast_prefix(shardings, x, is_leaf=_is_leaf)
+    except ValueError:
+        errors = tree_util.prefix_errors(shardings, x, is_leaf=_is_leaf)
+        detail = "".join(f"\n{error(what)}" for error in errors)
+        raise ValueError(
+            f"{what} specification must be a tree prefix of the corresponding value."
+            f"{detail}"
+        ) from None
+    return list(found)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The arrays of a pytree, laid out as said wherever the compiler may choose.
+
+    Args:
+      x: a pytree of arrays.
+      shardings: a `Sharding`, a `PartitionSpec` over the mesh in scope, or a tree of
+        them that is a prefix of `x`. A dim that is `P.UNCONSTRAINED` is left open.
+
+    Raises:
+      RuntimeError: for a spec where no mesh is in scope.
+      ValueError: for shardings that do not fit the arrays.
+
+    >>> import curta, curta.numpy as jnp
+    >>> Auto = curta.sharding.AxisType.Auto
+    >>> mesh = curta.make_mesh((1,), ("x",), (Auto,))
+    >>> rows = curta.NamedSharding(mesh, curta.P("x"))
+    >>> f = curta.jit(lambda x: curta.lax.with_sharding_constraint(2 * x, rows))
+    >>> f(jnp.arange(3)).sharding.spec
+    P('x',)
+    """
+    leaves, tree = tree_util.tree_flatten(x)
+    given = _spread("with_sharding_constraint shardings", shardings, x)
+    outs = []
+    for leaf, place in zip(leaves, given, strict=True):
+        sharding = resolved("with_sharding_constraint", "shardings", place)
+        if sharding is None:
+            raise ValueError(
+                "One of with_sharding_constraint arguments got sharding None which is"
+                " not allowed. Please only pass `jax.sharding.Sharding` instances."
+            )
+        outs.append(_constrained(as_result(leaf), sharding))
+    return tree_util.tree_unflatten(tree, outs)
+
+
+def _constrained(x: Any, sharding: Sharding) -> Any:
+    aval = typeof(x)
+    try:
+        sharding.check_compatible_aval(aval.shape)
+    except ValueError as error:
+        raise ValueError(
+            "One of with_sharding_constraint arguments is incompatible with its"
+            f" sharding annotation {sharding}: {error}"
+        ) from None
+    mesh = context_mesh()
+    if isinstance(sharding, NamedSharding):
+        around = get_abstract_mesh()
+        if not around.empty and sharding.mesh.abstract_mesh is not around:
+            raise ValueError(
+                f"Context mesh {around} should match the mesh of sharding"
+                f" {sharding.mesh.abstract_mesh} passed to with_sharding_constraint."
+            )
+        if around.are_all_axes_explicit:
+            return _asserted(x, aval, sharding)
+        _check_auto(sharding)
+    return ShardingConstraint(sharding, mesh)(x)
+
+
+def _asserted(x: Any, aval: ShapedArray, sharding: NamedSharding) -> Any:
+    """With explicit axes types say how arrays are split: here it is only checked."""
+    wanted, have = sharding.spec.for_rank(aval.ndim), aval.sharding.spec
+    free = [p is UNCONSTRAINED for p in sharding.spec.partitions]
+    for d, (w, h) in enumerate(zip(wanted, have, strict=True)):
+        if w != h and not (d < len(free) and free[d]):
+            raise AssertionError(
+                "`with_sharding_constraint` acts as an assert when all axes of mesh are"
+                f" of type `Explicit`. The array sharding: {have} did not match the"
+                f" sharding provided: {wanted}. Please use `jax.sharding.reshard` to"
+                " shard your input to the sharding you want."
+            )
+    return x
+
+
+def _check_auto(sharding: NamedSharding) -> None:
+    explicit = [
+        n for n in sharding.spec.used_axes() if n in sharding.mesh.explicit_axes
+    ]
+    if explicit and not sharding.mesh.are_all_axes_explicit:
+        raise ValueError(
+            "PartitionSpec passed to with_sharding_constraint cannot contain axis names"
+            f" that are of type Explicit. Got PartitionSpec: {sharding.spec} with axis"
+            f" names: {explicit}. Use `jax.sharding.reshard` for those."
+        )
+
+
+def reshard(x: Any, out_shardings: Any) -> Any:
+    """The arrays of a pytree, split over explicit axes in another way.
+
+    Args:
+      x: a pytree of arrays.
+      out_shardings: a `NamedSharding`, a `PartitionSpec` over the mesh in scope, or a
+        tree of them that is a prefix of `x`.
+
+    Raises ValueError where no mesh is in scope and none is given.
+
+    >>> import curta, curta.numpy as jnp
+    >>> mesh = curta.make_mesh((1,), ("x",))
+    >>> y = curta.reshard(jnp.arange(2.0), curta.NamedSharding(mesh, curta.P("x")))
+    >>> curta.typeof(y)
+    ShapedArray(float32[2@x])
+    """
+    leaves, tree = tree_util.tree_flatten(x)
+    given = _spread("reshard out_shardings", out_shardings, x)
+    outs = [_resharded(as_result(v), s) for v, s in zip(leaves, given, strict=True)]
+    return tree_util.tree_unflatten(tree, outs)
+
+
+def _resharded(x: Any, place: Any) -> Any:
+    mesh = get_abstract_mesh()
+    if isinstance(place, PartitionSpec) and not mesh.empty:
+        place = NamedSharding(mesh, place)
+    if not isinstance(place, NamedSharding) or place.mesh.empty:
+        raise ValueError(
+            "Reshard should only be used with out_shardings which are non-None and have"
+            f" a non-empty mesh. Got sharding {place}."
+        )
+    _check_divides(typeof(x), place)
+    spec = place.spec.for_rank(typeof(x).ndim)
+    return Reshard(place.update(spec=spec))(x)
+
+
+def _check_divides(aval: ShapedArray, place: NamedSharding) -> None:
+    place.check_compatible_aval(aval.shape)
+    place.shard_shape(aval.shape)
+
+
+# ---- parts of a program with axes of another type
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """A function within which mesh axes are left to the compiler.
+
+    Args:
+      axes: which; all if left out.
+      out_sharding: how its results are split; may be given at the call instead.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    fun = f
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        wanted = out_sharding
+        if wanted is None and "out_sharding" not in kwargs:
+            raise TypeError("Missing required keyword argument: 'out_sharding'")
+        if wanted is None:
+            wanted = kwargs.pop("out_sharding")
+        found = _changed_mesh("auto_axes", axes, AxisType.Auto, wanted)
+        if found is None or {*found[0].auto_axes} == {*found[2]}:
+            return fun(*args, **kwargs)
+        before, inner, _ = found
+        with use_abstract_mesh(inner):
+            args = tree_util.tree_map(lambda x: _without_axes(x, inner), args)
+            out = fun(*args, **kwargs)
+        with use_abstract_mesh(before):
+            return reshard(out, wanted)
+
+    return call
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    axes: Any = None,
+    in_sharding: Any = None,
+) -> Any:
+    """A function within which mesh axes are part of arrays' types.
+
+    Args:
+      axes: which; all if left out.
+      in_sharding: how its arguments are split; may be given at the call instead.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    fun = f
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        wanted = in_sharding
+        if wanted is None and "in_sharding" not in kwargs:
+            raise TypeError("Missing required keyword argument: 'in_sharding'")
+        if wanted is None:
+            wanted = kwargs.pop("in_sharding")
+        found = _changed_mesh("explicit_axes", axes, AxisType.Explicit, None)
+        if found is None:
+            raise ValueError(
+                "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter"
+                " into a mesh context when using `explicit_axes` API."
+            )
+        before, inner, _ = found
+        with use_abstract_mesh(inner):
+            out = fun(*reshard(args, wanted), **kwargs)
+        with use_abstract_mesh(before):
+            return tree_util.tree_map(lambda x: _without_axes(x, before), out)
+
+    return call
+
+
+def _without_axes(x: Any, mesh: AbstractMesh) -> Any:
+    """The array with only those axes in its type that are explicit in `mesh`."""
+    x = as_result(x)
+    spec = PartitionSpec(
+        *[
+            entry_of(n for n in entry_axes(e) if n in mesh.explicit_axes)
+            for e in typeof(x).sharding.spec.partitions
+        ]
+    )
+    return Reshard(NamedSharding(mesh, spec))(x)
+
+
+def _changed_mesh(
+    user: str, axes: Any, kind: AxisType, shardings: Any
+) -> tuple[AbstractMesh, AbstractMesh, tuple[Any, ...]] | None:
+    """The mesh in scope, the same with other axis types, and the axes concerned."""
+    around = get_abstract_mesh()
+    found: AbstractMesh | None = None
+    for s in tree_util.tree_leaves(shardings, is_leaf=_is_leaf):
+        if isinstance(s, NamedSharding) and isinstance(s.mesh, (Mesh, AbstractMesh)):
+            if found is not None and found is not s.mesh.abstract_mesh:
+                raise ValueError(
+                    f"Shardings passed to {user} should have the same mesh. Got one"
+                    f" mesh {found} and another {s.mesh}"
+                )
+            found = s.mesh.abstract_mesh
+    if found is not None and not around.empty and found is not around:
+        raise ValueError(
+            f"Context mesh {around} must match the mesh passed to shardings {found}."
+            " Recommended approach is to use `jax.set_mesh` context manager."
+        )
+    mesh = around if found is None else found
+    if mesh.empty:
+        return None
+    names = mesh.axis_names if axes is None else axes
+    names = names if isinstance(names, tuple) else (names,)
+    if any(mesh.types[n] is AxisType.Manual for n in names):
+        raise NotImplementedError(
+            "Going from `Manual` AxisType to `Auto` or `Explicit` AxisType is not"
+            " allowed: these axes are being mapped over."
+        )
+    return mesh, mesh.update_axis_types(dict.fromkeys(names, kind)), names

@@ -1,0 +1,159 @@
+"""Making arrays over several devices, from their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray, placed_aval
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import Sharding
+from curta.core.trace import typeof
+from curta.runtime.array import ArrayImpl
+from curta.runtime.devices import named
+from curta.runtime.transfer import to_array
+
+
+def _sharding(given: Any, user: str) -> Sharding:
+    if isinstance(given, PartitionSpec):
+        return named(given, user)
+    if not isinstance(given, Sharding):
+        raise TypeError(
+            f"sharding passed to {user} must be a jax.sharding.Sharding, got {given!r}"
+        )
+    return given
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Any,
+    data_callback: Callable[[Any], Any],
+    *,
+    dtype: Any = None,
+) -> Any:
+    """An array whose parts a function gives.
+
+    Args:
+      shape: of the whole array.
+      sharding: how it is laid out.
+      data_callback: takes the index of a part, a tuple of slices, to its elements;
+        called once for each different part.
+      dtype: of the array; that of the parts if left out.
+
+    Raises ValueError for parts of other shapes or dtypes than they should have.
+
+    >>> import curta, numpy
+    >>> sharding = curta.sharding.SingleDeviceSharding(curta.devices()[0])
+    >>> rows = numpy.arange(4.0)
+    >>> curta.make_array_from_callback((4,), sharding, lambda index: rows[index])
+    Array([0., 1., 2., 3.], dtype=float32)
+    """
+    where = _sharding(sharding, "make_array_from_callback")
+    size = where.shard_shape(shape)
+    indices = {str(i): i for i in where.devices_indices_map(shape).values()}
+    parts = []
+    for index in indices.values():
+        part = to_array(data_callback(index))
+        if dtype is not None and part.dtype != dtypes.dtype(dtype):
+            raise ValueError(
+                "Callback must return the dtype passed to `make_array_from_callback`."
+                f" Got: {dtype} and the callback returned: {part.dtype}"
+            )
+        if part.shape != size:
+            raise ValueError(
+                f"Callback must return the part of shape {size} at {index}, but"
+                f" returned an array of shape {part.shape}"
+            )
+        parts.append((index, part))
+    return _assembled(tuple(shape), where, parts, dtype)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
+) -> Any:
+    """An array whose parts are given, each on its device.
+
+    Args:
+      shape: of the whole array.
+      sharding: how it is laid out.
+      arrays: the part of each device, in any order, placed on its device.
+      dtype: of the array; that of the parts if left out.
+
+    Raises ValueError for parts that do not fit the sharding.
+    """
+    where = _sharding(sharding, "make_array_from_single_device_arrays")
+    size = where.shard_shape(shape)
+    indices = where.devices_indices_map(shape)
+    if not arrays and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the"
+            " `dtype` argument to `jax.make_array_from_single_device_arrays`."
+        )
+    parts = {}
+    for x in arrays:
+        if x.sharding.num_devices != 1:
+            raise ValueError(
+                "When making an array from single-device arrays the input arrays must"
+                f" have one shard each. An argument array had {x.sharding.num_devices}"
+                " shard(s)."
+            )
+        if x.shape != size:
+            raise ValueError(
+                f"Expected shard shape {size} doesn't match the single device array"
+                f" shape {x.shape}. Shape of Array is {tuple(shape)} with sharding"
+                f" {where}"
+            )
+        (device,) = x.devices()
+        parts[device] = x
+    if {*parts} != {*indices}:
+        raise ValueError(
+            f"Some per-device buffers are placed on devices {sorted(map(str, parts))},"
+            f" which is not the set of devices of the sharding {where}"
+        )
+    return _assembled(
+        tuple(shape), where, [(indices[d], x) for d, x in parts.items()], dtype
+    )
+
+
+def make_array_from_process_local_data(
+    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
+) -> Any:
+    """An array from what this process has of it; the only process has all.
+
+    Args:
+      sharding: how the array is laid out.
+      local_data: its elements, or a pytree of such.
+      global_shape: its shape, that of `local_data` if left out.
+
+    Raises ValueError if the shapes differ.
+    """
+    data = np.asarray(local_data)
+    shape = data.shape if global_shape is None else tuple(global_shape)
+    wanted = tuple(n if w is None else w for n, w in zip(data.shape, shape))
+    if wanted != data.shape:
+        raise ValueError(
+            f"local_data of shape {data.shape} is not the array of global shape"
+            f" {shape}: with one process the two are the same"
+        )
+    return make_array_from_callback(shape, sharding, lambda index: data[index])
+
+
+def _assembled(
+    shape: tuple[int, ...],
+    sharding: Sharding,
+    parts: Sequence[tuple[Any, Any]],
+    dtype: Any,
+) -> ArrayImpl:
+    """The array of these parts at their indices."""
+    found = {typeof(x).dtype for _, x in parts}
+    if len(found) > 1:
+        raise ValueError(f"the parts of an array differ in dtype: {found}")
+    kind = found.pop() if found else dtypes.dtype(dtype)
+    data = np.empty(shape, dtypes.physical_dtype(kind))
+    for index, x in parts:
+        data[index] = x._storage()
+    aval = placed_aval(ShapedArray(shape, kind), sharding)
+    return ArrayImpl(data, aval, sharding)
