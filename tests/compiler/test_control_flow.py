@@ -14,7 +14,7 @@ from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
-from curta.primitives.indexing.dynamic import DynamicSlice
+from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
 from curta.primitives.indexing.numbers import ScatterDimensionNumbers
 from curta.primitives.indexing.scatter import Scatter
 from curta.primitives.sorting import Sort
@@ -169,3 +169,65 @@ def test_a_condition_does_not_change_the_carry() -> None:
 
     loop = While(staged(small, x), staged(lambda x: [ops.add(x, x)], x), 0, 0)
     assert_compiles(staged(lambda x: list(loop(x)), x), x)
+
+
+ROWS = Scatter(ScatterDimensionNumbers((0,), (0,), (0,)))
+
+
+def test_rows_are_updated_in_place_from_other_rows() -> None:
+    """What they are made of is computed before; a copy each would be quadratic."""
+    x = normal(500, 40)
+
+    def step(i: Any, x: Any) -> list[Any]:
+        before = DynamicSlice((1, 40))(x, ops.sub(i, np.int32(1)), np.int32(0))
+        row = ops.sin(ops.add(Reshape((40,))(before), np.float32(1)))
+        return [ops.add(i, np.int32(1)), ROWS(x, place(i), row), ReduceSum((0,))(row)]
+
+    start = np.asarray(np.int32(1))
+    body = staged(step, start, x)
+    assert compile_jaxpr(body, in_place={1: 1}).native.in_place == {1}
+    scan = Scan(body, 499, False, 0, 2)
+    assert_compiles(staged(lambda *a: list(scan(*a)), start, x), start, x)
+
+
+def test_an_update_that_overlaps_what_it_is_made_of() -> None:
+    """All of the new window is computed before any of it is stored."""
+    x = normal(30, 4)
+
+    def step(i: Any, x: Any) -> list[Any]:
+        zero = np.int32(0)
+        window = DynamicSlice((10, 4))(x, i, zero)
+        moved = DynamicUpdateSlice()(x, ops.neg(window), ops.add(i, np.int32(1)), zero)
+        return [ops.add(i, np.int32(2)), moved]
+
+    start = np.asarray(np.int32(3))
+    body = staged(step, start, x)
+    assert compile_jaxpr(body, in_place={1: 1}).native.in_place == {1}
+    scan = Scan(body, 6, False, 0, 2)
+    assert_compiles(staged(lambda *a: list(scan(*a)), start, x), start, x)
+
+
+def test_an_operand_that_is_read_after_its_update_is_copied() -> None:
+    x, i = normal(6, 4), np.asarray(np.int32(2))
+
+    def before(x: Any, i: Any) -> list[Any]:
+        total = ReduceSum((0, 1))(x)
+        return [ROWS(x, place(i), normal(4)), total]
+
+    def after(x: Any, i: Any) -> list[Any]:
+        new = ROWS(x, place(i), Reshape((4,))(ReduceSum((0,))(x)))
+        return [new, ReduceSum((0, 1))(x)]
+
+    def itself(x: Any, i: Any) -> list[Any]:
+        all_rows = Scatter(ScatterDimensionNumbers((0, 1), (), (0,)))
+        return [all_rows(x, place(i), x)]
+
+    def shifted(x: Any, i: Any) -> list[Any]:
+        new = ROWS(x, place(i), np.ones(4, np.float32))
+        return [new, ops.add(ops.sin(x), new)]
+
+    for fun, expected in ((before, {0}), (after, set()), (shifted, set())):
+        closed = staged(fun, x, i)
+        assert compile_jaxpr(closed, in_place={0: 0}).native.in_place == expected
+        assert_compiles(closed, x, i)
+    assert compile_jaxpr(staged(itself, x, i), in_place={0: 0}).native.in_place == set()

@@ -19,9 +19,9 @@ class NativeProgram:
     addresses come first in the table; `constants` are the words after them. `code`
     keeps all of it in memory. `cost` estimates a call in simple scalar operations; it
     is UNKNOWN, or more, where nobody knows how often a loop turns. Results `in_place`
-    lie where arguments lay, which was allowed: their two addresses must be the same. The
-    word at `arena` of the constants is the place where a call leaves the memory of its
-    temporaries.
+    lie where arguments lay, which was allowed: their two addresses must be the same.
+    The word at `arena` of the constants is the place where a call leaves the memory of
+    its temporaries.
     """
 
     code: object

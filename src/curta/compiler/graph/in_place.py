@@ -1,42 +1,69 @@
 """Which updates may happen in the memory of their operand, without a copy.
 
 They may if nobody needs the operand as it was: it is a temporary, or an argument that
-the program was told to overwrite, and all that reads it is the update itself. If that
-update is of a single element, it may also read other elements, which it does first.
+the program was told to overwrite, and all that reads it is done before. What the update
+itself makes of other elements is computed first, unless it is of a single element,
+which is read in time anyway.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from curta.compiler.graph.values import Values
-from curta.core.jaxpr import Eqn, Var
+from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.primitives.indexing.windows import WindowUpdate
 
 
-def may_overwrite(eqn: Eqn, values: Values, free: set[Var]) -> bool:
-    """Whether the update may overwrite its operand; `free` are arguments it may."""
-    assert isinstance(eqn.op, WindowUpdate)
-    operand = eqn.invars[0]
-    if not isinstance(operand, Var) or operand in values.returned:
-        return False
-    if operand not in free and operand not in values.materialised:
-        return False
-    shape = eqn.op.update_shape(*[v.aval for v in eqn.invars])
-    return _feeds_only(operand, eqn, math.prod(shape) == 1, values)
+class Overwriting:
+    """Answers for the updates of one jaxpr; `free` are arguments to overwrite."""
+
+    def __init__(self, jaxpr: Jaxpr, values: Values, free: set[Var]) -> None:
+        self.values, self.free = values, free
+        self.order = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
+
+    def allowed(self, update: Eqn) -> bool:
+        """Whether the update may overwrite its operand."""
+        operand = update.invars[0]
+        if not isinstance(operand, Var) or operand in self.values.returned:
+            return False
+        if operand not in self.free and operand not in self.values.materialised:
+            return False
+        if operand in update.invars[1:] and not _is_single(update):
+            return False
+        last = self.order[update]
+        return all(self.order[e] <= last for e in self._readers(operand))
+
+    def to_compute_first(self, update: Eqn) -> Iterator[Var]:
+        """The operands that read what the update overwrites, if that matters."""
+        if _is_single(update):
+            return
+        operand = update.invars[0]
+        for atom in dict.fromkeys(update.invars[1:]):
+            if isinstance(atom, Var) and self._reads(atom, operand):
+                yield atom
+
+    def _readers(self, var: Var) -> Iterator[Eqn]:
+        """The eqns in whose code a value is read, inside of virtual ones or not."""
+        for consumer in self.values.uses.get(var, ()):
+            if not isinstance(consumer.op, WindowUpdate):
+                for out in consumer.outvars:
+                    if out not in self.values.materialised:
+                        yield from self._readers(out)
+            yield consumer
+
+    def _reads(self, atom: object, operand: object) -> bool:
+        if atom is operand:
+            return True
+        if not isinstance(atom, Var) or atom in self.values.materialised:
+            return False
+        made = self.values.definitions.get(atom)
+        return made is not None and any(self._reads(v, operand) for v in made.invars)
 
 
-def _feeds_only(var: Var, update: Eqn, single: bool, values: Values) -> bool:
-    for consumer in values.uses.get(var, ()):
-        if consumer is update:
-            if not single and var in update.invars[1:]:
-                return False
-            continue
-        inlined = not any(
-            v in values.materialised or v in values.returned for v in consumer.outvars
-        )
-        if not single or not inlined:
-            return False
-        if not all(_feeds_only(v, update, True, values) for v in consumer.outvars):
-            return False
-    return True
+def _is_single(update: Eqn) -> bool:
+    """Whether it updates a single element."""
+    assert isinstance(update.op, WindowUpdate)
+    shape = update.op.update_shape(*[v.aval for v in update.invars])
+    return math.prod(shape) == 1

@@ -11,7 +11,7 @@ from curta.compiler.graph.control import control_item, jaxprs
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
-from curta.compiler.graph.in_place import may_overwrite
+from curta.compiler.graph.in_place import Overwriting
 from curta.compiler.graph.items import EqnItem, Item, loop_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
@@ -96,6 +96,7 @@ class ItemMaker:
         in_place: Mapping[Var, int],
     ) -> None:
         self.in_place = in_place
+        self.overwriting = Overwriting(jaxpr, values, set(in_place))
         self.aliased: set[Buffer] = set()
         self.compile_part = compile_part
         self.jaxpr = jaxpr
@@ -172,13 +173,11 @@ class ItemMaker:
         """An update, in the memory of its operand if nobody else needs that."""
         (out,) = eqn.outvars
         place = self.buffer_of(eqn.invars[0])
-        free = set(self.in_place)
-        if (
-            place is None
-            or place in self.aliased
-            or not may_overwrite(eqn, self.values, free)
-        ):
+        if place is None or place in self.aliased or not self.overwriting.allowed(eqn):
             return update_items(self, eqn, self._buffer(out, "v"), copy=True)
+        for var in self.overwriting.to_compute_first(eqn):
+            if var not in self.buffers:
+                self._map(var)
         self.buffers[out] = place
         return update_items(self, eqn, place, copy=False)
 
