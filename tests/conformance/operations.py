@@ -29,6 +29,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "PureCallback": "tests/control/test_callbacks.py",
     "Composite": "tests/primitives/test_composite.py",
     "RngUniform": "tests/primitives/test_generator.py",
+    "ScatterApply": "tests/primitives/test_scatter_apply.py",
+    "AfterAll": "tests/primitives/test_composite.py",
     "Reduce": "tests/primitives/test_fold.py",
     "ReduceWindow": "tests/primitives/test_reduce_window.py",
     "SelectAndScatter": "tests/primitives/test_reduce_window.py",

@@ -62,3 +62,13 @@ def test_empty():
     assert lax.empty((), np.int32).dtype == np.int32
     out = curta.vmap(lambda x: lax.empty(x.shape, x.dtype))(np.ones((2, 3)))
     assert out.shape == (2, 3)
+
+
+def test_tokens():
+    token = lax.after_all(lax.create_token(), lax.create_token(1))
+    assert str(token.dtype) == "Tok"
+    assert curta.jit(lax.create_token)(1.0).dtype == token.dtype
+    arr, out = curta.jit(lambda x, t: (x, t))(jnp.ones(2), token)
+    assert out.dtype == token.dtype
+    with pytest.raises(TypeError, match="Arguments to after_all must be tokens"):
+        lax.after_all(1.0)

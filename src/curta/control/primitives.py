@@ -43,7 +43,7 @@ from curta.primitives.cumulative import (
 from curta.primitives.dot import (
     DotGeneral,
 )
-from curta.primitives.effects import DceSink, Empty
+from curta.primitives.effects import AfterAll, CreateToken, DceSink, Empty
 from curta.primitives.elementwise.arithmetic import (
     Add,
     Div,
@@ -399,6 +399,8 @@ ragged_dot_general_p = primitive_of(RaggedDotGeneral)
 rng_bit_generator_p = primitive_of(RngBitGenerator)
 rng_uniform_p = primitive_of(RngUniform)
 scaled_dot_p = primitive_of(ScaledDot)
+after_all_p = primitive_of(AfterAll)
+create_token_p = primitive_of(CreateToken)
 
 add_jaxvals_p = add_any_p
 

@@ -4,6 +4,11 @@ from curta.api.placing import with_sharding_constraint
 from curta.control.primitives import *
 from curta.dtypes import dtype
 from curta.lax import linalg as linalg
+from curta.lax.aliases import (
+    ConvGeneralDilatedDimensionNumbers,
+    DotDimensionNumbers,
+    PrecisionLike,
+)
 from curta.lax.approximate import approx_max_k, approx_min_k
 from curta.lax.arithmetic import (
     abs,
@@ -44,7 +49,13 @@ from curta.lax.comparison import (
     lt,
     ne,
 )
-from curta.lax.composites import composite, dce_sink, empty
+from curta.lax.composites import (
+    after_all,
+    composite,
+    create_token,
+    dce_sink,
+    empty,
+)
 from curta.lax.control_flow import (
     associative_scan,
     cond,
@@ -154,6 +165,7 @@ from curta.lax.rounding import (
     reduce_precision,
     round,
 )
+from curta.lax.scatter_apply import scatter_apply
 from curta.lax.selection import (
     clamp,
     select,
@@ -162,7 +174,9 @@ from curta.lax.selection import (
 from curta.lax.shape import (
     broadcast,
     broadcast_in_dim,
+    broadcast_like,
     broadcast_shapes,
+    broadcast_to_rank,
     broadcasted_iota,
     collapse,
     concatenate,
@@ -174,6 +188,7 @@ from curta.lax.shape import (
     pad,
     reshape,
     rev,
+    shape_as_value,
     slice,
     slice_in_dim,
     split,

@@ -15,7 +15,7 @@ from curta.core.shapes import canonicalize_shape
 from curta.core.stage import stage
 from curta.core.trace import Tracer, typeof
 from curta.errors import UnexpectedTracerError
-from curta.primitives.effects import DceSink, Empty
+from curta.primitives.effects import AfterAll, CreateToken, DceSink, Empty
 
 
 def composite(
@@ -90,7 +90,8 @@ def _leak(name: str, where: str) -> UnexpectedTracerError:
         f"Found a JAX Tracer {where} the decomposition for the composite op '{name}'."
         " This means that the decomposition function closes over a value that is"
         " involved in a JAX transformation. Any values that aren't explicitly known at"
-        " compile time must be explicitly passed as arguments to the composite."
+        " compile time must be explicitly passed as arguments to the composite.\n\n"
+        "Note: If you are passing jax arrays as attributes, use numpy arrays instead."
     )
 
 
@@ -101,6 +102,28 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     >>> lax.dce_sink(1.0)
     """
     tree.map(lambda x: DceSink(prevent_mlir_dce)(x), val)
+
+
+def create_token(_: Any = None) -> Any:
+    """A token: a value of no content, which comes after nothing.
+
+    >>> from curta import lax
+    >>> lax.create_token().dtype
+    Tok
+    """
+    return CreateToken()()
+
+
+def after_all(*operands: Any) -> Any:
+    """A token that comes after other tokens.
+
+    Raises TypeError for arguments that are no tokens.
+
+    >>> from curta import lax
+    >>> lax.after_all(lax.create_token(), lax.create_token()).dtype
+    Tok
+    """
+    return AfterAll()(*operands)
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:

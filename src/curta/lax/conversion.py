@@ -35,8 +35,16 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
             np.exceptions.ComplexWarning,
             stacklevel=2,
         )
+    if isinstance(operand, int) and dtypes.issubdtype(dtype, np.integer):
+        operand = _wrapped(operand, dtype)
     out = ops.convert_element_type(operand, dtype)
     return out if isinstance(out, Array) else scalar_array(out)
+
+
+def _wrapped(x: int, dtype: Any) -> Any:
+    """An integer too large for its own dtype, as another one has it: wrapped around."""
+    fits = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
+    return x if fits.min <= x <= fits.max else np.asarray(x).astype(dtype)[()]
 
 
 def _is_complex(x: Any) -> bool:

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from curta import dtypes
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
@@ -25,6 +27,7 @@ from curta.primitives.random_bits.registry import implementation_of
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
+from curta.runtime.transfer import to_array
 
 _slice = slice  # Python's own; `slice` below is an array function
 
@@ -106,6 +109,58 @@ def broadcast_in_dim(
         order = sorted(range(len(dims)), key=dims.__getitem__)
         operand, dims = transpose(operand, order), tuple(dims[i] for i in order)
     return BroadcastInDim(shape, dims)(operand)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with dims of size 1 in front, up to `rank`.
+
+    >>> import curta
+    >>> curta.lax.broadcast_to_rank(curta.numpy.ones(3), 2).shape
+    (1, 3)
+    """
+    missing = rank - typeof(x).ndim
+    return broadcast(x, (1,) * missing) if missing else _as_array(x)
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """`arr` repeated to the shape of another array, as NumPy broadcasts.
+
+    Raises ValueError for shapes that do not broadcast.
+
+    >>> import curta
+    >>> curta.lax.broadcast_like(curta.numpy.arange(2), curta.numpy.ones((2, 2)))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    own, shape = typeof(arr).shape, typeof(like_arr).shape
+    lead = len(shape) - len(own)
+    if lead < 0:
+        raise ValueError(
+            "Cannot broadcast to shape with fewer dimensions: arr_shape="
+            f"{own} shape={shape}"
+        )
+    if any(d not in (1, e) for d, e in zip(own, shape[lead:], strict=True)):
+        raise ValueError(
+            f"Incompatible types for broadcasting: input shape {own} and requested"
+            f" shape {shape}"
+        )
+    if own == shape:
+        return _as_array(arr)
+    return broadcast_in_dim(arr, shape, tuple(range(lead, len(shape))))
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """A shape as an array of integers.
+
+    >>> from curta import lax
+    >>> lax.shape_as_value((2, 3))
+    array([2, 3], dtype=int32)
+    """
+    return np.asarray(shape, dtypes.canonicalize_dtype(np.int64))
+
+
+def _as_array(x: Any) -> Any:
+    return x if isinstance(x, Array) else to_array(x)
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

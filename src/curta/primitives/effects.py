@@ -46,6 +46,55 @@ class DceSink(Op):
         yield cls(), [((2, 3), "any")]
 
 
+class token(dtypes.extended):
+    """The scalar type of tokens, never made."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TokenDType(dtypes.ExtendedDType):
+    """The dtype of tokens: values of no content, which order what takes them."""
+
+    type = token
+    name: ClassVar[str] = "Tok"
+    physical: ClassVar[Any] = np.dtype(bool)
+
+
+_TOKEN = ShapedArray((), TokenDType())
+
+
+class CreateToken(Op):
+    """A token that comes after nothing."""
+
+    name: ClassVar[str] = "create_token"
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return _TOKEN
+
+    def eval(self, *args: Any) -> Any:
+        return np.zeros((), bool)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(), []
+
+
+class AfterAll(Op):
+    """A token that comes after other tokens."""
+
+    name: ClassVar[str] = "after_all"
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        if any(a.dtype != _TOKEN.dtype for a in avals):
+            raise TypeError(
+                "Arguments to after_all must be tokens, as create_token makes them; got"
+                f" {', '.join(a.str_short() for a in avals)}."
+            )
+        return _TOKEN
+
+    def eval(self, *args: Any) -> Any:
+        return np.zeros((), bool)
+
+
 @dataclasses.dataclass(frozen=True)
 class Empty(Op):
     """An array of any elements: zeros."""

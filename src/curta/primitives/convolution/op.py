@@ -304,7 +304,7 @@ def _working_dtype(dtype: Any) -> Any:
 def _groups(x: Any, dim: int, count: int) -> Any:
     """`x` with a dim parted in groups: (count, size of a group)."""
     shape = x.shape
-    return x.reshape(*shape[:dim], count, -1, *shape[dim + 1 :])
+    return x.reshape(*shape[:dim], count, shape[dim] // count, *shape[dim + 1 :])
 
 
 def _convolve(lhs: Any, rhs: Any, sliding: Sliding) -> Any:
@@ -323,7 +323,8 @@ def _convolve(lhs: Any, rhs: Any, sliding: Sliding) -> Any:
     order = (0, 1, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank))
     depth = inputs * math.prod(sliding.dimensions)
     matrix = views.transpose(order).reshape(group, batch * math.prod(out), depth)
-    kernel = rhs.reshape(group, -1, depth).transpose(0, 2, 1)
-    product = (matrix @ kernel).reshape(group, batch, *out, -1)
-    features = group * product.shape[-1]
+    outputs = rhs.shape[1]
+    kernel = rhs.reshape(group, outputs, depth).transpose(0, 2, 1)
+    product = (matrix @ kernel).reshape(group, batch, *out, outputs)
+    features = group * outputs
     return np.moveaxis(product, (0, -1), (1, 2)).reshape(batch, features, *out)

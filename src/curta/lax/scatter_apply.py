@@ -1,0 +1,59 @@
+"""Functions applied to elements whose places are data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.control.scatter_apply import ScatterApply
+from curta.core.avals import ShapedArray
+from curta.core.flat import debug_info
+from curta.core.stage import stage
+from curta.core.trace import Tracer, typeof
+from curta.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
+from curta.primitives.structure import full
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+) -> Any:
+    """`operand` with `func`, of one element, applied to windows of it.
+
+    An element in several windows has the function applied several times.
+    `update_shape` is the shape that the updates of `scatter` would have; see there for
+    the other arguments. There is no derivative: NotImplementedError.
+
+    >>> import curta
+    >>> numbers = curta.lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> places = curta.numpy.array([[2], [0], [2]])
+    >>> curta.lax.scatter_apply(
+    ...     curta.numpy.ones(3), places, lambda x: 3 * x, numbers, update_shape=(3,))
+    Array([3., 1., 9.], dtype=float32)
+    """
+    scalar = ShapedArray((), typeof(operand).dtype)
+    closed = stage(
+        lambda x, _: [func(x)], [scalar, scalar], debug_info("scatter_apply", func)
+    )
+    if any(isinstance(c, Tracer) for c in closed.consts):
+        raise NotImplementedError(
+            "Reduction computations can't close over Tracers. Apply the function to"
+            " what gather gives, and scatter that."
+        )
+    op = ScatterApply(
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        GatherScatterMode.from_any(mode),
+        closed.jaxpr,
+        closed,
+    )
+    updates = full(ShapedArray(tuple(update_shape), scalar.dtype), 0)
+    return op(operand, scatter_indices, updates)
