@@ -1,3 +1,13 @@
 """Functions of SciPy for arrays that can be traced, as in `jax.scipy`."""
 
-from curta.scipy import special as special, stats as stats
+from curta.scipy import (
+    cluster as cluster,
+    integrate as integrate,
+    interpolate as interpolate,
+    ndimage as ndimage,
+    optimize as optimize,
+    sparse as sparse,
+    spatial as spatial,
+    special as special,
+    stats as stats,
+)

@@ -1,10 +1,6 @@
 """Special functions, as in `scipy.special`."""
 
-from curta.nn.normalisation import (
-    log_softmax as log_softmax,
-    logsumexp as logsumexp,
-    softmax as softmax,
-)
+from curta.nn.normalisation import logsumexp as logsumexp
 from curta.scipy.special.bessel import (
     bessel_jn as bessel_jn,
     i0 as i0,
@@ -19,8 +15,10 @@ from curta.scipy.special.entropies import (
     entr as entr,
     expit as expit,
     kl_div as kl_div,
+    log_softmax as log_softmax,
     logit as logit,
     rel_entr as rel_entr,
+    softmax as softmax,
     xlog1py as xlog1py,
     xlogy as xlogy,
 )

@@ -88,7 +88,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     (first, total), ratios = lax.scan(step, (zero, zero), orders, reverse=True)
     start = 1 / (1 + first * total)
     powers = jnp.concatenate([jnp.ones_like(z)[None], ratios[:v]])
-    return start * jnp.cumprod(powers, axis=0)
+    return start[None] * jnp.cumprod(powers, axis=0)
 
 
 def sph_harm_y(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import curta.numpy as jnp
-from curta import lax
+from curta import lax, nn
 from curta.api.custom_derivatives import custom_jvp
 from curta.numpy.promotion import const, promote_args_inexact
 from curta.scipy.special.arguments import real
@@ -153,3 +153,25 @@ def _power_of_log(log: Any, lmbda: Any) -> Any:
     zero = lmbda == 0
     safe = jnp.where(zero, jnp.ones_like(lmbda), lmbda)
     return jnp.where(zero, log, jnp.expm1(safe * log) / safe)
+
+
+def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """exp(x) over its sum along `axis`, by default over all elements.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import special
+    >>> special.softmax(jnp.zeros(2))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return nn.softmax(x, axis=axis)
+
+
+def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+    """log(softmax(x)), without overflow.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import special
+    >>> special.log_softmax(jnp.zeros(1))
+    Array([0.], dtype=float32)
+    """
+    return nn.log_softmax(x, axis=axis)

@@ -329,7 +329,7 @@ def bernoulli(n: int) -> Any:
     even = jnp.arange(4, n + 1, 2, dtype=first.dtype)
     scale = jnp.cumprod(-(even - 1) * even / 4 / np.pi**2) / np.pi**2
     terms = jnp.arange(2, 50, dtype=first.dtype)
-    tail = jnp.sum(terms[:, None] ** -even, axis=0)
+    tail = jnp.sum(jnp.power(terms[:, None], -even[None]), axis=0)
     return jnp.zeros(n + 1).at[:3].set(first).at[4::2].set(scale * (1 + tail))
 
 

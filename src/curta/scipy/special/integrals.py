@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import curta.numpy as jnp
-from curta import lax
+from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
-from curta.numpy.promotion import const
+from curta.numpy.promotion import const, promote_args_inexact
 from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
 from curta.scipy.special.error_functions import _faddeeva_upper
 
@@ -150,7 +150,11 @@ def sici(x: Any) -> Any:
     >>> print(si.round(4), ci.round(4))
     0.9461 0.3374
     """
-    (x,) = real("sici", x)
+    (x,) = promote_args_inexact("sici", x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise ValueError(
+            f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}."
+        )
     size = jnp.abs(x)
     square = jnp.square(jnp.minimum(size, 4))
     k = range(16, -1, -1)
@@ -173,7 +177,7 @@ def _e1_imaginary(x: Any) -> Any:
     depth = 60 if _is_double(x) else 20
 
     def outwards(i: Any, tail: Any) -> Any:
-        k = (depth - i).astype(x.dtype)
+        k = (depth - i).astype(z.dtype)
         return z + (2 * k - 1) - k * k / tail
 
     return jnp.exp(-z) / lax.fori_loop(0, depth, outwards, z + (2 * depth + 1))

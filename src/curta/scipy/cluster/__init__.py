@@ -1,0 +1,3 @@
+"""Clustering, as in `scipy.cluster`."""
+
+from curta.scipy.cluster import vq as vq

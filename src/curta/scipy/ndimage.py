@@ -1,0 +1,118 @@
+"""Images of any number of dimensions, as in `scipy.ndimage`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.api.inner import inner_jit
+
+Indices = list[tuple[Any, Any]]
+
+
+def _mirror(index: Any, size: int) -> Any:
+    last = size - 1
+    return jnp.abs((index + last) % (2 * last) - last) if last else index * 0
+
+
+def _reflect(index: Any, size: int) -> Any:
+    # Mirrored at the edges of the pixels, which lie between double indices.
+    return jnp.floor_divide(_mirror(2 * index + 1, 2 * size + 1) - 1, 2)
+
+
+# Where an index outside the image takes its value.
+_OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
+    "constant": lambda index, size: index,
+    "nearest": lambda index, size: jnp.clip(index, 0, size - 1),
+    "wrap": lambda index, size: index % size,
+    "mirror": _mirror,
+    "reflect": _reflect,
+}
+
+
+def map_coordinates(
+    input: Any,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str = "constant",
+    cval: Any = 0.0,
+) -> Any:
+    """Values of an image between its pixels.
+
+    Args:
+      input: array of n dimensions.
+      coordinates: a sequence of n arrays of one shape: where to look, along each axis.
+      order: 0 for the nearest pixel, 1 for linear interpolation.
+      mode: what lies outside: "constant" (`cval`), "nearest", "wrap", "mirror" or
+        "reflect".
+      cval: the value outside for "constant".
+
+    Returns:
+      The values, of the coordinates' shape and `input`'s dtype. ValueError for another
+      number of coordinates, NotImplementedError for other orders and modes.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import ndimage
+    >>> ndimage.map_coordinates(jnp.array([0.0, 10.0]), [jnp.array([0.3, 5.0])], 1)
+    Array([3., 0.], dtype=float32)
+    """
+    input = jnp.asarray(input)
+    if len(coordinates) != input.ndim:
+        raise ValueError(
+            "coordinates must be a sequence of length input.ndim, but"
+            f" {len(coordinates)} != {input.ndim}"
+        )
+    if mode not in _OUTSIDE:
+        raise NotImplementedError(
+            f"map_coordinates does not yet support mode {mode}. Currently supported"
+            f" modes are {set(_OUTSIDE)}."
+        )
+    if order not in (0, 1):
+        raise NotImplementedError("map_coordinates currently requires order<=1")
+    return _map_coordinates(
+        input, [jnp.asarray(c) for c in coordinates], cval, order=order, mode=mode
+    )
+
+
+@inner_jit(static_argnames=("order", "mode"))
+def _map_coordinates(
+    input: Any, coordinates: Sequence[Any], cval: Any, order: int, mode: str
+) -> Any:
+    neighbours = _nearest if order == 0 else _linear
+    total: Any = 0
+    for corner in itertools.product(*map(neighbours, coordinates)):
+        places = [index for index, _ in corner]
+        indices = tuple(map(_OUTSIDE[mode], places, input.shape))
+        value = input[indices]
+        if mode == "constant":
+            inside = [(0 <= i) & (i < size) for i, size in zip(places, input.shape)]
+            within = functools.reduce(operator.and_, inside)
+            value = jnp.where(within, value, jnp.asarray(cval, input.dtype))
+        total = total + math.prod(weight for _, weight in corner) * value
+    if dtypes.issubdtype(input.dtype, np.integer):
+        total = _round(total)
+    return total.astype(input.dtype)
+
+
+def _round(x: Any) -> Any:
+    """To the nearest integer, halves away from zero."""
+    return x if dtypes.issubdtype(x.dtype, np.integer) else lax.round(x)
+
+
+def _nearest(coordinate: Any) -> Indices:
+    return [(_round(coordinate).astype(np.int32), coordinate.dtype.type(1))]
+
+
+def _linear(coordinate: Any) -> Indices:
+    below = jnp.floor(coordinate)
+    weight = coordinate - below
+    index = below.astype(np.int32)
+    return [(index, 1 - weight), (index + 1, weight)]

@@ -1,0 +1,3 @@
+"""Geometry, as in `scipy.spatial`."""
+
+from curta.scipy.spatial import transform as transform
