@@ -5,3 +5,8 @@ from curta.api.residuals import (
     checkpoint_name as checkpoint_name,
     print_saved_residuals as print_saved_residuals,
 )
+from curta.control.saving import (
+    Offloadable as Offloadable,
+    Recompute as Recompute,
+    Saveable as Saveable,
+)

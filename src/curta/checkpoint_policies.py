@@ -7,14 +7,15 @@ whether its results are kept; what is not kept is computed again when needed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from curta.control.saving import Offloadable, Recompute, Saveable
 from curta.core.primitive import Primitive, primitive_of
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import Name
 
-Policy = Callable[..., bool]
+Policy = Callable[..., Any]
 
 _dot = primitive_of(DotGeneral)
 _name = primitive_of(Name)
@@ -119,6 +120,79 @@ class SaveFromBothPolicies:
                 " function directly, rather than using this helper function."
             )
         return any(answers)
+
+
+@dataclasses.dataclass(frozen=True)
+class SaveAndOffloadOnlyTheseNames:
+    """The policy that `save_and_offload_only_these_names` gives."""
+
+    saved: frozenset[str]
+    offloaded: frozenset[str]
+    memories: Offloadable
+
+    def __call__(self, primitive: Primitive, *args: Any, **params: Any) -> Any:
+        name = params["name"] if primitive is _name else None
+        if name in self.saved:
+            return Saveable
+        return self.memories if name in self.offloaded else Recompute
+
+
+@dataclasses.dataclass(frozen=True)
+class OffloadDotWithNoBatchDims:
+    """The policy that `offload_dot_with_no_batch_dims` gives."""
+
+    memories: Offloadable
+
+    def __call__(self, primitive: Primitive, *args: Any, **params: Any) -> Any:
+        kept = dots_with_no_batch_dims_saveable(primitive, *args, **params)
+        return self.memories if kept else Recompute
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Iterable[str],
+    names_which_can_be_offloaded: Iterable[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Keep named values, some of them in another memory; here there is one memory.
+
+    Raises ValueError for names that are both.
+
+    >>> import curta, curta.numpy as jnp
+    >>> from curta.ad_checkpoint import checkpoint_name
+    >>> policy = curta.checkpoint_policies.save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=["y"], names_which_can_be_offloaded=["z"],
+    ...     offload_src="device", offload_dst="pinned_host")
+    >>> f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "z"))
+    >>> curta.grad(curta.checkpoint(f, policy=policy))(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    saved = frozenset(names_which_can_be_saved)
+    offloaded = frozenset(names_which_can_be_offloaded)
+    if both := saved & offloaded:
+        raise ValueError(
+            "The names should be exclusive and should not intersect in"
+            " `names_which_can_be_saved` and `names_which_can_be_offloaded`. Got"
+            f" names_which_can_be_saved={set(saved)},"
+            f" names_which_can_be_offloaded={set(offloaded)} and the"
+            f" intersection={set(both)}"
+        )
+    memories = Offloadable(offload_src, offload_dst)
+    return SaveAndOffloadOnlyTheseNames(saved, offloaded, memories)
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """As `dots_with_no_batch_dims_saveable`, in another memory; here there is one.
+
+    >>> import curta, curta.numpy as jnp
+    >>> policy = curta.checkpoint_policies.offload_dot_with_no_batch_dims(
+    ...     "device", "pinned_host")
+    >>> f = curta.checkpoint(lambda w, x: jnp.sin(x @ w).sum(), policy=policy)
+    >>> curta.grad(f)(jnp.zeros((2, 1)), jnp.ones((3, 2))).shape
+    (2, 1)
+    """
+    return OffloadDotWithNoBatchDims(Offloadable(offload_src, offload_dst))
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:

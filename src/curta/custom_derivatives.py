@@ -11,6 +11,7 @@ from curta.api.custom_gradient import (
     custom_gradient as custom_gradient,
     linear_call as linear_call,
 )
+from curta.api.zeros import zero_from_primal as zero_from_primal
 from curta.control.custom_jvp import SymbolicZero as SymbolicZero
 from curta.control.primitives import (
     custom_jvp_call_p as custom_jvp_call_p,

@@ -68,3 +68,20 @@ def test_second_order():
     f = checkpoint(lambda x: jnp.sin(x) ** 2)
     np.testing.assert_allclose(grad(grad(f))(0.3), 2 * np.cos(0.6), rtol=1e-5)
     np.testing.assert_allclose(grad(checkpoint(grad(f)))(0.3), 2 * np.cos(0.6), 1e-5)
+
+
+def test_policies_may_offload():
+    policies = curta.checkpoint_policies
+    with pytest.raises(ValueError, match="The names should be exclusive"):
+        policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"],
+            names_which_can_be_offloaded=["a"],
+            offload_src="device",
+            offload_dst="pinned_host",
+        )
+    ad = curta.ad_checkpoint
+    for answer in (ad.Recompute, ad.Saveable, ad.Offloadable("device", "pinned_host")):
+        f = curta.checkpoint(jnp.sin, policy=lambda *_, answer=answer, **__: answer)
+        assert curta.grad(f)(0.0) == 1.0
+    with pytest.raises(TypeError, match="Value returned by a remat policy should be"):
+        curta.grad(curta.checkpoint(jnp.sin, policy=lambda *_, **__: "yes"))(0.0)

@@ -1,11 +1,14 @@
 """Functions with derivative rules of their own, under every transformation."""
 
+import functools
+import re
+
 import numpy as np
 import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import custom_jvp, custom_vjp, grad, jit, vmap
+from curta import custom_jvp, custom_vjp, grad, jit, lax, vmap
 
 
 @custom_jvp
@@ -183,3 +186,106 @@ def test_missing_rules():
         custom_jvp(lambda x: x)(1.0)
     with pytest.raises(AttributeError, match="No VJP defined for custom_vjp function"):
         custom_vjp(lambda x: x)(1.0)
+
+
+# ---- zeros and types of rules
+
+
+def test_zero_from_primal():
+    zeros = curta.custom_derivatives.zero_from_primal({"x": 2.0, "n": 3})
+    assert zeros["x"] == 0.0 and zeros["n"].dtype == curta.float0
+    shown = curta.custom_derivatives.zero_from_primal(jnp.ones(3), symbolic_zeros=True)
+    assert isinstance(shown, curta.custom_derivatives.SymbolicZero)
+    assert shown.shape == (3,)
+
+
+def test_outputs_of_a_rule_have_the_types_of_the_functions():
+    @curta.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp(lambda x: (jnp.zeros((3, *x.shape)), None), lambda _, ct: (ct,))
+    message = (
+        "element had shapes/dtypes of:\n    float32[3]\nwhile the custom_vjp-decorated"
+        " function f had output shapes/dtypes of:\n    float32[]"
+    )
+    with pytest.raises(TypeError, match=re.escape(message)):
+        curta.grad(curta.jit(f))(1.0)
+
+    @curta.custom_jvp
+    def g(x):
+        return x
+
+    g.defjvp(lambda primals, tangents: (jnp.ones(2), jnp.ones(2)))
+    with pytest.raises(TypeError, match="custom_jvp-decorated function g had output"):
+        curta.jvp(curta.jit(g), (1.0,), (1.0,))
+
+
+def test_symbolic_zeros_of_another_type():
+    @curta.custom_vjp
+    def f(x, y):
+        return x, y
+
+    f.defvjp(
+        lambda x, y: (f(x.value, y.value), None),
+        lambda _, cts: cts[::-1],
+        symbolic_zeros=True,
+    )
+    with pytest.raises(ValueError, match="Consider just returning a None here"):
+        curta.grad(lambda x: f(x, jnp.ones(2))[0].sum())(jnp.ones(3))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, curta.jit])
+def test_backward_rules_of_a_batch_see_symbolic_zeros(wrap):
+    @curta.custom_vjp
+    def f(x, y):
+        return x, y
+
+    def bwd(_, cts):
+        assert isinstance(cts[1], curta.custom_derivatives.SymbolicZero)
+        assert cts[1].shape == (2,)
+        return 3.0 * cts[0], cts[1]
+
+    f.defvjp(lambda x, y: (f(x.value, y.value), None), bwd, symbolic_zeros=True)
+    y = jnp.ones((3, 2))
+    grads = curta.grad(lambda x: curta.vmap(wrap(f))(x, y)[0].sum())(jnp.ones(3))
+    assert grads.tolist() == [3.0] * 3
+
+
+def test_static_arguments_of_partial_functions():
+    fun = functools.partial(lambda x, y, a: x + y * a, a=0.5)
+    f = curta.custom_jvp(fun)
+    f.defjvp(lambda primals, tangents: curta.jvp(fun, primals, tangents))
+    assert curta.grad(lambda xy: f(*xy))((1.0, 2.0)) == (1.0, 0.5)
+
+
+def test_what_is_not_differentiated_may_be_batched():
+    @functools.partial(curta.custom_jvp, nondiff_argnums=(0,))
+    def f(x, y):
+        return x * y
+
+    f.defjvp(lambda x, primals, tangents: (f(x, *primals), 5 * tangents[0]))
+    out, dot = curta.jvp(
+        lambda y: curta.vmap(f)(jnp.array([2.0]), y),
+        (jnp.array([3.0]),),
+        (jnp.ones(1),),
+    )
+    assert out.tolist() == [6.0] and dot.tolist() == [5.0]
+
+
+def test_outputs_that_no_example_changes_are_not_batched():
+    @curta.custom_jvp
+    def f(x):
+        return lax.psum(x, "i")
+
+    f.defjvp(lambda xs, ts: (f(*xs), lax.psum(*ts, "i")))
+    out = curta.vmap(
+        lambda _, x: curta.jit(f)(x), in_axes=(0, None), out_axes=None, axis_name="i"
+    )(jnp.arange(4.0), 2.0)
+    assert out == 8.0
+
+
+def test_tangents_of_integers_leave_jitted_functions():
+    pull = curta.jit(lambda n: curta.vjp(lambda n: n * 2.0, n)[1](1.0))
+    (ct,) = pull(3)
+    assert ct.dtype == curta.float0 and ct.shape == ()

@@ -58,7 +58,7 @@ def test_policies(policy, kept):
 
 def test_policies_of_ones_own_see_primitives():
     seen = []
-    f = curta.checkpoint(layer, policy=lambda prim, *avals, **params: seen.append(prim))
+    f = curta.checkpoint(layer, policy=lambda prim, *_, **__: bool(seen.append(prim)))
     curta.grad(f)(jnp.ones((2, 2)), jnp.ones((3, 2)))
     assert dot_general_p in seen and name_p in seen
 

@@ -17,7 +17,7 @@ from curta.control.custom_vjp import CustomVJP
 from curta.core.flat import FlatFunction, debug_info, function_name
 from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
 from curta.core.tangents import Zero
-from curta.core.trace import Tracer, typeof
+from curta.core.trace import Tracer, current_trace, typeof
 from curta.errors import UnexpectedTracerError
 from curta.primitives.structure import add_tangents, instantiate
 
@@ -68,7 +68,7 @@ class CustomFunction:
                 f" {self._name()} could not be resolved to positional-only arguments."
                 f" Binding failed with the error:\n{error}"
             ) from error
-        if bound.kwargs:
+        if any(name in kwargs for name in bound.kwargs):
             raise TypeError(
                 f"The input arguments to the {kind}-decorated function"
                 f" {self._name()} could not be resolved to positional-only arguments."
@@ -113,6 +113,50 @@ def _positional_count(fun: Callable[..., Any]) -> int | None:
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
     )
     return len(parameters) if all(p.kind in plain for p in parameters) else None
+
+
+class _Primal(FlatFunction):
+    """A function with rules, as one of flat leaves; staged, it notes its types."""
+
+    __slots__ = ("out_avals",)
+
+    def __init__(self, fun: Callable[..., Any], in_tree: Any):
+        super().__init__(fun, in_tree)
+        self.out_avals: list[Any] | None = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        outs = super().__call__(*leaves)
+        if current_trace().records:
+            self.out_avals = [typeof(x) for x in outs]
+        return outs
+
+    def check(self, out_tree: Any, outs: Sequence[Any], what: str, kind: str) -> None:
+        """Raise TypeError if a rule's outputs are other than the function's.
+
+        `what` is the message up to "but instead", `kind` how the function is called.
+        """
+        if self.out_tree is None or self.out_avals is None:
+            return
+        avals = [typeof(x) for x in outs]
+        found = _type_tree(out_tree, avals)
+        expected = _type_tree(self.out_tree, self.out_avals)
+        if out_tree != self.out_tree:
+            raise TypeError(
+                f"{what} first element had container/pytree structure:\n    {found}\n"
+                f"while the {kind} had output container/pytree structure:\n"
+                f"    {expected}."
+            )
+        pairs = zip(avals, self.out_avals, strict=True)
+        if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in pairs):
+            raise TypeError(
+                f"{what} first element had shapes/dtypes of:\n    {found}\nwhile the"
+                f" {kind} had output shapes/dtypes of:\n    {expected}"
+            )
+
+
+def _type_tree(tree: Any, avals: Sequence[Any]) -> str:
+    shown = tree_util.tree_unflatten(tree, [a.str_short() for a in avals])
+    return str(shown).replace("'", "")
 
 
 class custom_jvp(CustomFunction):
@@ -180,7 +224,7 @@ class custom_jvp(CustomFunction):
         fixed, traced = self._split(args)
         with_fixed = self._merged(fixed)
         leaves, in_tree = tree_util.tree_flatten((traced, {}))
-        flat = FlatFunction(with_fixed(self.fun), in_tree)
+        flat = _Primal(with_fixed(self.fun), in_tree)
         rule = _FlatJVP(self, self.jvp, fixed, in_tree)
         info = debug_info("custom_jvp fun", self.fun)
         call = CustomJVP(flat, rule, info, function_name(self.jvp), self.symbolic_zeros)
@@ -205,7 +249,7 @@ class _FlatJVP:
         self.fixed = fixed
         self.in_tree = in_tree
         self.out_tree: Any = None
-        self.primal: FlatFunction | None = None
+        self.primal: _Primal | None = None
 
     def __call__(
         self, primals: Sequence[Any], tangents: Sequence[Any]
@@ -228,24 +272,21 @@ class _FlatJVP:
                 " tangent outputs with equal container (pytree) structures, but got"
                 f" {out_tree} and {dots_tree} respectively."
             )
-        self._check_primal_tree(out_tree, rule, fun)
-        _check_tangents(outs, dots_out)
-        self.out_tree = out_tree
-        return outs, dots_out
-
-    def _check_primal_tree(self, out_tree: Any, rule: str, fun: str) -> None:
-        expected = self.primal.out_tree if self.primal is not None else None
-        if expected is not None and expected != out_tree:
-            raise TypeError(
+        if self.primal is not None:
+            self.primal.check(
+                out_tree,
+                outs,
                 f"Custom JVP rule {rule} for function {fun} must produce a pair (list"
                 " or tuple of length two) where the first element represents the"
                 " primal output (equal in value to the output of the"
                 f" custom_jvp-decorated function {fun}, and in particular of the same"
-                " container/pytree structure), but instead the JVP rule output's first"
-                f" element had container/pytree structure:\n    {out_tree}\nwhile the"
-                f" custom_jvp-decorated function {fun} had output container/pytree"
-                f" structure:\n    {expected}."
+                " container/pytree structure, shapes and dtypes), but instead the JVP"
+                " rule output's",
+                f"custom_jvp-decorated function {fun}",
             )
+        _check_tangents(outs, dots_out)
+        self.out_tree = out_tree
+        return outs, dots_out
 
 
 def _check_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> None:
@@ -348,7 +389,7 @@ class custom_vjp(CustomFunction):
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(_TRACER_IN_NONDIFF)
         leaves, in_tree = tree_util.tree_flatten((traced, {}))
-        flat = FlatFunction(self._merged(fixed)(self.fun), in_tree)
+        flat = _Primal(self._merged(fixed)(self.fun), in_tree)
         rules = _FlatVJP(self, fixed, in_tree, leaves, flat)
         info = debug_info("custom_vjp fun", self.fun)
         if any(isinstance(x, Ref) for x in leaves):
@@ -386,7 +427,7 @@ class _FlatVJP:
         fixed: list[Any],
         in_tree: Any,
         leaves: Sequence[Any],
-        primal: FlatFunction,
+        primal: _Primal,
     ):
         self.owner = owner
         self.fixed = fixed
@@ -419,19 +460,17 @@ class _FlatVJP:
                 f" instead of a pair the fwd rule {rule} produced {pair}."
             )
         outs, self.out_tree = tree_util.tree_flatten(pair[0])
-        expected = self.primal.out_tree
-        if expected is not None and expected != self.out_tree:
-            raise TypeError(
-                f"Custom VJP fwd rule {rule} for function {fun} must produce a pair"
-                " (list or tuple of length two) where the first element represents the"
-                " primal output (equal to the output of the custom_vjp-decorated"
-                f" function {fun}) and the second element represents residuals (i.e."
-                " values stored from the forward pass for use on the backward pass),"
-                " but instead the fwd rule output's first element had container/pytree"
-                f" structure:\n    {self.out_tree}\nwhile the custom_vjp-decorated"
-                f" function {fun} had output container/pytree structure:\n"
-                f"    {expected}."
-            )
+        self.primal.check(
+            self.out_tree,
+            outs,
+            f"Custom VJP fwd rule {rule} for function {fun} must produce a pair (list"
+            " or tuple of length two) where the first element represents the primal"
+            f" output (equal to the output of the custom_vjp-decorated function {fun})"
+            " and the second element represents residuals (i.e. values stored from"
+            " the forward pass for use on the backward pass), but instead the fwd"
+            " rule output's",
+            f"custom_vjp-decorated function {fun}",
+        )
         residuals, self.residual_tree = tree_util.tree_flatten(pair[1])
         refuse_custom_refs(f"fwd function {rule}", outs)
         refuse_custom_refs(f"fwd function {rule}", residuals, self.given(primals))
@@ -483,6 +522,15 @@ class _FlatVJP:
         if ct is None or expected.dtype == dtypes.float0:
             return Zero(expected)
         if isinstance(ct, SymbolicZero):
+            if (ct.shape, ct.dtype) != (expected.shape, expected.dtype):
+                raise ValueError(
+                    f"Custom VJP bwd rule {rule} produced a SymbolicZero with a"
+                    " shape/dtype that does not match the corresponding input tangent"
+                    f" shape/dtype: at output leaf {i} the SymbolicZero had"
+                    f" shape/dtype {ct.aval.str_short()} while the corresponding input"
+                    f" had shape/dtype {aval.str_short()}. Consider just returning a"
+                    " None here instead of a SymbolicZero object."
+                )
             return Zero(expected)
         found = typeof(ct)
         if found.dtype == dtypes.float0:

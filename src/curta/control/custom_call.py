@@ -110,7 +110,10 @@ class CustomCall(JaxprOp):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
+        # All outputs are batched or none is, see `aligned` in custom_jvp.py.
+        jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims))
+        if any(d is not None for d in (*dims, *out_dims)):
+            jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
         call = self.call.batched(axis, dims[self.const_count :])
         return dataclasses.replace(self, jaxpr=jaxpr, call=call)(*args), out_dims
 

@@ -7,13 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from curta.control.custom_call import CustomCall
-from curta.control.custom_jvp import Flat, aligned, batch_outputs, show_zero, take_zero
+from curta.control.custom_jvp import (
+    Flat,
+    SymbolicZero,
+    aligned,
+    batch_outputs,
+    show_zero,
+)
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import DebugInfo
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
-from curta.primitives.structure import batch_dim_at, instantiate, reduce_sum
+from curta.primitives.structure import batch_dim_at, reduce_sum
 from curta.transforms.discharge import TakesRefs
 from curta.transforms.jvp import is_differentiable
 from curta.transforms.partial_eval import residuals_as_inputs
@@ -135,22 +141,39 @@ class CustomVJP:
         residuals: Sequence[Any],
         cts: Sequence[Any],
     ) -> Sequence[Any]:
-        shown = [instantiate(take_zero(ct)) for ct in cts]
+        given = [i for i, ct in enumerate(cts) if type(ct) is not SymbolicZero]
+        n = len(residuals)
+        ct_dims = given_dims[n:]
         zero: list[Any] = []
 
         def run(*args: Any) -> list[Any]:
-            found = self.bwd(args[: len(residuals)], args[len(residuals) :])
+            shown = [
+                _example(ct, d) if type(ct) is SymbolicZero else ct
+                for ct, d in zip(cts, ct_dims, strict=True)
+            ]
+            for i, ct in zip(given, args[n:], strict=True):
+                shown[i] = ct
+            found = self.bwd(args[:n], shown)
             zero[:] = [type(ct) is Zero for ct in found]
             return [ct for ct in found if type(ct) is not Zero]
 
         if all(d is None for d in given_dims):
-            return self.bwd(residuals, shown)
-        outs, found = batch(run, axis, [*residuals, *shown], given_dims)
-        given = iter(zip(outs, found, strict=True))
+            return self.bwd(residuals, cts)
+        args = [*residuals, *(cts[i] for i in given)]
+        arg_dims = [*given_dims[:n], *(ct_dims[i] for i in given)]
+        results = iter(zip(*batch(run, axis, args, arg_dims), strict=True))
         return [
-            Zero(None) if z else _to_input_dim(*next(given), dim, axis.size)  # type: ignore[arg-type]
+            Zero(None) if z else _to_input_dim(*next(results), dim, axis.size)  # type: ignore[arg-type]
             for z, dim in zip(zero, dims, strict=True)
         ]
+
+
+def _example(zero: SymbolicZero, dim: int | None) -> SymbolicZero:
+    """The zero of one example of a batch."""
+    if dim is None:
+        return zero
+    shape = (*zero.shape[:dim], *zero.shape[dim + 1 :])
+    return SymbolicZero(zero.aval.update(shape=shape))
 
 
 def _to_input_dim(ct: Any, found: int | None, dim: int | None, size: int) -> Any:

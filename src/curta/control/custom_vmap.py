@@ -70,7 +70,7 @@ class CustomVmapCall(JaxprOp):
         return self(*args)  # as a whole: its batching rule knows of no errors
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
-        raise NotImplementedError(_NO_REVERSE_MODE)
+        raise ValueError(_NO_REVERSE_MODE)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         raise NotImplementedError(_NO_REVERSE_MODE)
@@ -85,9 +85,9 @@ class CustomVmapCall(JaxprOp):
 
 
 _NO_REVERSE_MODE = (
-    "Reverse-mode differentiation of a custom_vmap function is not defined: its"
-    " batching rule says nothing of the transpose. Wrap the custom_vmap function in"
-    " custom_vjp."
+    "Linearization failed to produce known values for all output primals: reverse-mode"
+    " differentiation of a custom_vmap function is not defined, as its batching rule"
+    " says nothing of the transpose. Wrap the custom_vmap function in custom_vjp."
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from curta.control.call import Call, JaxprOp
+from curta.control.saving import is_kept
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from curta.core.key_use import NOTHING, KeyReuseSignature
@@ -17,7 +18,7 @@ from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import split_jaxpr
 
-Policy = Callable[..., bool]
+Policy = Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +150,9 @@ def _saveable_values(
     for eqn in jaxpr.eqns:
         if any(v in unknown for v in eqn.invars):
             unknown.update(eqn.outvars)
-        elif policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+        elif is_kept(
+            policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
+        ):
             found.extend(eqn.outvars)
     return found
 

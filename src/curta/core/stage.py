@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import errors
+from curta import dtypes, errors
 from curta.config import config
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.check import check_jaxpr
@@ -86,7 +86,8 @@ class JaxprTrace(Trace):
             found: Var = x._var
             return found
         aval = typeof(x)
-        if not aval.shape and isinstance(x, np.generic | np.ndarray):
+        plain = isinstance(x, np.generic | np.ndarray) and aval.dtype != dtypes.float0
+        if plain and not aval.shape:
             return Literal(np.asarray(x).astype(aval.dtype)[()], aval)
         known = self.constants.get(id(x))
         if known is None:

@@ -106,10 +106,10 @@ def _refuse_checks(jaxpr: Jaxpr) -> None:
 
 def _has_float0(closed: ClosedJaxpr) -> bool:
     """Whether elements without any bits occur, which machine code has not."""
+    jaxpr = closed.jaxpr
     variables = [v for eqn in closed.eqns for v in eqn.outvars]
-    return any(
-        v.aval.dtype == dtypes.float0 for v in (*closed.jaxpr.invars, *variables)
-    )
+    ends = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
+    return any(v.aval.dtype == dtypes.float0 for v in (*ends, *variables))
 
 
 @cache

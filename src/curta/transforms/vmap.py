@@ -63,8 +63,12 @@ class BatchTrace(Trace):
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """The value of `x` and its batch dim, None if it has none."""
-        if type(x) is BatchTracer and (x._trace is self or x._trace is self.outer):
-            return x.val, x.batch_dim
+        if type(x) is BatchTracer:
+            trace: BatchTrace | None = self
+            while trace is not None:
+                if x._trace is trace:
+                    return x.val, x.batch_dim
+                trace = trace.outer
         if isinstance(x, Tracer):
             refuse_dead_tracer(x)
         return x, None
