@@ -6,7 +6,9 @@ numpy backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,16 +25,33 @@ def evaluate_op(op: Op, args: Sequence[Any]) -> list[Any]:
     return [np.asarray(x) for x in (out if op.multiple_results else (out,))]
 
 
+Watch = Callable[[Eqn, list[Any]], None]
+
+
+class _Watching(threading.local):
+    watch: Watch | None = None
+
+
+_watching = _Watching()
+
+
+@contextlib.contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Show `watch` every eqn that is evaluated, in loops as well, with its outputs."""
+    before = _watching.watch
+    _watching.watch = watch
+    try:
+        yield
+    finally:
+        _watching.watch = before
+
+
 def evaluate(
     jaxpr: Jaxpr,
     consts: Sequence[Any],
     args: Sequence[Any],
-    watch: Callable[[Eqn, list[Any]], None] | None = None,
 ) -> list[Any]:
-    """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes.
-
-    `watch` is shown every eqn with its outputs.
-    """
+    """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -41,6 +60,7 @@ def evaluate(
             return as_numpy(atom.val, atom.aval)
         return env[atom]  # type: ignore[index]
 
+    watch = _watching.watch
     for eqn in jaxpr.eqns:
         outs = evaluate_op(eqn.op, [read(v) for v in eqn.invars])
         if watch is not None:

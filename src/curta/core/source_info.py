@@ -43,6 +43,7 @@ UNKNOWN = SourceInfo(None, 0)
 
 class _Scopes(threading.local):
     names = ""
+    place: SourceInfo | None = None  # of the eqn that a transformation is working on
 
 
 _scopes = _Scopes()
@@ -75,8 +76,22 @@ def _is_inside(code: CodeType) -> bool:
     return name.startswith((_PACKAGE, "<frozen")) or name == "<string>"
 
 
+def known_place() -> SourceInfo:
+    """The place of the eqn that a transformation is working on, if it is on one."""
+    return _scopes.place or UNKNOWN
+
+
+def swap_place(place: SourceInfo | None) -> SourceInfo | None:
+    """Let `place` be that of what is recorded, and return what was; use try/finally."""
+    before = _scopes.place
+    _scopes.place = before if place is UNKNOWN else place
+    return before
+
+
 def user_frame() -> SourceInfo:
-    """The innermost frame outside this package."""
+    """The line of the user's that is being run, or transformed."""
+    if _scopes.place is not None:
+        return _scopes.place
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code

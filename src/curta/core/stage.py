@@ -20,7 +20,7 @@ from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.placement import aligned, placed_out_aval
 from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
-from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
+from curta.core.source_info import SourceInfo, known_place, swap_place, user_frame
 from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
 
 
@@ -58,7 +58,9 @@ class JaxprTrace(Trace):
         self, debug_info: DebugInfo, parent: Trace | None = None, locate: bool = True
     ):
         self.debug_info = debug_info
-        self.locate = user_frame if locate else _nowhere
+        # Without `locate`, only where it costs nothing or errors are looked for.
+        everywhere = locate or config.context.debugging
+        self.locate = user_frame if everywhere else known_place
         self.parent = current_trace() if parent is None else parent
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []
@@ -175,10 +177,6 @@ class JaxprTrace(Trace):
         return list(dict.fromkeys(found))
 
 
-def _nowhere() -> SourceInfo:
-    return UNKNOWN
-
-
 _out_avals: dict[Any, Any] = {}
 _MOST_OUT_AVALS = 1 << 16
 
@@ -257,11 +255,15 @@ def stage(
     `refs_out` says that it may.
     """
     trace = JaxprTrace(debug_info or DebugInfo())
-    with use_trace(trace):
-        outs = fun(*[trace.new_arg(aval) for aval in in_avals])
-        if not refs_out:
-            trace.refuse_refs(outs)
-        closed = trace.jaxpr(outs)
+    place = swap_place(None)
+    try:
+        with use_trace(trace):
+            outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+            if not refs_out:
+                trace.refuse_refs(outs)
+            closed = trace.jaxpr(outs)
+    finally:
+        swap_place(place)
     if config.jax_enable_checks:
         check_jaxpr(closed.jaxpr)
     if check := leak_check(trace):

@@ -26,7 +26,7 @@ from curta.core.trace import Trace, set_base_trace, typeof
 from curta.primitives.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import check_devices, shardings_of
-from curta.runtime.executables import check_special, executable
+from curta.runtime.executables import check_op, executable
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
 from curta.runtime.propagation import mesh_of_op, op_shardings
@@ -115,7 +115,8 @@ class EvalTrace(Trace):
         else:
             arrays = wrap(result, plan.out)
         if config.context.debugging:
-            _check_results(op, plan, result)
+            outs = (result, plan.out) if plan.several else ([result], [plan.out])
+            check_op(op, data, *outs)
             if config.jax_debug_key_reuse:
                 _check_keys(op, args, arrays)
         return arrays
@@ -138,11 +139,6 @@ def _placed_results(
     if plan.several:
         return [wrap(x, a, s) for x, a, s in zip(result, outs, where, strict=True)]
     return wrap(result, plan.out, where[0])
-
-
-def _check_results(op: Op, plan: Plan, result: Any) -> None:
-    outs = result if plan.several else [result]
-    check_special(op.name, outs, plan.out if plan.several else [plan.out])
 
 
 def _check_keys(op: Op, args: Sequence[Any], arrays: Any) -> None:

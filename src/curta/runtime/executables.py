@@ -20,8 +20,10 @@ from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.evaluate import evaluate
+from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
+from curta.core.op import Op
+from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.primitives.checks import Check
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.threads import parallel_for_address
@@ -134,37 +136,58 @@ def checked(name: str, closed: ClosedJaxpr, run: Executable) -> Executable:
 
     def run_checked(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
         outs = run(*args)
-        try:
-            check_special(name, outs, closed.out_avals)
-        except FloatingPointError as error:
+        if bad := special_value(outs, closed.out_avals):
             _check_ops(closed, args)
             raise FloatingPointError(
-                f"{error}. The ops of the function, run one by one, gave no such value:"
-                " it is an input or a constant, or comes from the way the function was"
-                " compiled."
-            ) from None
+                f"{_found(bad, name, UNKNOWN)}. Because jax_debug_nans or"
+                " jax_debug_infs is set, the ops of the function were run one by one"
+                " to find where it comes from, but the de-optimized function did not"
+                " produce such a value: it is an input or a literal, or comes from the"
+                " way the function was compiled."
+            )
         return outs
 
     return run_checked
 
 
 def _check_ops(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    """Run the ops one by one, in NumPy, until one gives a bad value."""
     flat = inline_calls(closed)
     consts = [to_array(c)._storage() for c in flat.consts]
-
-    def look(eqn: Eqn, outs: Sequence[Any]) -> None:
-        check_special(eqn.op.name, outs, [v.aval for v in eqn.outvars])
-
-    with np.errstate(all="ignore"):
-        evaluate(flat.jaxpr, consts, args, look)
+    with np.errstate(all="ignore"), watching(_look):
+        evaluate(flat.jaxpr, consts, args)
 
 
-def check_special(name: str, outs: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
-    """Raise FloatingPointError for NaN or infinity, as the settings ask."""
+def _look(eqn: Eqn, outs: Sequence[Any]) -> None:
+    if bad := special_value(outs, [v.aval for v in eqn.outvars]):
+        raise FloatingPointError(_found(bad, eqn.op.name, eqn.source_info))
+
+
+def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> None:
+    """Raise FloatingPointError if the results of an op have a bad value.
+
+    It names the op and the user's line; of a loop, the op in its body. `args` are the
+    operands.
+    """
+    if bad := special_value(outs, avals):
+        if any(jaxprs_in_params(op.params())):
+            with np.errstate(all="ignore"), watching(_look):
+                op.eval(*args)
+        raise FloatingPointError(_found(bad, op.name, user_frame()))
+
+
+def _found(value: str, name: str, place: SourceInfo) -> str:
+    at = "" if place.code is None else f" at {place}"
+    return f"invalid value ({value}) encountered in {name}{at}"
+
+
+def special_value(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> str | None:
+    """Whether there are NaNs or infinities, as the settings ask."""
     for x, aval in zip(outs, avals, strict=True):
         if not dtypes.issubdtype(aval.dtype, np.inexact):
             continue
         if config.jax_debug_nans and np.isnan(x).any():
-            raise FloatingPointError(f"invalid value (nan) encountered in {name}")
+            return "nan"
         if config.jax_debug_infs and np.isinf(x).any():
-            raise FloatingPointError(f"invalid value (inf) encountered in {name}")
+            return "inf"
+    return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.source_info import UNKNOWN, swap_place
 from curta.core.tangents import LinearArg, Zero, is_linear
 from curta.primitives.structure import add_any
 
@@ -18,6 +19,16 @@ def backward_pass(
     `cotangents` has one entry per output; entries of both lists may be `Zero`.
     Eqns that depend on no linear input are evaluated forwards first.
     """
+    place = swap_place(UNKNOWN)
+    try:
+        return _backwards(jaxpr, consts, args, cotangents)
+    finally:
+        swap_place(place)
+
+
+def _backwards(
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     for var, x in zip(jaxpr.invars, args, strict=True):
         if not is_linear(x):
@@ -34,6 +45,7 @@ def backward_pass(
 
     accumulate(jaxpr.outvars, cotangents)
     for eqn in reversed(linear_eqns):
+        swap_place(eqn.source_info)
         given = [pending.pop(v, None) for v in eqn.outvars]
         if all(ct is None for ct in given):
             continue
@@ -70,6 +82,7 @@ def _forward(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Eqn]:
             linear.append(eqn)
             continue
         args = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
+        swap_place(eqn.source_info)
         out = eqn.op(*args)
         if not eqn.op.multiple_results:
             out = [out]

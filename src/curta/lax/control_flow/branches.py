@@ -24,13 +24,15 @@ from curta.lax.control_flow.tracing import (
 from curta.lax.conversion import convert_element_type
 from curta.lax.selection import clamp
 
+_NOT_GIVEN: Any = object()
+
 
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
-    operand: Any = None,
+    operand: Any = _NOT_GIVEN,
     linear: Any = None,
 ) -> Any:
     """`true_fun(*operands)` if `pred` else `false_fun(*operands)`.
@@ -52,7 +54,7 @@ def cond(
             "lax.cond: true_fun and false_fun arguments should be callable, got"
             f" {true_fun} and {false_fun}."
         )
-    if operand is not None:
+    if operand is not _NOT_GIVEN:
         if operands:
             raise TypeError(
                 "if 'operand' keyword is passed then no positional operands can be"
@@ -84,7 +86,7 @@ def switch(
     index: Any,
     branches: Sequence[Callable[..., Any]],
     *operands: Any,
-    operand: Any = None,
+    operand: Any = _NOT_GIVEN,
 ) -> Any:
     """`branches[index](*operands)`, the index clamped into range.
 
@@ -100,7 +102,7 @@ def switch(
         raise TypeError(
             "lax.switch: branches argument should be a sequence of callables."
         )
-    if operand is not None:
+    if operand is not _NOT_GIVEN:
         operands = (operand,)
     aval = typeof(index)
     if aval.shape:
