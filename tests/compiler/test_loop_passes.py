@@ -257,3 +257,48 @@ def test_long_loops_go_in_blocks(
     else:
         assert loop.op.length == length
     assert_compiles(closed, w, h, total, xs)
+
+
+def test_rows_that_follow_from_others_are_computed_again() -> None:
+    """Those that are dear, returned, or follow from the carry alone are stored."""
+    w, h, xs = normal(4), normal(3, 4), normal(6, 3, 4)
+
+    def first(w: Any, h: Any, x: Any) -> list[Any]:
+        z = ops.logistic(ops.add(h, x))
+        rest = ops.sub(np.float32(1), z)
+        slope = ops.mul(z, rest)
+        scaled = ops.mul(x, BroadcastInDim((3, 4), (1,))(w))
+        twice = ops.add(h, h)
+        return [ops.mul(h, z), z, rest, slope, scaled, twice, slope, ops.neg(z)]
+
+    def second(c: Any, *rows: Any) -> list[Any]:
+        for row in rows:
+            c = ops.add(ops.mul(c, row), row)
+        return [ops.sin(c)]
+
+    forward = Scan(staged(first, w, h, xs[0]), 6, False, 1, 1)
+    backward = Scan(staged(second, h, *[h] * 6), 6, True, 0, 1)
+
+    def program(w: Any, h: Any, xs: Any) -> list[Any]:
+        _, *stored, returned = forward(w, h, xs)
+        return [*backward(h, *stored), returned]
+
+    closed = staged(program, w, h, xs)
+    loops = [e for e in prepare(closed).eqns if isinstance(e.op, Scan)]
+    assert [v.aval.shape for v in loops[0].outvars] == [(3, 4)] + [(6, 3, 4)] * 3
+    assert len(loops[1].op.jaxpr.in_avals) == 1 + 1 + 3
+    assert_compiles(closed, w, h, xs)
+
+
+def test_what_is_read_or_stacked_twice() -> None:
+    h, xs = normal(3), normal(5, 3)
+
+    def step(h: Any, x: Any, y: Any) -> list[Any]:
+        h = ops.sin(ops.add(h, ops.mul(x, y)))
+        return [h, h, h]
+
+    scan = Scan(staged(step, h, h, h), 5, False, 0, 1)
+    closed = staged(lambda h, xs: list(scan(h, xs, xs)), h, xs)
+    _, loop = prepared(closed)
+    assert (len(loop.invars), len(loop.outvars)) == (2, 2)
+    assert_compiles(closed, h, xs)

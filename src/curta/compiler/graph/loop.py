@@ -125,6 +125,29 @@ class Loop:
             fixed[part.result] = part.start
         return fixed
 
+    def merge_equal(self) -> dict[Var, Atom]:
+        """Read and stack the same once; what results left out are instead."""
+        rows: dict[Atom, Var] = {}
+        for v, array in self.rows:
+            if rows.setdefault(array, v) is not v:
+                self.replace(v, rows[array])
+        self.rows = [(v, array) for array, v in rows.items()]
+        stacked: dict[Atom, Var] = {}
+        merged: dict[Var, Atom] = {}
+        for atom, result in self.stacked:
+            if stacked.setdefault(atom, result) is not result:
+                merged[result] = stacked[atom]
+        self.stacked = list(stacked.items())
+        return merged
+
+    def replace(self, old: Var, new: Atom) -> None:
+        """Read another variable of the body instead of one."""
+        names = {old: new}
+        self.eqns = [renamed(e, names) for e in self.eqns]
+        for part in self.carry:
+            part.end = called(part.end, names)
+        self.stacked = [(called(a, names), r) for a, r in self.stacked]
+
     def remove_unused(self, wanted: Iterable[Atom]) -> None:
         """Drop results that are not `wanted`, and all that only they need."""
         used = set(wanted)

@@ -13,6 +13,7 @@ from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.loop import Loop, called, renamed
 from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
+from curta.compiler.graph.loop_residuals import recompute
 from curta.compiler.graph.simplify import simplify
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -30,8 +31,12 @@ def prepare(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not any(isinstance(e.op, (Scan, While)) for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
     jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
-    jaxpr = _rewritten(_without_unused(jaxpr))
-    return ClosedJaxpr(dce_jaxpr(simplify(jaxpr)), list(consts.values()))
+    for rewrite in (
+        _without_copies, _without_unused, recompute, _without_unused, _rewritten,
+        simplify, dce_jaxpr,
+    ):  # fmt: skip
+        jaxpr = rewrite(jaxpr)
+    return ClosedJaxpr(jaxpr, list(consts.values()))
 
 
 def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any]) -> Eqn:
@@ -64,6 +69,22 @@ def _open(closed: ClosedJaxpr, consts: dict[Var, Any]) -> tuple[ClosedJaxpr, lis
     return ClosedJaxpr(jaxpr.replace(constvars=(), invars=invars)), given
 
 
+def _without_copies(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr without what loops hand on unchanged, read or give twice."""
+    names: dict[Var, Atom] = {}
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        eqn = renamed(eqn, names)
+        loop = Loop.of(eqn)
+        if loop:
+            names.update(loop.fix_unchanged())
+            names.update(loop.merge_equal())
+            eqn = loop.to_eqn()
+        eqns.append(eqn)
+    outvars = tuple(called(v, names) for v in jaxpr.outvars)
+    return jaxpr.replace(eqns=eqns, outvars=outvars)
+
+
 def _without_unused(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr without results of loops that nobody reads."""
     live: set[Atom] = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
@@ -82,19 +103,15 @@ def _without_unused(jaxpr: Jaxpr) -> Jaxpr:
 
 def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr with what loops need not do in every turn moved out of them."""
-    names: dict[Var, Atom] = {}
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
-        eqn = renamed(eqn, names)
         loop = Loop.of(eqn)
         if loop is None:
             eqns.append(eqn)
             continue
-        names.update(loop.fix_unchanged())
         hoist(loop)
         loop.remove_unused(eqn.outvars)
         eqns += loop.before
         once = loop.to_eqn()
         eqns += with_products_together(once) if loop.length else [once]
-    outvars = tuple(called(v, names) for v in jaxpr.outvars)
-    return jaxpr.replace(eqns=eqns, outvars=outvars)
+    return jaxpr.replace(eqns=eqns)
