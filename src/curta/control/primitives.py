@@ -177,6 +177,25 @@ from curta.primitives.joining import (
     Stack,
     Unstack,
 )
+from curta.primitives.linalg import (
+    LU,
+    QR,
+    SVD,
+    Cholesky,
+    CholeskyUpdate,
+    Eig,
+    Eigh,
+    Geqrf,
+    Hessenberg,
+    HouseholderProduct,
+    LUPivotsToPermutation,
+    Ormqr,
+    Schur,
+    SymmetricProduct,
+    TriangularSolve,
+    Tridiagonal,
+    TridiagonalSolve,
+)
 from curta.primitives.ragged_dot import RaggedDotGeneral
 from curta.primitives.random_bits.gamma import RandomGamma
 from curta.primitives.random_bits.generator import RngBitGenerator, RngUniform
@@ -401,6 +420,24 @@ rng_uniform_p = primitive_of(RngUniform)
 scaled_dot_p = primitive_of(ScaledDot)
 after_all_p = primitive_of(AfterAll)
 create_token_p = primitive_of(CreateToken)
+
+cholesky_p = primitive_of(Cholesky)
+cholesky_update_p = primitive_of(CholeskyUpdate)
+eig_p = primitive_of(Eig)
+eigh_p = primitive_of(Eigh)
+geqrf_p = primitive_of(Geqrf)
+hessenberg_p = primitive_of(Hessenberg)
+householder_product_p = primitive_of(HouseholderProduct)
+lu_p = primitive_of(LU)
+lu_pivots_to_permutation_p = primitive_of(LUPivotsToPermutation)
+ormqr_p = primitive_of(Ormqr)
+qr_p = primitive_of(QR)
+svd_p = primitive_of(SVD)
+schur_p = primitive_of(Schur)
+symmetric_product_p = primitive_of(SymmetricProduct)
+triangular_solve_p = primitive_of(TriangularSolve)
+tridiagonal_p = primitive_of(Tridiagonal)
+tridiagonal_solve_p = primitive_of(TridiagonalSolve)
 
 add_jaxvals_p = add_any_p
 

@@ -5,15 +5,37 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+import numpy as np
+
+from curta.control.primitives import (
+    cholesky_p as cholesky_p,
+    cholesky_update_p as cholesky_update_p,
+    eig_p as eig_p,
+    eigh_p as eigh_p,
+    geqrf_p as geqrf_p,
+    hessenberg_p as hessenberg_p,
+    householder_product_p as householder_product_p,
+    lu_p as lu_p,
+    lu_pivots_to_permutation_p as lu_pivots_to_permutation_p,
+    ormqr_p as ormqr_p,
+    qr_p as qr_p,
+    schur_p as schur_p,
+    svd_p as svd_p,
+    symmetric_product_p as symmetric_product_p,
+    triangular_solve_p as triangular_solve_p,
+    tridiagonal_p as tridiagonal_p,
+    tridiagonal_solve_p as tridiagonal_solve_p,
+)
 from curta.core.trace import typeof
 from curta.lax.arithmetic import add, mul
-from curta.lax.conversion import conj
-from curta.lax.dot import batch_matmul
-from curta.lax.shape import expand_dims, squeeze
+from curta.lax.conversion import conj, convert_element_type
+from curta.lax.reduction import reduce_and
+from curta.lax.rounding import is_finite
+from curta.lax.selection import select
+from curta.lax.shape import expand_dims, full_like, squeeze
 from curta.primitives import linalg as ops
 from curta.primitives.elementwise import div
 from curta.primitives.linalg import matrices
-from curta.primitives.precision import Precision
 
 
 class EigImplementation(enum.Enum):
@@ -70,6 +92,20 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     if symmetrize_input:
         x = symmetrize(x)
     return matrices.tril(ops.Cholesky()(x))
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The upper triangular R' with R'^T R' = R^T R + w w^T.
+
+    `r_matrix` is R, of shape (n, n), and `w_vector` has shape (n,). ValueError for
+    other shapes.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import lax
+    >>> lax.linalg.cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
+    Array([[5.]], dtype=float32)
+    """
+    return ops.CholeskyUpdate()(r_matrix, w_vector)
 
 
 def eig(
@@ -147,6 +183,26 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """H of a = Q H Q^H, which is zero below its first subdiagonal.
+
+    Args:
+      a: square matrices (..., n, n).
+
+    Returns:
+      Matrices that hold H and, below it, Q as reflections, and the factors of those
+      (..., n - 1); see `householder_product`. ValueError unless a is square.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import lax
+    >>> h, _ = lax.linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> print(h)
+    [[1. 2.]
+     [3. 4.]]
+    """
+    return tuple(ops.Hessenberg()(a))
+
+
 def householder_product(a: Any, taus: Any) -> Any:
     """The first columns of the product of reflections, as `geqrf` gives them.
 
@@ -189,6 +245,72 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return ops.LUPivotsToPermutation(permutation_size)(pivots)
 
 
+def ormqr(
+    a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False
+) -> Any:
+    """Q c if `left`, else c Q, with the Q that `geqrf` gives as reflections.
+
+    With Q^H in Q's place if `transpose`. ValueError for sizes that do not fit.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import lax
+    >>> packed, taus = lax.linalg.geqrf(jnp.array([[3.0], [4.0]]))
+    >>> lax.linalg.ormqr(packed, taus, jnp.eye(2), transpose=True).round(2)
+    Array([[-0.6, -0.8],
+           [-0.8,  0.6]], dtype=float32)
+    """
+    return ops.Ormqr(left, transpose)(a, taus, c)
+
+
+def qdwh(
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple[Any, Any] | None = None,
+) -> tuple[Any, Any, Any, Any]:
+    """The polar decomposition x = u h, with unitary u and Hermitian h >= 0.
+
+    Args:
+      x: a matrix (m, n), m >= n.
+      is_hermitian, max_iterations, eps: accepted, and without effect: the
+        decomposition comes from that into singular values, not from an iteration.
+      dynamic_shape: how many rows and columns of x count.
+
+    Returns:
+      u, h, the number of iterations (1) and whether they converged.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import lax
+    >>> u, h, _, _ = lax.linalg.qdwh(jnp.array([[0.0, -2.0], [2.0, 0.0]]))
+    >>> h.round(3)
+    Array([[2., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    shape = typeof(x).shape
+    if len(shape) != 2 or shape[0] < shape[1]:
+        raise ValueError(
+            "The input `x` must be a matrix with at least as many rows as columns, got"
+            f" shape {shape}."
+        )
+    known = None if dynamic_shape is None else _within(shape, *dynamic_shape)
+    x = x if known is None else select(known, x, full_like(x, 0))
+    left, s, right = svd(x, full_matrices=False)
+    u = matrices.matmul(left, right)
+    scaled = mul(matrices.along_columns(convert_element_type(s, right.dtype)), right)
+    h = symmetrize(matrices.matmul(matrices.adjoint(right), scaled))
+    if known is not None:
+        u = select(known, u, full_like(u, 0))
+    converged = reduce_and(is_finite(s), (0,))
+    return u, h, np.int32(1), converged
+
+
+def _within(shape: tuple[int, ...], m: Any, n: Any) -> Any:
+    row, column = matrices.rows_and_columns(shape)
+    return (row < m) & (column < n)
+
+
 def qr(
     x: Any,
     *,
@@ -209,6 +331,35 @@ def qr(
     ((3, 2), (2, 2))
     """
     return tuple(ops.QR(pivoting, full_matrices, use_magma)(x))
+
+
+def schur(
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Any = None,
+) -> tuple[Any, ...]:
+    """The triangular T and unitary Z of x = Z T Z^H.
+
+    Args:
+      x: square matrices (..., n, n). If they are real, so is T, with 2x2 blocks on the
+        diagonal for pairs of complex eigenvalues.
+      compute_schur_vectors: whether to return Z.
+      sort_eig_vals, select_callable: not supported: NotImplementedError.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import lax
+    >>> t, z = lax.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> print(t)
+    [[1. 2.]
+     [0. 3.]]
+    """
+    if sort_eig_vals:
+        raise NotImplementedError(
+            "schur does not sort eigenvalues. Use sort_eig_vals=False."
+        )
+    return tuple(ops.Schur(compute_schur_vectors)(x))
 
 
 def svd(
@@ -257,18 +408,54 @@ def symmetric_product(
     Array([[1., 2.],
            [2., 4.]], dtype=float32)
     """
-    a, c = typeof(a_matrix).shape[-2:], typeof(c_matrix).shape[-2:]
-    if a[0] != c[1] or c[0] != c[1]:
-        raise ValueError(
-            "symmetric_product expects a rectangular matrix of shape (m, n) and a"
-            f" square matrix of shape (m, m). Got shapes {a} and {c}."
-        )
-    scalar = typeof(a_matrix).dtype.type
-    product = batch_matmul(a_matrix, matrices.swapped(a_matrix), Precision.HIGHEST)
-    out = add(mul(product, scalar(alpha)), mul(c_matrix, scalar(beta)))
+    out = ops.SymmetricProduct(alpha, beta)(a_matrix, c_matrix)
     if symmetrize_output:
         out = add(matrices.tril(out), matrices.swapped(matrices.tril(out, -1)))
     return out
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+    """The tridiagonal T of a = Q T Q^H, for Hermitian matrices (..., n, n).
+
+    Only the lower triangle of a is read if `lower`, else the upper one.
+
+    Returns:
+      The matrix whose triangle holds Q as reflections, the diagonal (..., n), the
+      off-diagonal (..., n - 1), and the factors of the reflections. ValueError unless
+      the matrix is square.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import lax
+    >>> _, d, e, _ = lax.linalg.tridiagonal(jnp.array([[2.0, 1.0], [1.0, 3.0]]))
+    >>> print(d, e)
+    [2. 3.] [1.]
+    """
+    return tuple(ops.Tridiagonal(lower)(a))
+
+
+def tridiagonal_solve(
+    dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
+) -> Any:
+    """x of a x = b, for a tridiagonal matrix a.
+
+    Args:
+      dl: the lower diagonal, (..., n): dl[i] is a[i, i - 1], and dl[0] is not read.
+      d: the diagonal, (..., n).
+      du: the upper diagonal, (..., n): du[i] is a[i, i + 1]; the last is not read.
+      b: matrices (..., n, k).
+      perturb_singular: make tiny pivots of those that are almost 0, so that the result
+        is finite.
+
+    TypeError for shapes that do not fit.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import lax
+    >>> one = jnp.ones(2)
+    >>> lax.linalg.tridiagonal_solve(one, 3 * one, one, 4 * one[:, None]).round(3)
+    Array([[1.],
+           [1.]], dtype=float32)
+    """
+    return ops.TridiagonalSolve(perturb_singular)(dl, d, du, b)
 
 
 def triangular_solve(

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from curta.compiler.llvm import target
+from curta.primitives.linalg import lapack
 
 _PREFIX = "scipy_"
 _load_lock = threading.Lock()
@@ -61,6 +62,9 @@ def function(name: str) -> ctypes._NamedFuncPointer:
     routine = library[f"{_PREFIX}{name}_"]
     routine.restype = None
     return routine
+
+
+lapack.provide(function)
 
 
 def core_type() -> str:

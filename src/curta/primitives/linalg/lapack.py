@@ -1,0 +1,76 @@
+"""Routines of LAPACK that NumPy does not offer, called on one matrix at a time.
+
+The library is loaded by the compiler's floor, which hands over the way to its routines.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_providers: list[Callable[[str], Any]] = []
+
+_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+
+def provide(find: Callable[[str], Any]) -> None:
+    """Let `find` give the Fortran routines by name (`dgees`, ...)."""
+    _providers[:] = [find]
+
+
+def call(name: str, dtype: Any, *args: Any) -> int:
+    """Call a routine whose name without the dtype's letter is `name`.
+
+    `args` are integers, characters (bytes), arrays in Fortran's order, which it may
+    change, and None for a null pointer. The last argument, info, is added and returned.
+    """
+    info = ctypes.c_int32(0)
+    routine = _providers[0](_LETTERS[np.dtype(dtype).name] + name)
+    lengths = [ctypes.c_size_t(1) for x in args if isinstance(x, bytes)]
+    routine(*map(_pointer, args), ctypes.byref(info), *lengths)
+    return info.value
+
+
+def call_with_workspace(name: str, dtype: Any, *args: Any) -> int:
+    """Like `call`, for a routine with a workspace; `args` have "work" in its place.
+
+    A first call asks how large it should be.
+    """
+    place = next(i for i, x in enumerate(args) if isinstance(x, str))
+    size = np.zeros(1, dtype)
+    call(name, dtype, *args[:place], size, -1, *args[place + 1 :])
+    work = np.zeros(max(1, int(size[0].real)), dtype)
+    return call(name, dtype, *args[:place], work, work.size, *args[place + 1 :])
+
+
+def _pointer(x: Any) -> Any:
+    if x is None:
+        return None
+    if isinstance(x, bytes):
+        return ctypes.c_char_p(x)
+    if isinstance(x, int):
+        return ctypes.byref(ctypes.c_int32(x))
+    assert x.flags.f_contiguous
+    return x.ctypes.data_as(ctypes.c_void_p)
+
+
+def each(function: Callable[..., Any], *batches: Any, ranks: Any = None) -> list[Any]:
+    """The outputs of `function`, which takes matrices, on batches of them, stacked.
+
+    `ranks` are the ranks of one element of each operand, 2 if not given.
+    """
+    ranks = ranks or (2,) * len(batches)
+    lead = batches[0].shape[: batches[0].ndim - ranks[0]]
+    flat = [
+        x.reshape(math.prod(lead), *x.shape[x.ndim - rank :])
+        for x, rank in zip(batches, ranks, strict=True)
+    ]
+    if not flat[0].shape[0]:
+        like = function(*(np.ones(x.shape[1:], x.dtype) for x in flat))
+        return [np.empty((*lead, *out.shape), out.dtype) for out in like]
+    outs = zip(*(function(*elements) for elements in zip(*flat)))
+    return [np.stack(out).reshape(*lead, *out[0].shape) for out in outs]
