@@ -87,6 +87,7 @@ class Executable:
         consts: Memory,
         avals: Mapping[Buffer, ShapedArray],
         parallel_for: int,
+        replaced: frozenset[int] = frozenset(),
     ) -> None:
         self.in_avals = tuple(in_avals)
         self.out_avals = tuple(out_avals)
@@ -97,6 +98,8 @@ class Executable:
         self._empty = {b: _new(a) for b, a in avals.items() if not a.size}
         self._avals = avals
         self._services = services(parallel_for)
+        # Results that may lie where their argument does, without being told so.
+        self._replaced = replaced
 
     @property
     def native(self) -> NativeProgram | None:
@@ -118,7 +121,8 @@ class Executable:
             ),
             step.cost,
             len(self._consts) + len(self._services),
-            frozenset(i for i, b in enumerate(self._outputs) if b in self._inputs),
+            frozenset(i for i, b in enumerate(self._outputs) if b in self._inputs)
+            | self._replaced,
         )
 
     def __call__(self, *args: NDArray) -> list[NDArray]:

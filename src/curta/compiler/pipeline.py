@@ -26,6 +26,7 @@ from curta.compiler.graph.fuse import fuse, separate
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.itemise import InPlace, itemise
 from curta.compiler.graph.prepare import prepare
+from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
 from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_steps
@@ -83,6 +84,7 @@ def _generated(
     return Executable(
         jaxpr.in_avals, jaxpr.out_avals, steps, program.inputs, program.outputs,
         consts, program.avals, parallel_for,
+        replaced_arguments(plan, program, in_place or {}),
     )  # fmt: skip
 
 

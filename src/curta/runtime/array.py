@@ -70,13 +70,17 @@ class ArrayImpl(Array):
         if place is None:
             place = self._data  # there since another thread has waited
         if place is None:
-            raise RuntimeError(
-                f"Array has been deleted with shape={self.aval.str_short()}."
-            )
+            raise self._deleted()
         return place
+
+    def _deleted(self) -> RuntimeError:
+        shape = self.aval.str_short()
+        return RuntimeError(f"Array has been deleted with shape={shape}.")
 
     def _awaited(self, place: Pending) -> _Any:
         data = place.wait()
+        if data is None:
+            raise self._deleted()  # donated by another thread
         if self._pending is place:  # not deleted meanwhile, by another thread
             self._data = data
             self._pending = None

@@ -63,6 +63,19 @@ def unpooled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
     return np.ndarray(shape, dtype, memory, _offset(memory))
 
 
+def is_last_reference(holder: list[NDArray], i: int, others: int = 0) -> bool:
+    """Whether a list alone refers to the memory of its item, which may be written to.
+
+    There may be so many `others` that refer to the item as the list does.
+    """
+    more = getrefcount(holder[i]) - _ALONE_IN_LIST - others
+    x = holder[i]
+    if more == 1:
+        more -= allocator(x.shape, x.dtype).keeps(x)
+    owned = type(x.base) in _OWNERS and x.flags.writeable
+    return more == 0 and owned and _can_recycle()
+
+
 @lru_cache(maxsize=4096)
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """What makes arrays of a shape and dtype; the same object every time."""
@@ -89,6 +102,10 @@ class Allocator:
     def __call__(self) -> NDArray:
         block = _block(_rounded(max(self._size, 1)))
         return np.ndarray(self._shape, self._dtype, block)
+
+    def keeps(self, array: NDArray) -> bool:
+        """Whether a reference to the array is kept here, to use it again."""
+        return False
 
 
 class _SmallAllocator(Allocator):
@@ -118,6 +135,9 @@ class _SmallAllocator(Allocator):
         kept.extend(made)
         kept.rotate(len(made) - 1)
         return made[0]
+
+    def keeps(self, array: NDArray) -> bool:
+        return any(x is array for x in list(self._kept))
 
     def _make(self, count: int) -> list[NDArray]:
         """New arrays side by side in one piece of memory."""
@@ -151,6 +171,14 @@ class _BlockAllocator(Allocator):
                 return np.ndarray(self._shape, self._dtype, block)
         block = _pool.new(_rounded(self._size))
         return np.ndarray(self._shape, self._dtype, block)
+
+
+class _Block(np.ndarray[Any, Any]):
+    """Memory of which arrays are parts.
+
+    A class of its own, because NumPy follows the bases of a view up to another class:
+    so a view of an array holds the array, not the block.
+    """
 
 
 class _Pool:
@@ -222,7 +250,7 @@ def _block(size: int) -> NDArray:
     """Fresh memory as an array of bytes; its base is not an array."""
     if size < _PAGES:
         memory = bytearray(size + ALIGNMENT)
-        return np.ndarray(size, np.uint8, memory, _offset(memory))
+        return _Block(size, np.uint8, memory, _offset(memory))
     alignment = _HUGE_PAGE if size >= _HUGE_PAGE else ALIGNMENT
     try:
         pages = _map(size + alignment)
@@ -232,7 +260,7 @@ def _block(size: int) -> NDArray:
     if size >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages
             pages.madvise(mmap.MADV_HUGEPAGE, start, size)
-    return np.ndarray(size, np.uint8, pages, start)
+    return _Block(size, np.uint8, pages, start)
 
 
 def _map(size: int) -> mmap.mmap:
@@ -260,7 +288,15 @@ def _count_alone() -> int:
     return getrefcount(array)
 
 
+def _count_alone_in_list() -> int:
+    held = [np.ndarray(1, np.uint8, bytearray(1))]
+    return getrefcount(held[0])
+
+
 _ALONE = _count_alone()
+_ALONE_IN_LIST = _count_alone_in_list()
+# What the memory of an array is part of that is no view of another one's.
+_OWNERS = (bytearray, mmap.mmap, _Block, type(None))
 _pool = _Pool()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.unlock)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +13,9 @@ from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
-from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.executables import checked, executable
+from curta.runtime.donation import donate, find_donation
+from curta.runtime.executables import checked, overwriting
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.propagation import Destinations, Shardings
 from curta.runtime.transfer import to_array
@@ -38,7 +37,11 @@ class CompiledCall:
         in_shardings: Shardings = (),
         out_shardings: Shardings = (),
     ):
-        self.executable = run = executable(closed)
+        checks = config.jax_debug_nans or config.jax_debug_infs
+        self.consumed = find_donation(closed, donated) if any(donated) else {}
+        # Who looks for special values may have to run the program again.
+        reused = {} if checks else self.consumed
+        self.executable = run = overwriting(closed, reused)
         self.out_avals = closed.out_avals
         self.without_bits = [
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
@@ -47,12 +50,11 @@ class CompiledCall:
         self.in_avals = closed.in_avals
         self.destinations = Destinations(closed, in_shardings, out_shardings)
         self.places = self.destinations.known
-        self.consumed = _consumed_inputs(closed, donated) if any(donated) else ()
-        checks = config.jax_debug_nans or config.jax_debug_infs
         self.run = checked(name, closed, run) if checks else run
-        borrows = isinstance(run, NativeExecutable)
-        self.storage = borrowed if borrows else copied
-        lasts = isinstance(self.run, NativeExecutable) and self.run.may_last
+        native = isinstance(self.run, NativeExecutable)
+        self.overwritten = self.run.overwrites.values() if native else ()
+        self.storage = borrowed if isinstance(run, NativeExecutable) else copied
+        lasts = native and self.run.may_last
         self.special = bool(lasts or self.consumed or self.places or self.without_bits)
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
@@ -79,11 +81,9 @@ class CompiledCall:
         if self.places or any(type(x) is ArrayImpl and x._sharding for x in args):
             where = self.out_shardings(args)
         if self.consumed:
-            self._check_donation(inputs)
+            donate(self.consumed, args, inputs, self.overwritten)
         lent = [i for i, x in enumerate(args) if x is inputs[i]]
         outs = start(self.run, inputs, lent)
-        if self.consumed:
-            self._consume(args)
         results: list[Any] = [
             placed(x, a, s) for x, a, s in zip(outs, self.out_avals, where)
         ]
@@ -98,20 +98,6 @@ class CompiledCall:
         given = to.arguments(shardings_of(args), self.in_avals)
         check_devices(self.name, self.in_avals, given, to.mesh, to.arg_names)
         return to.results(given)
-
-    def _check_donation(self, inputs: Sequence[Any]) -> None:
-        for i in self.consumed:
-            if sum(x is inputs[i] for x in inputs) > 1:
-                raise JaxRuntimeError(
-                    f"INVALID_ARGUMENT: argument {i} of {self.name} is donated, and"
-                    " the same array is passed as another argument too. Pass a copy of"
-                    " it, or donate neither."
-                )
-
-    def _consume(self, args: Sequence[Any]) -> None:
-        for i in self.consumed:
-            if type(args[i]) is ArrayImpl:
-                args[i].delete()
 
 
 def copied(x: Any) -> Any:
@@ -172,26 +158,3 @@ def check_devices(
         "Received incompatible devices for jitted computation. Got"
         f" {' and '.join(found)}. Bring them to the same devices with device_put."
     )
-
-
-def _consumed_inputs(closed: ClosedJaxpr, donated: Sequence[bool]) -> tuple[int, ...]:
-    """The donated inputs whose memory an output of the same size can take over."""
-    free: list[ShapedArray] = [a.strip_weak_type() for a in closed.out_avals]
-    consumed = []
-    for i, (aval, given) in enumerate(zip(closed.in_avals, donated, strict=True)):
-        if given and (wanted := aval.strip_weak_type()) in free:
-            free.remove(wanted)
-            consumed.append(i)
-    unusable = [
-        aval.str_short()
-        for i, (aval, given) in enumerate(zip(closed.in_avals, donated, strict=True))
-        if given and i not in consumed
-    ]
-    if unusable:
-        warnings.warn(
-            f"Some donated buffers were not usable: {', '.join(unusable)}.\nSee an"
-            " explanation at"
-            " https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
-            stacklevel=2,
-        )
-    return tuple(consumed)

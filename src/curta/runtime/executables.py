@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -66,10 +66,32 @@ def executable(closed: ClosedJaxpr) -> Executable:
     return found
 
 
+def overwriting(closed: ClosedJaxpr, in_place: Mapping[int, int]) -> Executable:
+    """As `executable`, where arguments give their memory to results.
+
+    They do if it is a `NativeExecutable` whose `overwrites` says so.
+    """
+    plain = has_checks(closed.effects) or not _is_compiled(closed, config.curta_backend)
+    if not in_place or plain:
+        return executable(closed)
+    compiled = compile_jaxpr(
+        closed, parallel_for=parallel_for_address(), in_place=in_place
+    )
+    program = compiled.native
+    if program is None:
+        return executable(closed)
+    pairs = {out: i for i, out in in_place.items() if out in program.in_place}
+    return NativeExecutable(lambda *args: executable(closed)(*args), program, pairs)
+
+
+def _is_compiled(closed: ClosedJaxpr, backend: str) -> bool:
+    return backend == "llvm" and not _has_float0(closed) and _has_llvm()
+
+
 def _make(closed: ClosedJaxpr, backend: str) -> Executable:
     if has_checks(closed.effects):
         return _raising(closed, backend)
-    if backend == "numpy" or _has_float0(closed) or not _has_llvm():
+    if not _is_compiled(closed, backend):
         return NumpyExecutable(closed)
     compiled = compile_jaxpr(closed, parallel_for=parallel_for_address())
     program = compiled.native

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from curta.compiler.executable import Executable as CompiledJaxpr
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.runtime.buffers import allocator
 from curta.runtime.native_entry import Signature, native_entry, table_entry
@@ -27,11 +26,21 @@ _MOST_COPIED = 1 << 20
 
 
 class NativeExecutable:
-    """Calls machine code on results from the pool, with nothing in between."""
+    """Calls machine code on results from the pool, with nothing in between.
 
-    def __init__(self, compiled: CompiledJaxpr, program: NativeProgram):
-        self.compiled = compiled
+    `otherwise` runs what the native code refuses. Results that `overwrites` has lie
+    where arguments lie, which belong to the call.
+    """
+
+    def __init__(
+        self,
+        otherwise: Callable[..., Sequence[Any]],
+        program: NativeProgram,
+        overwrites: Mapping[int, int] | None = None,
+    ):
+        self.otherwise = otherwise
         self.program = program
+        self.overwrites = overwrites or {}
         results = program.signature[: program.results]
         self._make = [allocator(shape, dtype) for dtype, shape in results]
         self._bytes = _bytes(results)
@@ -51,11 +60,14 @@ class NativeExecutable:
         )
 
     def __call__(self, *args: NDArray) -> Sequence[Any]:
-        outs = [make() for make in self._make]
+        if not self.overwrites:  # the path of every call
+            outs = [make() for make in self._make]
+        else:
+            outs = self._results(args)
         begin = time.perf_counter() if self._measured else 0.0
         # Refused: not aligned, say, or of a dtype that is equal but not identical.
         if not self._entry(*outs, *args):
-            return self.compiled(*args)
+            return self.otherwise(*args)
         if self._measured:
             self.lasts = time.perf_counter() - begin > _LONG_TIME
         return outs
@@ -67,18 +79,31 @@ class NativeExecutable:
             program.code, program.signature, program.results, program.constants
         )
 
+    def _results(self, args: Sequence[NDArray]) -> list[NDArray]:
+        """Where the results go: memory of the pool, or of arguments."""
+        return [
+            args[self.overwrites[i]] if i in self.overwrites else make()
+            for i, make in enumerate(self._make)
+        ]
+
     def submit(self, args: Sequence[NDArray | Pending]) -> list[Pending]:
         """Queue a call; the places of its results. [] where it cannot be queued."""
         make_room(self._bytes)
-        outs = [Pending(make()) for make in self._make]
-        arrays = [x.data if type(x) is Pending else x for x in (*outs, *args)]
-        table = self._table(*arrays)
+        arrays = [x.data if type(x) is Pending else x for x in args]
+        results = self._results(arrays)
+        table = self._table(*results, *arrays)
         if not isinstance(table, bytes):
             return []
-        number = submit(self.program.address, table, self._bytes, (self, outs, args))
-        for out in outs:
-            out.number = number
-        return outs
+        places = list(map(Pending, results))
+        kept = [x for i, x in enumerate(args) if i not in self.overwrites.values()]
+        for i in self.overwrites.values():
+            if type(args[i]) is Pending:
+                args[i].data = None  # the memory has one owner, who may donate it again
+        keep = (self, kept, places)
+        number = submit(self.program.address, table, self._bytes, keep)
+        for place in places:
+            place.number = number
+        return places
 
 
 def start(

@@ -89,7 +89,7 @@ class _Queue:
 
     def has_room(self, size: int) -> bool:
         """Whether a job with so many bytes of results may be added."""
-        self._forget()
+        self.forget()
         few = len(self._jobs) < queue_code.MOST_JOBS
         return few and (self._bytes + size <= _MOST_BYTES or not self._jobs)
 
@@ -115,14 +115,15 @@ class _Queue:
         """Return when a job is done; may be interrupted, and then waited for again."""
         while not self._wait(number):
             pass
-        self._forget()
+        self.forget()
 
     def wait_for_all(self) -> None:
         """Return when no job is left."""
         while jobs := list(self._jobs):
             self.wait(jobs[-1][0])
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Let go of what finished jobs have used."""
         with self._lock:
             finished = self._finished.value
             while self._jobs and self._jobs[0][0] <= finished:
@@ -160,6 +161,12 @@ def _has_threads() -> bool:
     machine = target.host().machine
     known = sys.platform == "linux" and machine in atomics.SYSTEMS
     return known and sys.byteorder == "little" and num_threads() > 1
+
+
+def forget_finished() -> None:
+    """Let go of what finished jobs have used."""
+    if _queue.cache_info().currsize:
+        _queue().forget()
 
 
 def make_room(size: int) -> None:

@@ -1,0 +1,94 @@
+"""Donated arguments: results take over their memory, and nobody can use them again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from curta.core.jaxpr import ClosedJaxpr
+from curta.errors import JaxRuntimeError
+from curta.runtime.array import ArrayImpl
+from curta.runtime.buffers import empty, is_last_reference
+from curta.runtime.queue import Pending, forget_finished
+
+Donation = Mapping[int, int]
+"""Arguments with the results that take over their memory."""
+
+
+def find_donation(closed: ClosedJaxpr, donated: Sequence[bool]) -> Donation:
+    """For each donated argument the first result of its type, if one is left.
+
+    Warns of arguments for which there is none.
+    """
+    results = [a.strip_weak_type() for a in closed.out_avals]
+    taken: dict[int, int] = {}
+    unusable = []
+    for i, (aval, given) in enumerate(zip(closed.in_avals, donated, strict=True)):
+        if not given:
+            continue
+        wanted = aval.strip_weak_type()
+        fitting = [
+            k for k, a in enumerate(results) if a is wanted and k not in taken.values()
+        ]
+        if fitting:
+            taken[i] = fitting[0]
+        else:
+            unusable.append(f"ShapedArray({aval.str_short()})")
+    if unusable:
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(unusable)}.\nSee an"
+            " explanation at"
+            " https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
+            stacklevel=2,
+        )
+    return taken
+
+
+def donate(
+    donation: Donation, args: Sequence[Any], inputs: list[Any], overwritten: Any
+) -> None:
+    """Delete the donated arrays; `overwritten` inputs get memory of their own.
+
+    That is the array's if nobody else can see it, and a copy of it otherwise. Raises
+    JaxRuntimeError where an input is donated and used, or donated twice.
+    """
+    _refuse_twice(donation, inputs)
+    for i in donation:
+        if type(args[i]) is ArrayImpl:
+            args[i].delete()
+    forget_finished()
+    for i in overwritten:
+        if type(inputs[i]) is Pending:
+            if is_last_reference([inputs[i].data], 0, 1):
+                continue
+            inputs[i] = inputs[i].wait()
+        if not is_last_reference(inputs, i):
+            inputs[i] = _copy(inputs[i])
+
+
+def _copy(x: Any) -> Any:
+    out = empty(x.shape, x.dtype)
+    out[...] = x
+    return out
+
+
+def _refuse_twice(donation: Donation, inputs: Sequence[Any]) -> None:
+    for i in donation:
+        for k, x in enumerate(inputs):
+            if x is inputs[i] and k != i:
+                raise JaxRuntimeError(_twice(i, k, k in donation))
+
+
+def _twice(first: int, second: int, both: bool) -> str:
+    if both:
+        return (
+            "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute()"
+            f" (flattened argument {second}, first use: {first}). Pass a copy as one of"
+            " the two, or donate neither."
+        )
+    return (
+        "INVALID_ARGUMENT: Attempt to donate a buffer which is also used by the same"
+        f" call to Execute() (flattened argument {first}, second use: {second}). Pass a"
+        " copy as one of the two, or donate neither."
+    )
