@@ -51,7 +51,7 @@ def jacfwd(
         results = vmap(push, out_axes=(None, -1, None) if has_aux else (None, -1))(
             _standard_basis(point)
         )
-        for leaf in tree_util.tree_leaves(results[0]):
+        for leaf in tree_util.tree_leaves(results[0]) if holomorphic else ():
             check_output("jacfwd", leaf, holomorphic)
         jacobian = tree_util.tree_map(
             lambda columns: _split_last(point, columns), results[1]

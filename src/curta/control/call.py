@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.key_use import KeyReuseSignature
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
+from curta.transforms.jet import jet
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import split_jaxpr
 
@@ -62,6 +63,10 @@ class JaxprOp(TakesRefs):
             next(found) if n else zero_tangent(a)
             for a, n in zip(self.jaxpr.out_avals, out_nonzero, strict=True)
         ]
+
+    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
+        order = next(len(s) for s in terms if s is not None)
+        return jet(jaxpr_as_fun(self.jaxpr), primals, terms, order)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         linear = tuple(map(is_linear, args))

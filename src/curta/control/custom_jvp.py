@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from curta.control.custom_call import CustomCall
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import DebugInfo
+from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero
 from curta.core.trace import current_trace, typeof
@@ -200,6 +201,7 @@ class CustomJVPCall(CustomCall):
     """The staged form of a `CustomJVP`."""
 
     name: ClassVar[str] = "custom_jvp_call"
+    taylor = Op.taylor  # by the rule, not by the function
     param_names: ClassVar[Mapping[str, str | None]] = {
         "call_jaxpr": "jaxpr",
         "num_consts": "const_count",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jaxprs import batch_jaxpr
@@ -21,6 +22,7 @@ class LinearCall(JaxprOp):
     """
 
     name: ClassVar[str] = "linear_call"
+    taylor = Op.taylor
     jaxpr: ClosedJaxpr
     transposed: Callable[[], ClosedJaxpr]
     residual_count: int

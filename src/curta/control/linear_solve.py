@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import neg
@@ -50,6 +51,7 @@ class LinearSolve(JaxprOp):
     """
 
     name: ClassVar[str] = "custom_linear_solve"
+    taylor = Op.taylor  # by the derivative, not by the solver
     const_lengths: SolveParts
     jaxprs: SolveParts
 

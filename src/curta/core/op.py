@@ -30,6 +30,7 @@ class Op:
     `aval`         output aval (a sequence of them for `multiple_results`)
     `eval`         NumPy arrays to NumPy array(s): the meaning of the op
     `jvp`          `(primals, tangents) -> (out, out_tangent)`; a tangent may be `Zero`
+    `taylor`       `(primals, terms) -> (out, terms)`, if not by `jvp` (transforms/jet)
     `transpose`    `(cotangent, *args) -> a cotangent or None per argument`; the
                    arguments it is linear in are passed as `LinearArg(aval)`
     `batch`        `(axis, args, dims) -> (out, out_dim)`; dims are ints or None
@@ -81,6 +82,10 @@ class Op:
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         """Output and its tangent; at least one of `tangents` is not `Zero`."""
         self._missing("jvp")
+
+    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
+        """Output and the terms of its power series; those of a constant are None."""
+        self._missing("taylor")
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         """A cotangent (or None) for each argument."""
@@ -183,6 +188,7 @@ _PURPOSE = {
     "aval": "Abstract evaluation",
     "eval": "Evaluation rule",
     "jvp": "Differentiation rule",
+    "taylor": "Taylor mode rule",
     "transpose": "Transpose rule (for reverse-mode differentiation)",
     "batch": "Batching rule",
     "lower": "Compiled lowering",

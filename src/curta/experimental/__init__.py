@@ -1,4 +1,11 @@
 """What JAX keeps under `jax.experimental`, as far as it is here."""
 
 from curta.api.callbacks import io_callback as io_callback
-from curta.experimental import checkify as checkify, mesh_utils as mesh_utils, multihost_utils as multihost_utils, pjit as pjit, shard_map as shard_map
+from curta.experimental import (
+    checkify as checkify,
+    jet as jet,
+    mesh_utils as mesh_utils,
+    multihost_utils as multihost_utils,
+    pjit as pjit,
+    shard_map as shard_map,
+)

@@ -19,6 +19,7 @@ from curta.core.trace import typeof
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 from curta.primitives.structure import Transpose, add_tangents, zero_like_output
+from curta.primitives.taylor import product
 
 Dims = tuple[int, ...]
 DotDims = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
@@ -106,6 +107,9 @@ class DotGeneral(Op):
         rhs = rhs.astype(working, copy=False).transpose(plan.rhs_order)
         product = lhs.reshape(plan.lhs_shape) @ rhs.reshape(plan.rhs_shape)
         return product.reshape(plan.shape).astype(dtype, copy=False)
+
+    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
+        return product(self, primals, terms)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         lhs, rhs = primals

@@ -31,6 +31,7 @@ from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.precision import check_preferred_type
 from curta.primitives.shape import Rev
 from curta.primitives.structure import add_tangents, zero_like_output, zeros
+from curta.primitives.taylor import product
 from curta.primitives.windowed.sliding import Dims, Padding, Sliding, dilated
 
 
@@ -187,6 +188,9 @@ class ConvGeneralDilated(Op):
         )
 
     # ---- derivatives
+
+    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
+        return product(self, primals, terms)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         lhs, rhs = primals

@@ -21,6 +21,7 @@ from curta.primitives.base import (
     broadcast_to,
     const,
 )
+from curta.primitives.taylor import product
 
 
 class Neg(LinearElementwise):
@@ -114,6 +115,9 @@ class Mul(LinearElementwise):
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         x, y = primals
         return self(x, t) if i else self(t, y)
+
+    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
+        return product(self, primals, terms)
 
     def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
         x, y = args

@@ -1,0 +1,122 @@
+"""Taylor mode: derivatives of all orders up to some, in one pass.
+
+`jet` propagates truncated power series through a function, at a cost that grows with a
+power of the order, where nested `jvp` doubles it with every order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from curta import dtypes, lax, tree_util
+from curta.api.arguments import as_result, check_callable
+from curta.core.flat import FlatFunction
+from curta.core.trace import typeof
+from curta.primitives.structure import zeros
+from curta.transforms.jet import jet as series_of
+
+__all__ = ["fact", "jet", "zero_series"]
+
+
+class ZeroSeries:
+    """Stands for a series without terms in JAX; `jet` returns zeros instead."""
+
+
+zero_series: Final = ZeroSeries()
+
+
+def fact(n: Any) -> Any:
+    """n! as a float.
+
+    >>> from curta.experimental.jet import fact
+    >>> round(float(fact(4)))
+    24
+    """
+    return lax.exp(lax.lgamma(n + 1.0))
+
+
+def jet(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    series: Sequence[Sequence[Any]],
+    factorial_scaled: bool = True,
+    **_: Any,
+) -> tuple[Any, Any]:
+    """Output of `fun`, and its derivatives along curves through `primals`.
+
+    With `x(t)` of the derivatives `series` at `x(0) = primals`, these are the
+    derivatives of `fun(x(t))` at 0. In effect it is Faà di Bruno's formula.
+
+    Args:
+      fun: function of arrays to a pytree of arrays.
+      primals: the arguments.
+      series: for each argument a sequence of its first, second, ... derivative.
+      factorial_scaled: whether terms are derivatives; else they are the coefficients
+        of powers of t, in and out.
+
+    Returns:
+      The output, and for each array in it the list of terms.
+
+    Raises:
+      ValueError: if series have several lengths, or arguments are trees.
+
+    >>> from curta.experimental.jet import jet
+    >>> import curta.numpy as jnp
+    >>> y, derivatives = jet(lambda x: x**3, (2.0,), ([1.0, 0.0, 0.0],))
+    >>> float(y), [float(d) for d in derivatives]
+    (8.0, [12.0, 12.0, 6.0])
+    """
+    check_callable(fun)
+    lengths = {len(terms) for terms in series}
+    if len(lengths) != 1:
+        raise ValueError("jet terms have inconsistent lengths for different arguments")
+    if len(series) != len(primals):
+        raise ValueError(
+            f"jet takes a series for each argument, got {len(series)} of them for"
+            f" {len(primals)} arguments"
+        )
+    (order,) = lengths
+    _check_arrays(primals, series)
+    factors = [
+        math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)
+    ]
+    flat = FlatFunction(fun, tree_util.tree_structure((tuple(primals), {})))
+    terms = [_scaled(x, s, factors) for x, s in zip(primals, series, strict=True)]
+    outs, found = series_of(flat, primals, terms, order)
+    results = [
+        [zeros(typeof(x)) for _ in range(order)]
+        if s is None
+        else [c if f == 1 else c * f for c, f in zip(s, factors, strict=True)]
+        for x, s in zip(outs, found, strict=True)
+    ]
+    unflatten = flat.out_tree.unflatten
+    return unflatten(list(map(as_result, outs))), unflatten(
+        [list(map(as_result, s)) for s in results]
+    )
+
+
+def _scaled(x: Any, terms: Sequence[Any], factors: Sequence[int]) -> list[Any] | None:
+    """The coefficients of powers of t, in the dtype of x; None for integers."""
+    dtype = typeof(x).dtype
+    if not dtypes.issubdtype(dtype, np.inexact) or not terms:
+        return None
+    return [as_result(c) / f for c, f in zip(terms, factors, strict=True)]
+
+
+def _check_arrays(primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> None:
+    leaf = tree_util.tree_structure(0)
+    for i, (x, terms) in enumerate(zip(primals, series, strict=True)):
+        if tree_util.tree_structure(x) != leaf:
+            raise ValueError(f"primal value at position {i} is not an array")
+        for j, term in enumerate(terms):
+            if tree_util.tree_structure(term) != leaf:
+                raise ValueError(f"term {j} for argument {i} is not an array")
+            if np.shape(term) != np.shape(x):
+                raise ValueError(
+                    f"term {j} for argument {i} has shape {np.shape(term)}, and the"
+                    f" argument has shape {np.shape(x)}"
+                )

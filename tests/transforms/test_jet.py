@@ -1,0 +1,126 @@
+"""Taylor mode agrees with nested forward mode, whatever the functions do."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.experimental.jet import jet
+
+ORDER = 3
+
+
+def nested(fun, primals, series):
+    """The same, by a jvp for each order."""
+
+    def curve(t):
+        terms = [
+            sum(c * t ** (k + 1) / math.factorial(k + 1) for k, c in enumerate(s))
+            for s in series
+        ]
+        return fun(*(x + c for x, c in zip(primals, terms, strict=True)))
+
+    found = []
+    for _ in range(ORDER):
+        curve = functools.partial(
+            lambda f, t: curta.jvp(f, (t,), (jnp.ones(()),))[1], curve
+        )
+        found.append(curve(jnp.zeros(())))
+    return found
+
+
+def check(fun, *primals, rtol=1e-3):
+    rng = np.random.default_rng(0)
+    primals = [jnp.asarray(x) for x in primals]
+    series = [
+        [jnp.float32(rng.normal(size=x.shape)) for _ in range(ORDER)] for x in primals
+    ]
+    out, terms = jet(fun, primals, series)
+    np.testing.assert_allclose(out, fun(*primals), rtol=1e-6)
+    expected = nested(fun, primals, series)
+    for term, wanted in zip(terms, expected, strict=True):
+        np.testing.assert_allclose(term, wanted, rtol=rtol, atol=1e-3)
+    _, compiled = curta.jit(lambda p, s: jet(fun, p, s))(primals, series)
+    np.testing.assert_allclose(compiled, terms, rtol=1e-4, atol=1e-4)
+
+
+X = np.float32([[0.3, 0.7, 0.2], [0.9, 0.4, 0.6]])
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        *(jnp.exp, jnp.log, jnp.sin, jnp.tanh, jnp.sqrt, jnp.arcsin, lax.erf),
+        *(lax.logistic, lax.erf_inv, lax.lgamma, jnp.sign, jnp.cumprod, jnp.sort),
+        lambda x: x**5 - 2.0 / x,
+        lambda x: jnp.max(x, axis=1) * x[0, ::2].sum(),
+        lambda x: jnp.linalg.inv(x @ x.T + jnp.eye(2)),
+        lambda x: jnp.where(x > 0.5, x * x, -x),
+        lambda x: curta.jit(lambda y: y * jnp.cos(y))(x),
+        lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x),
+        lambda x: lax.scan(lambda c, row: (c * row + 1, c), x[0], x)[0],
+        lambda x: curta.vmap(jnp.dot)(x, x),
+        lambda x: curta.checkpoint(jnp.sin)(x) * lax.stop_gradient(x),
+    ],
+)
+def test_functions_of_one_argument(fun):
+    check(fun, X)
+
+
+def test_functions_of_several_arguments():
+    check(jnp.dot, X, X.T)
+    check(lambda x, y: x / y - jnp.arctan2(x, y) ** 2, X, X[::-1])
+    check(lambda x, y: jnp.power(x, y), X, 2 * X)
+
+
+def test_custom_derivatives_are_used():
+    @curta.custom_jvp
+    def f(x):
+        return jnp.sin(x)
+
+    f.defjvp(lambda xs, ts: (f(*xs), 2.0 * jnp.cos(xs[0]) * ts[0]))
+    for g in (f, curta.jit(f)):
+        _, (first, second) = jet(g, (0.5,), ((1.0, 0.0),))
+        np.testing.assert_allclose(first, 2 * np.cos(0.5), rtol=1e-6)
+        np.testing.assert_allclose(second, -2 * np.sin(0.5), rtol=1e-6)
+
+
+def test_high_orders_are_cheap():
+    order = 12
+    _, terms = jet(
+        lambda x: jnp.sin(jnp.tanh(x * x) / (1 + x)), (0.5,), ([1.0] + [0.0] * order,)
+    )
+    assert len(terms) == order + 1 and np.isfinite(np.array(terms)).all()
+    _, terms = jet(jnp.exp, (0.0,), ([1.0] + [0.0] * order,))
+    np.testing.assert_allclose(terms, np.ones(order + 1), rtol=1e-5)
+
+
+def test_coefficients_trees_and_constants():
+    out, series = jet(
+        lambda x: {"cube": x**3, "two": jnp.full((), 2.0), "n": 3},
+        (2.0,),
+        ([1.0, 0.0, 0.0],),
+        factorial_scaled=False,
+    )
+    assert out["cube"] == 8.0 and [float(c) for c in series["cube"]] == [12, 6, 1]
+    assert [float(c) for c in series["two"]] == [0, 0, 0]
+    assert [int(c) for c in series["n"]] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("primals", "series", "message"),
+    [
+        ((1.0, 2.0), ((1.0,), (1.0, 2.0)), "jet terms have inconsistent lengths"),
+        (([1.0],), ((1.0,),), "primal value at position 0 is not an array"),
+        ((1.0,), (((1.0,),),), "term 0 for argument 0 is not an array"),
+        ((1.0,), ((jnp.ones(2),),), r"term 0 for argument 0 has shape \(2,\)"),
+        ((1.0, 2.0), ((1.0,),), "a series for each argument"),
+    ],
+)
+def test_mistakes(primals, series, message):
+    with pytest.raises(ValueError, match=message):
+        jet(lambda *xs: xs[0], primals, series)
