@@ -15,6 +15,7 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.control import jaxprs
+from curta.compiler.graph.lanes import lane_code
 from curta.compiler.graph.registers import register_code
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import RegisterCode
@@ -35,14 +36,17 @@ def normal(*shape: int) -> Any:
 
 
 def in_registers(closed: ClosedJaxpr) -> bool:
-    """Whether the last eqn of a jaxpr becomes code in registers."""
-    return code_of(closed.jaxpr.eqns[-1]) is not None
+    """Whether the last loop of a jaxpr becomes code in registers."""
+    return any(map(jaxprs, closed.jaxpr.eqns)) and code_of(loop_of(closed)) is not None
+
+
+def loop_of(closed: ClosedJaxpr) -> Eqn:
+    """The last loop or branch of a jaxpr."""
+    return [e for e in closed.jaxpr.eqns if jaxprs(e)][-1]
 
 
 def code_of(eqn: Eqn) -> RegisterCode | None:
     """The code of a loop or branch; None if it does not qualify."""
-    if not jaxprs(eqn):
-        return None
     arrays = [Buffer("array", np.dtype("float32"), 100) for _ in eqn.invars]
     return register_code(eqn, arrays, arrays[:1] * len(eqn.outvars))
 
@@ -62,7 +66,7 @@ def check(fun: Any, *args: Any, rtol: float = 2e-5) -> None:
 def test_ops_inside_of_loops(cls: Any) -> None:
     """What the ops do to rows is what they do outside; those that qualify."""
     with enable_x64(True):
-        loops = [looped(c) for c in cases(cls)[::3] if is_small(c)]
+        loops = [looped(c) for c in cases(cls)[::4] if is_small(c)]
         found = [f for f in loops if in_registers(stage_loop(f))]
         for (case, *_), outs in zip(found, run_together(found), strict=True):
             wanted = evaluate(case.op, case.args)
@@ -254,7 +258,7 @@ def test_what_stays_the_same_is_computed_before_the_loop() -> None:
         return jnp.tanh(c @ jnp.exp(w) + x), None
 
     closed = staged(lambda c, xs: [lax.scan(step, c, xs)[0]], normal(4), normal(5, 4))
-    code = code_of(closed.jaxpr.eqns[-1])
+    code = code_of(loop_of(closed))
     assert code is not None
     *before, loop, _ = code.steps
     assert len(before) == 1  # exp
@@ -371,3 +375,136 @@ def test_backward_scans_are_in_registers_too() -> None:
     with curta.disable_jit():
         wanted = curta.grad(loss)(x)
     np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+# --------------------------------------------------------------- many examples
+
+
+def check_lanes(fun: Any, *args: Any, rtol: float = 2e-5) -> None:
+    """The function is a loop over blocks of examples, and gives what `eval` does."""
+    closed = staged(lambda *a: list(fun(*a)), *args)
+    eqn = loop_of(closed)
+    made = {
+        v: Buffer(f"a{i}", None, 0) for i, v in enumerate(dict.fromkeys(eqn.invars))
+    }
+    arrays = [made[v] for v in eqn.invars]
+    assert code_of(eqn) is None
+    assert lane_code(eqn, arrays, arrays[:1] * len(eqn.outvars)) is not None
+    compiled = assert_compiles(closed, *args, rtol=rtol)
+    threaded = executable(closed)(*args)
+    for a, b in zip(compiled(*args), threaded, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("count", [128, 131, 1000])
+def test_a_scan_over_many_examples(count: int) -> None:
+    def step(c: Any, x: Any) -> Any:
+        state, n = c
+        state, _ = lorenz(state, None)
+        return (jnp.tanh(state) * x, n + 1), (state[::-1], n, x > state.sum())
+
+    def run(c: Any, n: Any, xs: Any) -> Any:
+        def one(c: Any, n: Any, xs: Any) -> Any:
+            return lax.scan(step, (c, n), xs, reverse=count == 131)
+
+        return flat(curta.vmap(one, in_axes=(0, None, 1))(c, n, xs))
+
+    check_lanes(run, normal(count, 3), np.asarray(np.int32(2)), normal(5, count))
+
+
+def test_a_while_loop_over_many_examples_ends_with_those_of_a_block() -> None:
+    def root(x: Any, bound: Any) -> Any:
+        def goes_on(c: Any) -> Any:
+            return jnp.abs(c[0] * c[0] - x) > bound * x
+
+        def turn(c: Any) -> Any:
+            return 0.5 * (c[0] + x / c[0]), c[1] + 1, c[2] * 0.5
+
+        return lax.while_loop(goes_on, turn, (x, 0, jnp.ones(2)))
+
+    x = (normal(200) ** 2 + 1).astype(np.float32)
+    x[7] = 0  # at once
+    bound = np.asarray(np.float32(1e-3))
+    check_lanes(lambda x, e: flat(curta.vmap(root, (0, None))(x, e)), x, bound)
+
+
+def test_loops_in_loops_over_many_examples() -> None:
+    def inner(c: Any, x: Any) -> Any:
+        return c * 0.9 + x, None
+
+    def outer(c: Any, x: Any) -> Any:
+        c, _ = lax.scan(inner, c, x)
+        c = lax.fori_loop(0, 3, lambda i, c: c + jnp.sin(i * c), c)
+        return lax.cond(x[0] > 0, lambda c: c + 1, lambda c: c * 2, c), c
+
+    def run(c: Any, xs: Any) -> Any:
+        return flat(curta.vmap(lambda c, xs: lax.scan(outer, c, xs))(c, xs))
+
+    check_lanes(run, normal(150), normal(150, 4, 3), rtol=1e-4)
+
+
+def test_matrices_of_many_examples() -> None:
+    def step(c: Any, x: Any) -> Any:
+        mean, cov = c
+        gain = jnp.linalg.solve(cov + jnp.eye(2), cov).T
+        mean = mean + gain @ (x - mean)
+        cov = 0.9 * (cov - gain @ cov) + 0.1 * jnp.eye(2)
+        return (mean, cov), mean[jnp.argmax(x)]
+
+    def run(m: Any, p: Any, xs: Any) -> Any:
+        return flat(curta.vmap(lambda m, p, xs: lax.scan(step, (m, p), xs))(m, p, xs))
+
+    cov = normal(140, 2, 2) / 2
+    cov = cov @ cov.swapaxes(1, 2) + np.eye(2, dtype=np.float32)
+    check_lanes(run, normal(140, 2), cov, normal(140, 6, 2), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "complex64", "bool"])
+def test_dtypes_of_many_examples(dtype: str) -> None:
+    x = (3 * normal(150)).astype(jnp.dtype(dtype))
+
+    def step(c: Any, x: Any) -> Any:
+        small, total = c
+        small = small ^ x if dtype == "bool" else small * x + x
+        return (small, total + jnp.abs(x).astype("float32")), small == x
+
+    rows = (3 * normal(4, 150)).astype(jnp.dtype(dtype))
+    check_lanes(lambda *a: flat(lax.scan(step, a[:2], a[2])), x, normal(150), rows,
+                rtol=1e-2)  # fmt: skip
+
+
+def test_tables_that_all_examples_read() -> None:
+    def run(table: Any, c: Any, places: Any) -> Any:
+        def step(c: Any, i: Any) -> Any:
+            return c + table[i], table[jnp.where(c > 0, 1, 5), i % 2].sum()
+
+        one = lambda c, i: lax.scan(step, c, i)  # noqa: E731
+        return flat(curta.vmap(one)(c, places))
+
+    places = RNG.integers(-20, 140, (150, 5)).astype(np.int32)
+    check_lanes(run, normal(100, 2), normal(150, 2), places)
+
+
+def test_examples_that_depend_on_each_other_are_no_lanes() -> None:
+    def mean(c: Any) -> Any:
+        return lax.scan(lambda c, _: (c - c.mean(), None), c, None, length=3)[0]
+
+    def shift(c: Any) -> Any:
+        return lax.scan(lambda c, _: (jnp.roll(c, 1), None), c, None, length=3)[0]
+
+    def unmasked(c: Any) -> Any:
+        return lax.while_loop(lambda c: jnp.any(c < 5), lambda c: c + 1, c)
+
+    def other_mask(c: Any) -> Any:
+        def turn(c: Any) -> Any:
+            return jnp.where(c < 4, c + 1, c + 0.5)
+
+        return lax.while_loop(lambda c: jnp.any(c < 5), turn, c)
+
+    x = normal(200)
+    for fun in (mean, shift, unmasked, other_mask):
+        closed = staged(lambda c, fun=fun: [fun(c)], x)
+        eqn = loop_of(closed)
+        arrays = [Buffer("a", None, 0) for _ in eqn.invars]
+        assert lane_code(eqn, arrays, arrays[:1]) is None
+        assert_compiles(closed, x)

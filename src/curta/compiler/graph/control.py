@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curta.compiler.graph.items import ControlItem, RegisterItem
+from curta.compiler.graph.lanes import lane_code
 from curta.compiler.graph.loop_parts import Parts, parts_of
-from curta.compiler.graph.registers import fits_registers, register_code
+from curta.compiler.graph.registers import register_code
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import UNKNOWN, NativeProgram
@@ -38,12 +39,11 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
 
     Small values need none: all of their loop is one piece of code in registers.
     """
-    if fits_registers(eqn):
-        operands = tuple(_buffer(maker, a) for a in eqn.invars)
-        code = register_code(eqn, operands, results)
-        if code is not None:
-            maker.items.append(RegisterItem(eqn, operands, results, code))
-            return True
+    operands = tuple(_buffer(maker, a) for a in eqn.invars)
+    code = register_code(eqn, operands, results) or lane_code(eqn, operands, results)
+    if code is not None:
+        maker.items.append(RegisterItem(eqn, operands, results, code))
+        return True
     parts = parts_of(eqn)
     if parts is not None:
         program = maker.compile_part(parts.body, _in_place(eqn))

@@ -60,32 +60,33 @@ class Unsuited(Exception):
     """The loop does not qualify."""
 
 
-def fits_registers(eqn: Eqn) -> bool:
-    """Whether what a loop carries, or a branch gives, is small: a first look."""
-    op, sizes = eqn.op, [v.aval.size for v in eqn.outvars]
-    if isinstance(op, Scan):
-        sizes = [a.size for a in op.jaxpr.out_avals]
-    return (
-        isinstance(op, (Scan, While, Cond)) and max(sizes, default=0) <= MOST_ELEMENTS
-    )
-
-
 def register_code(
     eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
 ) -> RegisterCode | None:
     """The code of a control-flow eqn; None if it does not qualify."""
     avals = [v.aval for v in eqn.outvars]
+    if not _is_small(eqn):
+        return None
     try:
         maker = RegisterMaker()
-        args = [maker.argument(a.aval, b) for a, b in zip(eqn.invars, operands)]
+        arrays = dict(zip(operands, eqn.invars, strict=True))
+        known = {b: maker.argument(a.aval, b) for b, a in arrays.items()}
+        args = [known[b] for b in operands]
         outs = maker.control(eqn.op, args, avals, tuple(results))
         for out, array in zip(outs, results, strict=True):
             if out is not None:
                 maker.add(Write(maker.register(out), array))
     except (Unsuited, Refused, NoLowering, MissingRule):
         return None
-    used = dict.fromkeys(operands)
-    return RegisterCode(tuple(used), tuple(results), tuple(maker.blocks[0]))
+    return RegisterCode(tuple(known), tuple(results), tuple(maker.blocks[0]))
+
+
+def _is_small(eqn: Eqn) -> bool:
+    """Whether what a loop carries, or a branch gives, is small: a first look."""
+    op, sizes = eqn.op, [v.aval.size for v in eqn.outvars]
+    if isinstance(op, Scan):
+        sizes = [a.size for a in op.jaxpr.out_avals]
+    return max(sizes, default=0) <= MOST_ELEMENTS
 
 
 class RegisterElements(Elements):
@@ -117,6 +118,9 @@ class RegisterMaker:
     its operands, or to that of the innermost branch, which may not be taken.
     """
 
+    most_rows = 4  # of a reduction, which are added up in one expression
+    most_products = 1024  # of a product of matrices
+
     def __init__(self) -> None:
         self.builder = ScalarBuilder()
         self.blocks: list[list[Step]] = [[]]
@@ -129,6 +133,10 @@ class RegisterMaker:
         self._steps = 0
 
     # ------------------------------------------------------------------ values
+
+    def elements_of(self, aval: ShapedArray) -> int:
+        """How many elements of such a value there are in registers."""
+        return aval.size
 
     def argument(self, aval: ShapedArray, array: Buffer) -> Var:
         """A variable for an array in memory."""
@@ -148,7 +156,7 @@ class RegisterMaker:
 
     def place(self, aval: ShapedArray, level: int) -> Var:
         """A variable that a loop or a choice defines, in registers."""
-        require_small(aval)
+        self.require(aval)
         return self.row(aval, level)
 
     def row(self, aval: ShapedArray, level: int) -> Var:
@@ -187,8 +195,12 @@ class RegisterMaker:
 
     def small(self, atom: Atom) -> Buffer:
         """The registers of a value, which must not be a large array."""
-        require_small(atom.aval)
+        self.require(atom.aval)
         return self.register(atom)
+
+    def require(self, aval: ShapedArray) -> None:
+        """Raise `Unsuited` unless a value of this aval can lie in registers."""
+        require_small(aval)
 
     def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
         """A step for a value whose element at an index is given.
@@ -254,9 +266,10 @@ class RegisterMaker:
             results = self.control(op, args, avals)
             return [result for result in results if result is not None]
         for aval in avals:
-            require_small(aval)
+            self.require(aval)
         constants = [self._constant(a) for a in args]
-        if all(c is not None for c in constants):
+        few = all(a.size <= MOST_ELEMENTS for a in avals)
+        if few and all(c is not None for c in constants):
             with np.errstate(all="ignore"):
                 found = evaluate_op(op, constants)
             return [self._known(a, x) for a, x in zip(avals, found, strict=True)]
@@ -314,7 +327,7 @@ class RegisterMaker:
         consts, initial, xs = op.parts(args)
         level = self.level(*args)
         jaxpr = op.jaxpr.jaxpr
-        kept = _unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, len(initial))
+        kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, len(initial))
         rows = [
             self.row(v.aval, level + 1) for v in jaxpr.invars[len(args) - len(xs) :]
         ]
@@ -345,7 +358,7 @@ class RegisterMaker:
         condition_consts, body_consts, initial = op.parts(args)
         level = self.level(*args)
         jaxpr = op.body_jaxpr.jaxpr
-        kept = _unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
+        kept = unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
         now = self._carried(initial, kept, level)
         with self.block(level) as condition:
             (test,) = self.run(op.cond_jaxpr, [*condition_consts, *now])
@@ -449,8 +462,6 @@ def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:
     return env[atom] if isinstance(atom, Var) else atom
 
 
-def _unchanged(
-    invars: Sequence[Var], outvars: Sequence[Atom], count: int
-) -> list[bool]:
+def unchanged(invars: Sequence[Var], outvars: Sequence[Atom], count: int) -> list[bool]:
     """Which parts of a carry a body hands on as they came."""
     return [invars[i] is outvars[i] for i in range(count)]

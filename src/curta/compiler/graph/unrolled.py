@@ -15,7 +15,7 @@ from curta.compiler.loops.build import FLOAT32, INT32, NoLowering, is_half
 from curta.compiler.loops.index import as_index, row_major, unravel
 from curta.compiler.loops.lower import Operand
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Var
+from curta.core.jaxpr import Atom
 from curta.dtypes import physical_dtype
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral, others
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from curta.compiler.graph.registers import RegisterMaker
 
 Index = tuple[Any, ...]
-MOST_ROWS = 4  # of a reduction that are added up in one expression
 MOST_TERMS = 32  # of a sum of products, or updates one after the other
 
 
@@ -40,7 +39,7 @@ def unroll(
         return [_product(maker, op, args, avals[0])]
     if isinstance(op, Cumulative):
         return [_cumulative(maker, op, args, avals[0])]
-    if isinstance(op, DynamicUpdateSlice) and args[1].aval.size > MOST_ROWS:
+    if isinstance(op, DynamicUpdateSlice) and args[1].aval.size > maker.most_rows:
         return [_window(maker, args, avals[0])]
     if isinstance(op, WindowUpdate):
         return [_updates(maker, op, args, avals[0])]
@@ -69,47 +68,22 @@ def _reduction(
     return fold_rows(maker, args, aval, rows, element, code)
 
 
+Element = Callable[[Any, Index], tuple[Any, ...]]
+"""The accumulators of a row, at an index of the result."""
+
+
 def fold_rows(
     maker: RegisterMaker,
     args: Sequence[Atom],
     aval: ShapedArray,
     rows: int,
-    element: Callable[[Any, Index], tuple[Any, ...]],
+    element: Element,
     code: FoldCode,
 ) -> Atom:
     """`element(row, index)` folded over the rows, for each index of the result."""
-    b = maker.builder
-    while rows > MOST_ROWS:
-        half = -(-rows // 2)
-
-        def halved(place: Index, i: int, rows: int = rows, half: int = half) -> Any:
-            row, *kept = place
-            first = element(row, tuple(kept))
-            if rows % 2 == 0:
-                return code.combine(first, element(row + half, tuple(kept)))[i]
-            there = b.compare("lt", row, rows - half)
-            return b.guarded(
-                there,
-                lambda: code.combine(first, element(row + half, tuple(kept)))[i],
-                first[i],
-            )
-
-        accumulators = [
-            maker.computed(
-                ShapedArray((half, *aval.shape), start.dtype),
-                args,
-                lambda place, i=i, at=halved: at(place, i),
-            )
-            for i, start in enumerate(code.initial)
-        ]
-        args = accumulators
-
-        def element(
-            row: Any, kept: Index, found: list[Var] = accumulators
-        ) -> tuple[Any, ...]:
-            return tuple(maker.elements.at(a, (row, *kept)) for a in found)
-
-        rows = half
+    while rows > maker.most_rows:
+        args, element = _halved(maker, args, aval, rows, element, code)
+        rows = -(-rows // 2)
 
     def folded(kept: Index) -> Any:
         # A sum begins with 0, which matters if all terms are -0.0.
@@ -121,6 +95,41 @@ def fold_rows(
         return code.result(terms[0])
 
     return maker.computed(aval, args, folded)
+
+
+def _halved(
+    maker: RegisterMaker,
+    args: Sequence[Atom],
+    aval: ShapedArray,
+    rows: int,
+    element: Element,
+    code: FoldCode,
+) -> tuple[Sequence[Atom], Element]:
+    """Each row of the first half combined with its partner in the second, if any."""
+    b, half = maker.builder, -(-rows // 2)
+
+    def combined(place: Index, i: int) -> Any:
+        row, *kept = place
+        first = element(row, tuple(kept))
+
+        def both() -> Any:
+            return code.combine(first, element(row + half, tuple(kept)))[i]
+
+        if rows % 2 == 0:
+            return both()
+        return b.guarded(b.compare("lt", row, rows - half), both, first[i])
+
+    found = [
+        maker.computed(
+            ShapedArray((half, *aval.shape), start.dtype),
+            args,
+            lambda place, i=i: combined(place, i),
+        )
+        for i, start in enumerate(code.initial)
+    ]
+    return found, lambda row, kept: tuple(
+        maker.elements.at(a, (row, *kept)) for a in found
+    )
 
 
 def _cumulative(
@@ -170,37 +179,22 @@ def _cumulative(
 def _product(
     maker: RegisterMaker, op: DotGeneral, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
-    (left_sum, right_sum), (left_batch, right_batch) = op.dimension_numbers
-    left, right = args
     b, out = maker.builder, physical_dtype(aval.dtype)
     working = FLOAT32 if is_half(out) else out
-    left_free = others(left.aval.ndim, left_batch, left_sum)
-    right_free = others(right.aval.ndim, right_batch, right_sum)
-    first = len(left_batch) + len(left_free)
-    summed = tuple(left.aval.shape[d] for d in left_sum)
+    summed = tuple(args[0].aval.shape[d] for d in op.dimension_numbers[0][0])
+    rows = _size(summed)
+    if rows * maker.elements_of(aval) > maker.most_products:
+        raise NoLowering(f"{rows} products for each of {aval.size} elements")
 
     def term(row: Any, kept: Index) -> tuple[Any, ...]:
-        along = unravel(as_index(row), summed)
-        places = (
-            dict(zip((*left_batch, *left_free, *left_sum), (*kept[:first], *along))),
-            dict(
-                zip(
-                    (*right_batch, *right_free, *right_sum),
-                    (*kept[: len(right_batch)], *kept[first:], *along),
-                )
-            ),
-        )
+        places = _places(op, args, kept, unravel(as_index(row), summed))
         x, y = (
-            b.convert(
-                maker.elements.at(v, tuple(place[d] for d in range(v.aval.ndim))),
-                working,
-            )
+            b.convert(maker.elements.at(v, place), working)
             for v, place in zip(args, places, strict=True)
         )
         return (b.mul(x, y),)
 
-    rows = _size(summed)
-    if rows > MOST_TERMS or rows * aval.size <= MOST_TERMS * MOST_ROWS < rows**2:
+    if rows > maker.most_rows and (rows > MOST_TERMS or aval.size <= 2):
         code = FoldCode(
             (b.const(0, working),),
             lambda x, _: (x,),
@@ -216,6 +210,24 @@ def _product(
         return b.convert(value, out)
 
     return maker.computed(aval, args, total)
+
+
+def _places(
+    op: DotGeneral, args: Sequence[Atom], kept: Index, along: Index
+) -> tuple[Index, Index]:
+    """Where the factors of a term lie in the two operands."""
+    (left_sum, right_sum), (left_batch, right_batch) = op.dimension_numbers
+    left_free = others(args[0].aval.ndim, left_batch, left_sum)
+    right_free = others(args[1].aval.ndim, right_batch, right_sum)
+    first = len(left_batch) + len(left_free)
+    left = dict(zip((*left_batch, *left_free, *left_sum), (*kept[:first], *along)))
+    right = dict(
+        zip(
+            (*right_batch, *right_free, *right_sum),
+            (*kept[: len(right_batch)], *kept[first:], *along),
+        )
+    )
+    return tuple(left[d] for d in sorted(left)), tuple(right[d] for d in sorted(right))
 
 
 # --------------------------------------------------------------------- updates
@@ -234,20 +246,26 @@ def _updates(
         operands = [Operand(a.aval, a, elements) for a in args]
         at = unravel(as_index(i), shape)
         place, inside, new = op.lower_update(b, at, *operands)
-        target = b.index_value(row_major(place, aval.shape), INT32)
 
         def updated(
-            index: Index, old: Atom = current, target: Any = target,
+            index: Index, old: Atom = current, place: Index = place,
             inside: Any = inside, new: Callable[[Any], Any] = new,
         ) -> Any:  # fmt: skip
-            here = b.index_value(row_major(index, aval.shape), INT32)
-            hit = b.compare("eq", here, target)
+            hit = _is_at(b, index, place, aval.shape)
             before = elements.at(old, index)
             hit = hit if inside is None else b.and_(hit, inside)
             return b.select(hit, new(before), before)
 
         current = maker.computed(aval, [*args, current], updated)
     return current
+
+
+def _is_at(b: Any, index: Index, place: Index, shape: tuple[int, ...]) -> Any:
+    """Whether an index is a place; dims in which they always agree do not count."""
+    dims = [k for k, i in enumerate(index) if as_index(i) != as_index(place[k])]
+    kept = tuple(shape[k] for k in dims)
+    here, there = (row_major([x[k] for k in dims], kept) for x in (index, place))
+    return b.compare("eq", b.index_value(here, INT32), b.index_value(there, INT32))
 
 
 def _window(maker: RegisterMaker, args: Sequence[Atom], aval: ShapedArray) -> Atom:

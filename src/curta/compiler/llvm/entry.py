@@ -21,6 +21,7 @@ from curta.compiler.llvm.registers import emit_registers
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, Placement
 from curta.compiler.loops.nodes import Buffer, Kernel
+from curta.compiler.loops.registers import blocks
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import NativeProgram
 
@@ -98,7 +99,8 @@ def emit_entry(
         elif isinstance(work, RegisterItem):
             name = f"registers{works.index(work)}"
             emit_registers(module, name, work.code)
-            _launch(b, name, buffers(work), 1, address, launcher)
+            chunks = blocks(work.code, module.vector_bytes).chunks
+            _launch(b, name, buffers(work), chunks, address, launcher)
         else:
             chunks = work.plan.chunks
             _launch(b, kernels[work], buffers(work), chunks, address, launcher)

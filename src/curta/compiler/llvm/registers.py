@@ -29,10 +29,12 @@ from curta.compiler.loops.registers import (
     CountedLoop,
     RegisterCode,
     Rows,
+    Save,
     Step,
     Table,
     WhileLoop,
     Write,
+    blocks,
 )
 
 Values = list[Value]
@@ -48,10 +50,13 @@ def emit_registers(module: Module, name: str, code: RegisterCode) -> Builder:
         for i, array in enumerate(arrays)
     }
     emitter = _Emitter(b, pointers)
-    for array in code.reads:
-        if array.size <= 2 * MOST_ELEMENTS:
-            emitter.read(array, pointers[array])
-    emitter.run(code.steps)
+    if code.lane is None:
+        for array in code.reads:
+            if array.size <= 2 * MOST_ELEMENTS:
+                emitter.read(array, pointers[array])
+        emitter.run(code.steps)
+    else:
+        emitter.run_blocks(code, b.arguments[1])
     b.ret()
     return b
 
@@ -65,6 +70,8 @@ class _Registers(Evaluator):
         self._numbers: dict[Buffer, Numbers] = {}
         self._folded: dict[Expr, Numbers | None] = {}
         self._slots: dict[Buffer, Value] = {}
+        self._laned: set[Buffer] = set()
+        self.in_lanes = False
 
     # ------------------------------------------------------------------ values
 
@@ -75,12 +82,14 @@ class _Registers(Evaluator):
     def hold(self, buffer: Buffer, values: Values) -> None:
         """Say what a value is: its numbers one by one, or all in a vector."""
         self._held[buffer] = values
+        if self.in_lanes and values[0].lanes > 1:
+            self._laned.add(buffer)
 
     def hold_table(self, buffer: Buffer, numbers: Numbers) -> None:
         """Say that a value is known."""
         self._numbers[buffer] = numbers
         type_ = Type(kind(buffer.dtype))
-        if buffer.size <= MOST_SCALARS:
+        if self.is_apart(buffer):
             self.hold(buffer, [self._vector(x, type_) for x in numbers])
         else:
             self.hold(buffer, [self._vector(numbers, type_)])
@@ -94,9 +103,13 @@ class _Registers(Evaluator):
             return self.b.const(type_.with_lanes(len(numbers)), numbers[0].item())
         return self.b.vector(type_.with_lanes(len(numbers)), numbers.tolist())
 
+    def is_apart(self, buffer: Buffer) -> bool:
+        """Whether the numbers of a value are kept one by one."""
+        return self.in_lanes or buffer.size <= MOST_SCALARS
+
     def held(self, buffer: Buffer) -> Values:
         """A value in the form in which loops carry it."""
-        if buffer.size <= MOST_SCALARS:
+        if self.is_apart(buffer):
             return [self.number(buffer, i) for i in range(buffer.size)]
         return [self.whole(buffer)]
 
@@ -129,9 +142,17 @@ class _Registers(Evaluator):
 
     def over(self, lane: LoopVar | None) -> None:
         """From now on, the lanes of vectors are the indices of `lane`."""
+        if self.in_lanes:
+            return
         self.lane, self.lanes = lane, 1 if lane is None else lane.extent
         if lane is not None:
             self.bind(lane, self.b.const(I64, 0))
+
+    def _find_dependence(self, expr: Expr) -> frozenset[Any]:
+        found = super()._find_dependence(expr)
+        if isinstance(expr, Load) and expr.buffer in self._laned:
+            found = self._dependence[expr] = found | {self.lane}
+        return found
 
     def index(self, index: Affine) -> Value:
         places = self._places(index)
@@ -143,7 +164,7 @@ class _Registers(Evaluator):
         """An index for all lanes, as a number or one for each; None if data has it."""
         total: Any = np.int64(index.const)
         for atom, k in index.terms.items():
-            if atom == self.lane:
+            if atom == self.lane and not self.in_lanes:
                 term: Any = np.arange(self.lanes, dtype=np.int64)
             elif isinstance(atom, (Quotient, Remainder)):
                 of = self._places(atom.of)
@@ -288,6 +309,8 @@ class _Emitter:
                 self.values.hold_table(step.result, numbers)
             elif isinstance(step, Write):
                 self._write(step.value, step.array)
+            elif isinstance(step, Save):
+                self._save(step)
             elif isinstance(step, CountedLoop):
                 self._counted(step)
             elif isinstance(step, WhileLoop):
@@ -295,15 +318,39 @@ class _Emitter:
             else:
                 self._choice(step)
 
+    def run_blocks(self, code: RegisterCode, chunk: Value) -> None:
+        """The steps for every block of a chunk of the examples."""
+        b, values, lane = self.b, self.values, code.lane
+        assert lane is not None
+        plan = blocks(code, b.module.vector_bytes)
+        values.in_lanes = True
+        count = -(-lane.extent // plan.lanes)
+        first = b.mul(chunk, plan.grain)
+        with b.loop(first, b.min(b.add(first, plan.grain), count)) as loop:
+            start = b.mul(loop.index, plan.lanes)
+            mask = None
+            if lane.extent % plan.lanes:
+                mask = b.first_lanes(b.sub(lane.extent, start), plan.lanes)
+            with values.vectorised(lane, start, plan.lanes, mask):
+                self.run(code.steps)
+
+    def _save(self, step: Save) -> None:
+        numbers = self.values.held(step.value)
+        for number, offset in zip(numbers, step.offsets, strict=True):
+            self.values.store(step.array, offset, number, step.value.dtype)
+
     def _compute(self, step: Compute) -> None:
         values = self.values
         values.over(step.lane)
+        if values.in_lanes:
+            compute = values.compute if step.lane is None else values.compute_lanes
+            return values.hold(step.result, [compute(e) for e in step.values])
         found = [values.compute_lanes(e) for e in step.values]
         if step.lane is not None and len(found) > 1:  # the parts, side by side
             size = step.lane.extent
             order = [i + part * size for i in range(size) for part in (0, 1)]
             found = [self.b.shuffle(found[0], found[1], order)]
-        values.hold(step.result, found)
+        return values.hold(step.result, found)
 
     def _write(self, value: Buffer, array: Buffer) -> None:
         if self.values.holds(value):
@@ -320,7 +367,7 @@ class _Emitter:
         """Take values apart again that `_flat` has joined."""
         rest = list(values)
         for buffer in buffers:
-            count = buffer.size if buffer.size <= MOST_SCALARS else 1
+            count = buffer.size if self.values.is_apart(buffer) else 1
             self.values.hold(buffer, rest[:count])
             rest = rest[count:]
 
@@ -335,6 +382,8 @@ class _Emitter:
                 at = turn.index
                 if loop.reverse:
                     at = b.sub(loop.length - 1, at)
+                if loop.turn is not None:
+                    self.values.bind(loop.turn, at)
                 for rows, array in zip(loop.reads, reads, strict=True):
                     self._read_row(rows, self._row(rows, array, at))
                 self.run(loop.body)
@@ -371,7 +420,7 @@ class _Emitter:
             scope.__enter__()
             self._hold([c.now for c in carries], carried)
             self.run(loop.condition)
-            return self.values.number(loop.goes_on, 0)
+            return self._any(loop.goes_on)
 
         def body(_: Values) -> Values:
             self.run(loop.body)
@@ -382,6 +431,16 @@ class _Emitter:
         first = self._flat([c.first for c in carries])
         last = self.b.while_loop(first, condition, body)
         self._hold([c.last for c in carries], last)
+
+    def _any(self, flags: Buffer) -> Value:
+        """Whether some flag is set, of the examples that there are."""
+        values = self.values.held(flags)
+        found = values[0]
+        for value in values[1:]:
+            found = self.b.or_(found, value)
+        if found.lanes > 1 and self.values.mask is not None:
+            found = self.b.and_(found, self.values.mask)
+        return self.b.any_lane(found)
 
     # ---------------------------------------------------------------- branches
 

@@ -11,12 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Buffer, Expr
+from curta.compiler.loops.index import Affine, LoopVar
+from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
+from curta.compiler.loops.schedule import (
+    GRAIN_COST,
+    MANY_CHUNKS,
+    compute_size,
+    weight,
+)
 from curta.compiler.native import UNKNOWN
 
 MOST_ELEMENTS = 64  # of a value in registers
 MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vector
+LIKELY = 16  # turns of a while loop, where work is shared out
 _WEIGHT = 32  # of an expression, since nothing runs side by side
 
 
@@ -50,6 +57,15 @@ class Write:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Save:
+    """A value to an array in memory, each number to a place of its own."""
+
+    value: Buffer
+    array: Buffer
+    offsets: tuple[Affine, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Carry:
     """What a loop hands on: before it, in a turn, after the turn, and in the end."""
 
@@ -69,7 +85,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CountedLoop:
-    """`length` turns, the rows in order, or in `reverse`."""
+    """`length` turns, the rows in order, or in `reverse`; `turn` is the row's index."""
 
     length: int
     reverse: bool
@@ -77,6 +93,7 @@ class CountedLoop:
     reads: tuple[Rows, ...]
     writes: tuple[Rows, ...]
     body: tuple[Step, ...]
+    turn: LoopVar | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,16 +116,21 @@ class Choice:
     results: tuple[Buffer, ...]
 
 
-Step = Compute | Table | Write | CountedLoop | WhileLoop | Choice
+Step = Compute | Table | Write | Save | CountedLoop | WhileLoop | Choice
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RegisterCode:
-    """A block with the arrays in memory that it reads and writes."""
+    """A block with the arrays in memory that it reads and writes.
+
+    With a `lane` it runs for every block of the indices of that, which are the lanes
+    of its vectors: values have one for each of their numbers.
+    """
 
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     steps: tuple[Step, ...]
+    lane: LoopVar | None = None
 
 
 def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]:
@@ -121,6 +143,8 @@ def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]
             yield f"{indent}{step.result.name}[{step.result.size}] = constant"
         elif isinstance(step, Write):
             yield f"{indent}{step.array.name} = {step.value.name}"
+        elif isinstance(step, Save):
+            yield f"{indent}{step.array.name}[...] = {step.value.name}"
         elif isinstance(step, Choice):
             for i, block in enumerate(step.blocks):
                 yield f"{indent}case {i} of {step.index.name}:"
@@ -136,16 +160,67 @@ def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]
             yield from pretty_steps(step.body, deeper)
 
 
-def code_cost(steps: tuple[Step, ...]) -> int:
-    """What running the steps costs, in simple scalar operations."""
+def code_cost(steps: tuple[Step, ...], turns: int = UNKNOWN) -> int:
+    """What running the steps costs, in simple scalar operations.
+
+    `turns` is how often a while loop is taken to turn: nobody knows.
+    """
     total = 0
     for step in steps:
         if isinstance(step, CountedLoop):
-            total += step.length * (1 + code_cost(step.body))
+            total += step.length * (1 + code_cost(step.body, turns))
         elif isinstance(step, WhileLoop):
-            total += UNKNOWN
+            total += turns * (1 + code_cost(step.condition + step.body, turns))
         elif isinstance(step, Choice):
-            total += max(map(code_cost, step.blocks))
+            total += max(code_cost(block, turns) for block in step.blocks)
         elif isinstance(step, Compute):
             total += _WEIGHT * len(step.values)
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How examples are shared out: lanes of a vector, blocks of a chunk, chunks."""
+
+    lanes: int
+    grain: int
+    chunks: int
+
+
+def blocks(code: RegisterCode, vector_bytes: int) -> Blocks:
+    """The blocks of code over many examples, from its shapes alone.
+
+    Short code takes several registers a vector, which hides latency; a chunk is worth
+    some work, and there are enough for every thread.
+    """
+    if code.lane is None:
+        return Blocks(1, 1, 1)
+    found = _expressions(code.steps)
+    sizes = [compute_size(e) for e in found if isinstance(e, (Instr, Load))]
+    heavy = sum(map(weight, found))
+    chains = 4 if heavy <= 24 else 2 if heavy <= 160 else 1
+    lanes = max(1, vector_bytes // max(sizes, default=4)) * chains
+    while lanes >= 2 * code.lane.extent:
+        lanes //= 2
+    count = -(-code.lane.extent // lanes)
+    cost = 2 * code_cost(code.steps, LIKELY) // _WEIGHT * lanes
+    grain = max(1, -(-GRAIN_COST // max(1, cost)), -(-count // MANY_CHUNKS))
+    return Blocks(lanes, min(grain, count), -(-count // min(grain, count)))
+
+
+def _expressions(steps: tuple[Step, ...]) -> list[Expr]:
+    """What the steps compute, those of loops included."""
+    return walk(_roots(steps))
+
+
+def _roots(steps: tuple[Step, ...]) -> Iterator[Expr]:
+    for step in steps:
+        if isinstance(step, Compute):
+            yield from step.values
+        elif isinstance(step, Choice):
+            for block in step.blocks:
+                yield from _roots(block)
+        elif isinstance(step, (CountedLoop, WhileLoop)):
+            if isinstance(step, WhileLoop):
+                yield from _roots(step.condition)
+            yield from _roots(step.body)

@@ -172,7 +172,7 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
         (compute_size(e) for e in body if isinstance(e, (Instr, Load))), default=4
     )
     native = max(1, vector_bytes // widest)
-    heavy = sum(_weight(e) for e in body)
+    heavy = sum(weight(e) for e in body)
     chains = (
         1
         if little or is_running(stage)
@@ -229,7 +229,8 @@ def compute_size(expr: Expr) -> int:
     return 4 if size == 2 and expr.dtype.kind not in "iu" else size
 
 
-def _weight(expr: Expr) -> int:
+def weight(expr: Expr) -> int:
+    """What computing an expression costs, its operands apart."""
     if isinstance(expr, Load):
         return 1
     if not isinstance(expr, Instr):
@@ -241,7 +242,7 @@ def _weight(expr: Expr) -> int:
 
 def cost(stage: Stage) -> int:
     """What one index of a stage costs, in simple scalar operations."""
-    return 1 + sum(_weight(e) for e in stage.body)
+    return 1 + sum(weight(e) for e in stage.body)
 
 
 def kernel_cost(kernel: Kernel) -> int:

@@ -1,0 +1,432 @@
+"""Loops over many examples as code in registers, a block of examples at a time.
+
+Where every large value of a loop has a dim of the same extent, and what an example
+computes depends on no other, the loop can run to its end for one block of examples
+after the other: `vmap` of a loop, or a loop over arrays that are only combined element
+by element. An example is then a lane of a vector, a value is a vector for each of its
+few other elements, and only rows are read from memory and written to it. Blocks are
+shared out among threads.
+
+A while loop goes on as long as that of any example does, and leaves alone those that
+are done (control/while_loop.py); where that is so, it may as well end with those of
+its own block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.registers import (
+    RegisterElements,
+    RegisterMaker,
+    Unsuited,
+    constant_of,
+    parts,
+    require_native,
+    unchanged,
+)
+from curta.compiler.graph.simplify import simplify
+from curta.compiler.loops.build import NoLowering, component
+from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major, unravel
+from curta.compiler.loops.lower import Refused
+from curta.compiler.loops.nodes import Buffer
+from curta.compiler.loops.registers import (
+    MOST_ELEMENTS,
+    Compute,
+    CountedLoop,
+    RegisterCode,
+    Save,
+    WhileLoop,
+)
+from curta.control.scan import Scan
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.dtypes import physical_dtype
+from curta.errors import MissingRule
+from curta.primitives.elementwise.select import SelectN
+from curta.primitives.reduction import ReduceOr
+from curta.primitives.structure import BroadcastInDim
+from curta.transforms.dce import dce_jaxpr
+
+FEWEST_LANES = 2 * MOST_ELEMENTS
+MOST_VECTORS = 16  # that a value takes
+MOST_VALUES = 2048  # that are computed
+
+
+class Crossing(Unsuited):
+    """An example would read what belongs to another."""
+
+
+def lane_code(
+    eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
+) -> RegisterCode | None:
+    """The code of a loop over many examples; None if it does not qualify."""
+    extent = _examples(eqn)
+    if extent is None:
+        return None
+    maker = LaneMaker(extent)
+    try:
+        arrays = dict(zip(operands, eqn.invars, strict=True))
+        known = {b: maker.argument(a.aval, b) for b, a in arrays.items()}
+        args = [known[b] for b in operands]
+        avals = [v.aval for v in eqn.outvars]
+        outs = maker.control(eqn.op, args, avals, tuple(results))
+        for out, array in zip(outs, results, strict=True):
+            if out is not None:
+                maker.save(out, array, as_index(0))
+    except (Unsuited, Refused, NoLowering, MissingRule):
+        return None
+    steps = tuple(maker.blocks[0])
+    return RegisterCode(tuple(known), tuple(results), steps, maker.lane)
+
+
+def _examples(eqn: Eqn) -> int | None:
+    """How many examples a loop may be over: the first dim of its largest carry."""
+    op = eqn.op
+    if not isinstance(op, (Scan, While)):
+        return None
+    count = op.num_carry if isinstance(op, Scan) else len(eqn.outvars)
+    carried = [v.aval for v in eqn.outvars[:count] if v.aval.size > MOST_ELEMENTS]
+    if not carried:
+        return None
+    shape = max(carried, key=lambda a: a.size).shape
+    return shape[0] if shape[0] >= FEWEST_LANES else None
+
+
+class LaneElements(RegisterElements):
+    """Elements of values of which a lane has those of one example."""
+
+    _maker: LaneMaker
+
+    def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
+        maker = self._maker
+        if isinstance(atom, Literal):
+            return super().at(atom, index)
+        known = maker.known.get(atom)
+        if known is not None:
+            return self._pick(index, known.shape, lambda at: super_at(self, atom, at))
+        row = maker.rows.get(atom)
+        if atom in maker.buffers:
+            buffer = maker.buffers[atom]
+            kept, shape = maker.own(index, atom.aval.shape, maker.dims[buffer])
+            if kept is not None:
+                dtype = physical_dtype(atom.aval.dtype)
+                return self._pick(
+                    kept,
+                    shape,
+                    lambda at: self.builder.load(buffer, row_major(at, shape), dtype),
+                )
+            if row is None:
+                raise Crossing(f"index {index[maker.dims[buffer] or 0]}")
+        if row is not None:
+            source, place = row
+            if isinstance(source, Buffer):
+                offset = place + row_major(index, atom.aval.shape)
+                dtype = physical_dtype(atom.aval.dtype)
+                return self.builder.load(source, offset, dtype)
+            return self.at(source, (place, *index))
+        return self.computed(atom, index)
+
+    def _pick(
+        self, index: Sequence[Any], shape: tuple[int, ...], element: Callable[..., Any]
+    ) -> Any:
+        """The element at an index, which may be read from data: a choice among all."""
+        offset, size = row_major(index, shape), 1
+        for d in shape:
+            size *= d
+        if offset.is_constant:
+            at = min(max(offset.const, 0), size - 1)
+            return element(unravel(as_index(at), shape))
+        value = element(unravel(as_index(0), shape))
+        for i in range(1, size):
+            here = self.builder.compare("eq", offset, i)
+            value = self.builder.select(
+                here, element(unravel(as_index(i), shape)), value
+            )
+        return value
+
+
+def super_at(elements: RegisterElements, atom: Atom, index: tuple[Any, ...]) -> Any:
+    """The element of a known value at a known index."""
+    return RegisterElements.at(elements, atom, index)
+
+
+class LaneMaker(RegisterMaker):
+    """Writes the code of a block of examples.
+
+    `dims` says which dim of a value in registers is that of the examples, None if all
+    examples share it. `rows` says of a value where it lies in an array in memory, or
+    which row of another value it is.
+    """
+
+    most_rows = MOST_VECTORS
+    most_products = 8 * MOST_VECTORS
+
+    def __init__(self, extent: int) -> None:
+        super().__init__()
+        self._values = 0
+        self.lane = LoopVar("example", extent)
+        self.dims: dict[Buffer, int | None] = {}
+        self.rows: dict[Var, tuple[Any, Any]] = {}
+        self.elements = LaneElements(self)
+
+    # ------------------------------------------------------------------ values
+
+    def argument(self, aval: ShapedArray, array: Buffer) -> Var:
+        require_native(aval)
+        var = Var(aval)
+        self.rows[var] = array, as_index(0)
+        self._level[var] = 0
+        if self._fits(aval):
+            self.register(var)
+        return var
+
+    def candidates(self, shape: tuple[int, ...]) -> list[int | None]:
+        """The dims that may be that of the examples."""
+        found = [k for k, d in enumerate(shape) if d == self.lane.extent]
+        return [*found] if found else [None]
+
+    def own(
+        self, index: Sequence[Any], shape: tuple[int, ...], dim: int | None
+    ) -> tuple[list[Any] | None, tuple[int, ...]]:
+        """An index among the elements of one example; None if it is of another's."""
+        if dim is None:
+            return list(index), shape
+        if as_index(index[dim]) != as_index(self.lane):
+            return None, shape
+        return [*index[:dim], *index[dim + 1 :]], shape[:dim] + shape[dim + 1 :]
+
+    def elements_of(self, aval: ShapedArray) -> int:
+        (dim, *_) = self.candidates(aval.shape)
+        return aval.size if dim is None else aval.size // self.lane.extent
+
+    def _fits(self, aval: ShapedArray) -> bool:
+        size = self.elements_of(aval)
+        return 0 < size <= MOST_VECTORS
+
+    def require(self, aval: ShapedArray) -> None:
+        require_native(aval)
+        if not self._fits(aval):
+            raise Unsuited(f"{aval.size} elements")
+
+    def buffer(self, aval: ShapedArray) -> Buffer:
+        (dim, *_) = self.candidates(aval.shape)
+        return self._buffer(aval, dim)
+
+    def _buffer(self, aval: ShapedArray, dim: int | None) -> Buffer:
+        self.require(aval)
+        dtype, size = physical_dtype(aval.dtype), aval.size
+        size = size if dim is None else size // self.lane.extent
+        if dtype.kind == "c":
+            dtype, size = component(dtype), 2 * size
+        found = Buffer(f"r{self.builder.fresh()}", dtype, size)
+        self.dims[found] = dim
+        return found
+
+    def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
+        for dim in self.candidates(aval.shape):
+            try:
+                values = tuple(
+                    p for at in self.places(aval.shape, dim) for p in parts(element(at))
+                )
+            except Crossing:
+                continue
+            self._values += len(values)
+            if self._values > MOST_VALUES:
+                raise Unsuited("too many values")
+            result = self._buffer(aval, dim)
+            lane = None if dim is None else self.lane
+            self.add(Compute(result, lane, values), level)
+            return result
+        raise Crossing("no dim is that of the examples")
+
+    def places(self, shape: tuple[int, ...], dim: int | None) -> list[tuple[Any, ...]]:
+        """The indices of the elements of an example."""
+        kept = shape if dim is None else shape[:dim] + shape[dim + 1 :]
+        size = 1
+        for d in kept:
+            size *= d
+        indices = [unravel(as_index(i), kept) for i in range(size)]
+        if dim is None:
+            return indices
+        return [(*i[:dim], as_index(self.lane), *i[dim:]) for i in indices]
+
+    def small(self, atom: Atom) -> Buffer:
+        """Registers with a vector for each element if there is a dim of examples."""
+        self.require(atom.aval)
+        (dim, *_) = self.candidates(atom.aval.shape)
+        found = self.register(atom)
+        if self.dims.get(found) == dim:
+            return found
+        return self.compute(
+            atom.aval, self.level(atom), lambda index: self.elements.at(atom, index)
+        )
+
+    def register(self, atom: Atom) -> Buffer:
+        known = constant_of(atom) if isinstance(atom, Literal) else None
+        if isinstance(atom, Var) and atom in self.rows and atom not in self.buffers:
+            row = lambda index: self.elements.at(atom, index)  # noqa: E731
+            self.buffers[atom] = found = self.compute(atom.aval, self._level[atom], row)
+            return found
+        found = super().register(atom)
+        if known is not None or atom in self.known:
+            self.dims[found] = None
+        return found
+
+    def save(self, atom: Atom, array: Buffer, first: Affine) -> None:
+        """A step that stores a value to an array, from the place `first` on."""
+        value = self.small(atom)
+        shape, dim = atom.aval.shape, self.dims[value]
+        offsets = [first + row_major(at, shape) for at in self.places(shape, dim)]
+        if physical_dtype(atom.aval.dtype).kind == "c":
+            offsets = [o * 2 + part for o in offsets for part in (0, 1)]
+        self.add(Save(value, array, tuple(offsets)))
+
+    # ----------------------------------------------------------- control flow
+
+    def _scan(
+        self,
+        op: Scan,
+        args: Sequence[Atom],
+        avals: Sequence[ShapedArray],
+        arrays: Sequence[Buffer],
+    ) -> list[Atom | None]:
+        consts, initial, xs = op.parts(args)
+        n, level = len(initial), self.level(*args)
+        if len(avals) > n and not arrays:
+            raise Unsuited("rows that an inner loop writes")
+        turn = LoopVar(f"turn{self.builder.fresh()}", op.length)
+        jaxpr = op.jaxpr.jaxpr
+        kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, n)
+        now = self._carried(initial, kept, level)
+        rows = [self._row_of(x, turn, level + 1) for x in xs]
+        with self.block(level) as body:
+            outs = self.run(op.jaxpr, [*consts, *now, *rows])
+            for out, array in zip(outs[n:], arrays[n:], strict=True):
+                self.save(out, array, as_index(turn) * out.aval.size)
+            then = [self.small(x) for x in outs[:n]]
+        carries, last = self._carries(initial, now, then, kept, level)
+        loop = CountedLoop(op.length, op.reverse, carries, (), (), tuple(body), turn)
+        self.add(loop, level)
+        return [*last, *(None for _ in arrays[n:])]
+
+    def _row_of(self, x: Atom, turn: LoopVar, level: int) -> Var:
+        """A variable for the row of an array at a turn."""
+        aval = x.aval.update(shape=x.aval.shape[1:])
+        row = Var(aval)
+        self._level[row] = level
+        self.rows[row] = x, as_index(turn)
+        if (
+            isinstance(x, Var)
+            and x in self.rows
+            and isinstance(self.rows[x][0], Buffer)
+        ):
+            array, first = self.rows[x]
+            self.rows[row] = array, first + as_index(turn) * aval.size
+        return row
+
+    def _while(self, op: While, args: Sequence[Atom]) -> Sequence[Atom]:
+        some = _examples_that_go_on(op, args)
+        if some is None:
+            return super()._while(op, args)
+        condition_consts, body_consts, initial = op.parts(args)
+        level = self.level(*args)
+        jaxpr = op.body_jaxpr.jaxpr
+        kept = unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
+        now = self._carried(initial, kept, level)
+        with self.block(level) as condition:
+            (test,) = self.run(some, [*condition_consts, *now])
+            goes_on = self.small(test)
+        with self.block(level) as body:
+            outs = self.run(op.body_jaxpr, [*body_consts, *now])
+            then = [self.small(x) for x in outs]
+        carries, last = self._carries(initial, now, then, kept, level)
+        self.add(WhileLoop(carries, tuple(condition), goes_on, tuple(body)), level)
+        return last
+
+
+# --------------------------------------------- while loops over many examples
+
+
+def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
+    """Which examples go on, if the loop leaves alone the others; None if it does not.
+
+    The condition is that any of them does, and the body selects by the same flags
+    between what it has computed and the carry as it was.
+    """
+    cond, body = map(_flat, (op.cond_jaxpr, op.body_jaxpr))
+    made = {v: e for e in cond.jaxpr.eqns for v in e.outvars}
+    (out,) = cond.jaxpr.outvars
+    test = made.get(out) if isinstance(out, Var) else None
+    if test is None or not isinstance(test.op, ReduceOr):
+        return None
+    (flags,) = test.invars
+    if flags.aval.ndim == 0 or len(test.op.params()["axes"]) < flags.aval.ndim:
+        return None
+    matcher = _Matcher(op, args, cond.jaxpr, body.jaxpr)
+    carry = body.jaxpr.invars[op.body_nconsts :]
+    for before, after in zip(carry, body.jaxpr.outvars, strict=True):
+        if not (after is before or matcher.is_masked(after, before, flags)):
+            return None
+    jaxpr = cond.jaxpr.replace(outvars=(flags,))
+    return ClosedJaxpr(dce_jaxpr(jaxpr), cond.consts)
+
+
+def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
+    flat = inline_calls(closed)
+    return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
+
+
+class _Matcher:
+    """Finds the values of a condition again among those of the body."""
+
+    def __init__(
+        self, op: While, args: Sequence[Atom], cond: Jaxpr, body: Jaxpr
+    ) -> None:
+        self._made = {v: e for j in (cond, body) for e in j.eqns for v in e.outvars}
+        self._same: dict[Var, Any] = {}
+        consts, others, _ = op.parts(args)
+        for var, atom in zip(cond.invars, [*consts], strict=False):
+            self._same[var] = atom if isinstance(atom, Var) else var
+        for var, atom in zip(body.invars, others, strict=False):
+            self._same[var] = atom if isinstance(atom, Var) else var
+        carry = body.invars[op.body_nconsts :]
+        for i, var in enumerate(carry):
+            self._same[var] = self._same[cond.invars[op.cond_nconsts + i]] = i
+
+    def is_masked(self, after: Atom, before: Var, flags: Atom) -> bool:
+        """Whether `after` is `before` wherever the flags are not set."""
+        eqn = self._made.get(after) if isinstance(after, Var) else None
+        if eqn is None or not isinstance(eqn.op, SelectN) or len(eqn.invars) != 3:
+            return False
+        which, old, _ = eqn.invars
+        spread = self._made.get(which) if isinstance(which, Var) else None
+        if spread is not None and isinstance(spread.op, BroadcastInDim):
+            rank = flags.aval.ndim
+            if tuple(spread.op.params()["broadcast_dimensions"]) == tuple(range(rank)):
+                which = spread.invars[0]
+        return old is before and self.equal(which, flags)
+
+    def equal(self, a: Atom, b: Atom) -> bool:
+        """Whether two values are computed alike from the same carry."""
+        if isinstance(a, Literal) or isinstance(b, Literal):
+            return (
+                isinstance(a, Literal)
+                and isinstance(b, Literal)
+                and a.aval == b.aval
+                and constant_of(a).tobytes() == constant_of(b).tobytes()
+            )
+        if a in self._same or b in self._same:
+            return bool(self._same.get(a, a) == self._same.get(b, b))
+        x, y = self._made.get(a), self._made.get(b)
+        if x is None or y is None:
+            return a is b
+        return (
+            x.op == y.op
+            and x.outvars.index(a) == y.outvars.index(b)
+            and len(x.invars) == len(y.invars)
+            and all(map(self.equal, x.invars, y.invars))
+        )
