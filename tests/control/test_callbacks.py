@@ -8,6 +8,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import debug, lax
+from curta.control.callback import DEBUG
 from curta.errors import JaxRuntimeError
 from curta.experimental import io_callback
 
@@ -453,9 +454,9 @@ def test_arguments_that_are_refused():
     with pytest.raises(ValueError, match="cannot specify 64-bit types"):
         curta.pure_callback(np.sin, np.ones(2), 1.0)
     with pytest.raises(TypeError, match="does not take random keys"):
-        debug.print("{}", curta.random.key(0))
-    with pytest.raises(NotImplementedError, match="takes no sharding"):
-        curta.pure_callback(np.sin, SCALAR, 1.0, sharding=object())
+        curta.pure_callback(np.sin, SCALAR, curta.random.key(0))
+    with pytest.raises(TypeError, match="takes a Sharding as `sharding`, got 'gpu'"):
+        curta.pure_callback(np.sin, SCALAR, 0.0, sharding="gpu")
 
 
 @both
@@ -492,7 +493,7 @@ def test_effects_of_jaxprs(seen):
         lax.fori_loop(0, 2, lambda i, c: (debug.callback(seen, c), c)[1], x)
         return counted(seen, x)
 
-    assert curta.make_jaxpr(curta.jit(f))(F32(1)).effects == {"Debug", "IO"}
+    assert curta.make_jaxpr(curta.jit(f))(F32(1)).effects == {DEBUG, "IO"}
     assert curta.make_jaxpr(jnp.sin)(F32(1)).effects == frozenset()
 
 
@@ -504,3 +505,42 @@ def test_effects_barrier(seen):
 
 def test_pjit_is_jit():
     assert curta.experimental.pjit.pjit is curta.jit
+
+
+def test_log_names_the_line(caplog):
+    with caplog.at_level("INFO", logger="curta.debugging"):
+        curta.jit(lambda x: curta.debug.log("x is {}", x))(2)
+    (record,) = caplog.records
+    assert record.getMessage() == "x is 2"
+    assert record.pathname == __file__ and record.lineno > 0
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_keys_are_shown(capsys, jit):
+    seen = []
+
+    def f(key):
+        curta.debug.print("{} and {k}", 1, k=key)
+        curta.debug.callback(seen.append, [key, 2])
+
+    key = curta.random.key(3)
+    (curta.jit(f) if jit else f)(key)
+    assert "key<fry>" in capsys.readouterr().out
+    assert bool(seen[0][0] == key) and seen[0][1] == 2
+
+
+def test_failures_are_logged(caplog):
+    def fail(x):
+        raise RuntimeError("oops")
+
+    shape = curta.ShapeDtypeStruct((), np.float32)
+    with pytest.raises(curta.errors.JaxRuntimeError, match="oops"):
+        curta.jit(lambda x: curta.pure_callback(fail, shape, x))(1.0)
+    assert "jax.pure_callback failed" in caplog.text
+    assert "Traceback (most recent call last)" in caplog.text
+
+
+def test_sharding_of_callbacks():
+    shape = curta.ShapeDtypeStruct((), np.float32)
+    device = curta.sharding.SingleDeviceSharding(curta.devices()[0])
+    assert curta.pure_callback(np.sin, shape, 0.0, sharding=device) == 0.0

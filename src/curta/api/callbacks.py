@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,23 +11,32 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.control.callback import (
+    DEBUG,
+    ORDERED_DEBUG,
     VMAP_METHODS,
     DebugCallback,
+    DebugEffect as DebugEffect,
     DebugPrint,
     FlatCallback,
     IOCallback,
     MixedCallback,
+    OrderedDebugEffect as OrderedDebugEffect,
     PureCallback,
+    logger,
 )
 from curta.core.avals import ShapedArray
-from curta.core.trace import is_array_like
+from curta.core.sharding import Sharding
+from curta.core.source_info import user_frame
+from curta.core.trace import is_array_like, typeof
+from curta.primitives.random_bits.ops import RandomUnwrap
+from curta.primitives.random_bits.registry import implementation_of
 
 
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
-    sharding: None = None,
+    sharding: Sharding | None = None,
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -38,7 +48,8 @@ def pure_callback(
         not at all if nothing depends on its results.
       result_shape_dtypes: pytree of what has `shape` and `dtype`.
       *args, **kwargs: pytrees of arrays.
-      sharding: only None: there is one device to call from.
+      sharding: from which device to call. They all are of this process, so that it
+        makes no difference.
       vmap_method: what `vmap` does. "sequential" and "sequential_unrolled" call once
         for each example; "broadcast_all" calls once with all arguments repeated
         along a leading batch axis; "expand_dims" gives those that are not batched a
@@ -66,7 +77,7 @@ def pure_callback(
     _check_sharding("pure_callback", sharding)
     leaves, in_tree = _arrays("pure_callback", args, kwargs)
     avals, out_tree = _results(result_shape_dtypes)
-    op = PureCallback(FlatCallback(callback, in_tree), avals, None, vmap_method)
+    op = PureCallback(FlatCallback(callback, in_tree), avals, sharding, vmap_method)
     return tree_util.tree_unflatten(out_tree, op(*leaves))
 
 
@@ -74,7 +85,7 @@ def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
-    sharding: None = None,
+    sharding: Sharding | None = None,
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
@@ -85,7 +96,8 @@ def io_callback(
         `result_shape_dtypes`.
       result_shape_dtypes: pytree of what has `shape` and `dtype`.
       *args, **kwargs: pytrees of arrays.
-      sharding: only None: there is one device to call from.
+      sharding: from which device to call. They all are of this process, so that it
+        makes no difference.
       ordered: whether the order among such calls matters. Calls are made in the
         order of the program in any case; `vmap` refuses ordered ones.
 
@@ -107,15 +119,16 @@ def io_callback(
     _check_sharding("io_callback", sharding)
     leaves, in_tree = _arrays("io_callback", args, kwargs)
     avals, out_tree = _results(result_shape_dtypes)
-    op = IOCallback(FlatCallback(callback, in_tree), avals, ordered)
+    op = IOCallback(FlatCallback(callback, in_tree), avals, ordered, sharding)
     return tree_util.tree_unflatten(out_tree, op(*leaves))
 
 
 def _check_sharding(name: str, sharding: Any) -> None:
-    if sharding is not None:
-        raise NotImplementedError(
-            f"{name} takes no sharding, got {sharding}: callbacks run in the process"
-            " itself. Leave the argument out."
+    # All devices are of this process, and see the whole arrays.
+    if sharding is not None and not isinstance(sharding, Sharding):
+        raise TypeError(
+            f"{name} takes a Sharding as `sharding`, got {sharding!r} of type"
+            f" {type(sharding)}. Leave the argument out: every device would do."
         )
 
 
@@ -184,9 +197,9 @@ def debug_callback(
                 "first argument to jax.debug.callback must be callable, but got an"
                 f" object of type {type(callback)}"
             )
-        arrays, in_tree, static = _split(args, kwargs)
-        effect = "OrderedDebug" if ordered else "Debug"
-        flat = MixedCallback(callback, in_tree, static)
+        arrays, in_tree, static, keys = _split(args, kwargs)
+        effect = ORDERED_DEBUG if ordered else DEBUG
+        flat = MixedCallback(callback, in_tree, static, keys)
         DebugCallback(flat, effect, partitioned)(*arrays)
 
     if callback is not None:
@@ -201,6 +214,7 @@ def debug_print(
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
+    _use_logging: bool = False,
     **kwargs: Any,
 ) -> Callable[..., None] | None:
     """Print values, whatever transformations are at work.
@@ -231,7 +245,7 @@ def debug_print(
         if not skip_format_check:
             _checker.format(fmt, *args, **kwargs)
         fields = [field for _, field, *_ in string.Formatter().parse(fmt)]
-        arrays, in_tree, static = _split(args, kwargs)
+        arrays, in_tree, static, keys = _split(args, kwargs)
         op = DebugPrint(
             fmt,
             any(field is not None for field in fields),
@@ -240,6 +254,8 @@ def debug_print(
             static,
             ordered,
             partitioned,
+            _logging_record() if _use_logging else None,
+            keys,
         )
         op(*arrays)
 
@@ -257,12 +273,44 @@ def _check_options(name: str, args: Any, kwargs: Any) -> None:
         )
 
 
-def _split(args: Any, kwargs: Any) -> tuple[list[Any], Any, tuple[Any, ...]]:
-    """The leaves that are arrays, the structure, and the other leaves with places."""
+def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
+    """As `debug.print`, to the logger "curta.debugging" at the level INFO.
+
+    The record names the user's line.
+
+    >>> import curta, logging, sys
+    >>> logger = logging.getLogger("curta.debugging")
+    >>> logger.addHandler(handler := logging.StreamHandler(sys.stdout))
+    >>> curta.jit(lambda x: curta.debug.log("x is {}", x))(3.0)
+    x is 3.0
+    >>> logger.removeHandler(handler)
+    """
+    return debug_print(fmt, *args, _use_logging=True, **kwargs)
+
+
+def _logging_record() -> logging.LogRecord:
+    place = user_frame()
+    file = "(unknown file)" if place.code is None else place.code.co_filename
+    return logger.makeRecord(logger.name, logging.INFO, file, place.line, "", (), None)
+
+
+def _split(
+    args: Any, kwargs: Any
+) -> tuple[list[Any], Any, tuple[Any, ...], tuple[Any, ...]]:
+    """The leaves that are arrays, the structure, and the other leaves with places.
+
+    Of random keys the words are taken; their places and implementations come last.
+    """
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
     arrays = [x for x in leaves if is_array_like(x)]
     static = tuple((i, x) for i, x in enumerate(leaves) if not is_array_like(x))
-    return arrays, in_tree, static
+    keys = []
+    for i, x in enumerate(arrays):
+        if dtypes.issubdtype(typeof(x).dtype, dtypes.prng_key):
+            implementation = implementation_of(typeof(x).dtype)
+            keys.append((i, implementation))
+            arrays[i] = RandomUnwrap(implementation)(x)
+    return arrays, in_tree, static, tuple(keys)
 
 
 class _FormatChecker(string.Formatter):

@@ -6,7 +6,9 @@ loops and branches that hold them.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -23,8 +25,12 @@ from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
 from curta.errors import JaxRuntimeError
 from curta.primitives.elementwise.convert import Copy
+from curta.primitives.random_bits.implementations import KeyImplementation
+from curta.primitives.random_bits.ops import RandomWrap
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import broadcast_batch, move_dim, reshape
+
+logger = logging.getLogger("curta.debugging")
 
 VMAP_METHODS = (
     "sequential",
@@ -66,15 +72,19 @@ class FlatCallback:
 class MixedCallback:
     """A function of a pytree as one of the leaves that are arrays.
 
-    `static` are the other leaves, with their places.
+    `static` are the other leaves, with their places. `keys` are the places among the
+    arrays of random keys, of which the words are given, with their implementations.
     """
 
     callback: Callable[..., Any]
     in_tree: Any
     static: tuple[tuple[int, Any], ...]
+    keys: tuple[tuple[int, KeyImplementation], ...] = ()
 
     def __call__(self, *arrays: Any) -> None:
         leaves = list(arrays)
+        for place, implementation in self.keys:
+            leaves[place] = RandomWrap(implementation)(leaves[place])
         for place, value in self.static:
             leaves.insert(place, value)
         args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
@@ -104,6 +114,27 @@ def call_outside(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
 
 
 # ---- callbacks for debugging
+
+
+class DebugEffect:
+    """That of a callback for debugging."""
+
+    def __str__(self) -> str:
+        return "Debug"
+
+    __repr__ = __str__
+
+
+class OrderedDebugEffect(DebugEffect):
+    """That of one whose order among its kind matters."""
+
+    def __str__(self) -> str:
+        return "OrderedDebug"
+
+    __repr__ = __str__
+
+
+DEBUG, ORDERED_DEBUG = DebugEffect(), OrderedDebugEffect()
 
 
 class Debugging(HostCall):
@@ -142,11 +173,11 @@ class DebugCallback(Debugging):
 
     name: ClassVar[str] = "debug_callback"
     callback: Callable[..., Any]
-    effect: str
+    effect: DebugEffect
     partitioned: bool = False
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Any]:
         return frozenset({self.effect})
 
     def eval(self, *args: Any) -> Any:
@@ -158,7 +189,8 @@ class DebugCallback(Debugging):
 class DebugPrint(Debugging):
     """Print `fmt` with the operands, and the leaves in `static_args`, put in.
 
-    With no placeholders in `fmt`, the operands are printed after it.
+    With no placeholders in `fmt`, the operands are printed after it. If there is a
+    `logging_record`, it is logged with this text instead.
     """
 
     name: ClassVar[str] = "debug_print"
@@ -169,14 +201,21 @@ class DebugPrint(Debugging):
     static_args: tuple[tuple[int, Any], ...]
     ordered: bool = False
     partitioned: bool = False
-    logging_record: None = None
+    logging_record: logging.LogRecord | None = None
+    keys: tuple[tuple[int, KeyImplementation], ...] = ()
+
+    def params(self) -> dict[str, Any]:
+        shown = super().params()
+        del shown["keys"]
+        return shown
 
     @property
-    def effects(self) -> frozenset[str]:
-        return frozenset({"OrderedDebug" if self.ordered else "Debug"})
+    def effects(self) -> frozenset[Any]:
+        return frozenset({ORDERED_DEBUG if self.ordered else DEBUG})
 
     def eval(self, *args: Any) -> Any:
-        call_outside(MixedCallback(self._print, self.in_tree, self.static_args), args)
+        leaves = self.in_tree, self.static_args, self.keys
+        call_outside(MixedCallback(self._print, *leaves), args)
         return []
 
     def _print(self, *args: Any, **kwargs: Any) -> None:
@@ -185,7 +224,12 @@ class DebugPrint(Debugging):
                 text = self.fmt.format(*args, **kwargs)
             else:
                 text = " ".join([self.fmt, *map(str, args)])
-        sys.stdout.write(text + "\n")
+        if self.logging_record is None:
+            sys.stdout.write(text + "\n")
+        else:
+            record = copy.copy(self.logging_record)
+            record.msg = text
+            logger.handle(record)
 
 
 def _example(x: Any, dim: int | None, i: int) -> Any:
@@ -217,6 +261,7 @@ class Computing(HostCall):
             return self._checked(call_outside(self.callback, args))
         except Exception as error:
             text = "".join(traceback.format_exception(error))
+            logger.error("jax.%s failed\n%s", self.name, text)
             raise JaxRuntimeError(
                 f"INTERNAL: {self.name}: error calling callback: {text}"
             ) from error
@@ -291,6 +336,8 @@ class PureCallback(Computing):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         method, size = self.vmap_method, axis.size
+        if axis.devices:  # each of them calls
+            method = "sequential"
         if method is None:
             *names, last = map(repr, VMAP_METHODS)
             raise NotImplementedError(

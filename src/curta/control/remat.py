@@ -40,7 +40,7 @@ class Remat(JaxprOp):
             object.__setattr__(self, "jaxpr", ClosedJaxpr(self.jaxpr))
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
-        once = {e for e in self.effects if isinstance(e, str) and "Debug" not in e}
+        once = {e for e in self.effects if isinstance(e, str)}
         if once:
             raise NotImplementedError(
                 "Effects not supported in partial-eval of `checkpoint`/`remat`:"

@@ -70,6 +70,14 @@ def current_name_stack() -> str:
     return _scopes.names
 
 
+def is_users(code: CodeType) -> bool:
+    """Whether code is not of this package."""
+    inside = _inside.get(code)
+    if inside is None:
+        inside = _inside[code] = _is_inside(code)
+    return not inside
+
+
 def _is_inside(code: CodeType) -> bool:
     name = code.co_filename
     # Generated methods are compiled from strings; a prompt is the user's own.
@@ -95,10 +103,7 @@ def user_frame() -> SourceInfo:
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        inside = _inside.get(code)
-        if inside is None:
-            inside = _inside[code] = _is_inside(code)
-        if not inside:
+        if is_users(code):
             return SourceInfo(code, frame.f_lasti, _scopes.names)
         frame = frame.f_back  # type: ignore[assignment]
     return UNKNOWN
