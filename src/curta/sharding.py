@@ -2,6 +2,7 @@
 
 from curta.api.meshes import get_mesh, set_mesh
 from curta.api.placing import auto_axes, explicit_axes, reshard
+from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -22,6 +23,7 @@ __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
+    "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "PartitionSpec",

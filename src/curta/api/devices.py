@@ -9,6 +9,7 @@ import numpy as np
 from curta import tree_util
 from curta.api.jit_shardings import constrained
 from curta.core.avals import ShapedArray, placed_aval
+from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer
 from curta.primitives.placing import DevicePut
@@ -85,6 +86,11 @@ def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
 def _put_traced(x: Tracer, sharding: Sharding) -> Any:
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return constrained(x, sharding)
+    if get_abstract_mesh().manual_axes:
+        raise ValueError(
+            "device_put with explicit device not allowed within shard_map-decorated"
+            f" functions, but got device {sharding}"
+        )
     sharding.check_compatible_aval(x.aval.shape)
     return DevicePut(sharding)(x)
 

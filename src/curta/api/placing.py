@@ -86,7 +86,7 @@ def _constrained(x: Any, sharding: Sharding) -> Any:
     mesh = context_mesh()
     if isinstance(sharding, NamedSharding):
         around = get_abstract_mesh()
-        if not around.empty and sharding.mesh.abstract_mesh is not around:
+        if not around.empty and sharding.mesh.shape_tuple != around.shape_tuple:
             raise ValueError(
                 f"Context mesh {around} should match the mesh of sharding"
                 f" {sharding.mesh.abstract_mesh} passed to with_sharding_constraint."

@@ -225,7 +225,7 @@ class _Call:
         out_tree, out_specs = found
         closed, captured = residuals_as_inputs(closed)
         op = ShardMap(
-            closed.jaxpr,
+            closed,
             self.mesh,
             (*[PartitionSpec()] * len(captured), *in_specs),
             tuple(out_specs),

@@ -36,6 +36,8 @@ def vmap(
       out_axes: where the mapped axis goes in the outputs; a prefix of their tree.
       axis_name: a name by which collectives in `fun` refer to the axis.
       axis_size: the size of the axis, needed if nothing is mapped.
+      spmd_axis_name: axes of a mesh over which the mapped axis is split in the
+        sharding constraints and `shard_map` calls of `fun`.
 
     Raises:
       ValueError: if the mapped axes differ in size, or axes do not fit the arguments.
@@ -47,6 +49,10 @@ def vmap(
     check_callable(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     _check_axes_type("in_axes", in_axes)
+
+    spmd = spmd_axis_name
+    if spmd is not None and not isinstance(spmd, tuple):
+        spmd = (spmd,)
 
     @functools.wraps(fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
@@ -62,7 +68,7 @@ def vmap(
         )
         size = _axis_size(fun, args, kwargs, leaves, dims, axis_size)
         dims = [_nonnegative(x, d) for x, d in zip(leaves, dims, strict=True)]
-        axis = BatchAxis(size, axis_name)
+        axis = BatchAxis(size, axis_name, spmd=spmd)
         flat = FlatFunction(fun, in_tree)
         check_refs(fun, args, kwargs, leaves)
         outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)

@@ -27,6 +27,7 @@ from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jax
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
+from curta.transforms.vmap import refuse_meeting
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -120,6 +121,7 @@ class Cond(TakesRefs):
         index, *operands = args
         index_dim, *operand_dims = dims
         if index_dim is not None:
+            refuse_meeting(self, axis, "a cond whose predicate")
             return self._select(axis, args, dims)
         plain = [batch_jaxpr(b, axis, tuple(operand_dims)) for b in self.branches]
         forced = tuple(

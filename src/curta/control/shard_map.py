@@ -8,22 +8,30 @@ transformation or the compiler does to a `ShardMap`, it does to that program.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.control.call import Call, JaxprOp
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh, AxisType, Mesh, within
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.mesh import (
+    EMPTY_ABSTRACT_MESH,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    scope,
+    within,
+)
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placement
 from curta.core.stage import stage
-from curta.core.trace import Trace, typeof
+from curta.core.trace import Trace, current_trace, typeof, use_trace
 from curta.primitives.collective import rows_in_order
 from curta.primitives.structure import Reshape, Transpose, batch_dim_at, reshape
-from curta.transforms.jaxprs import run_closed
+from curta.transforms.jaxprs import batch_jaxpr, run_closed
 from curta.transforms.vmap import BatchAxis, batch
 
 Specs = tuple[PartitionSpec, ...]
@@ -52,7 +60,7 @@ class ShardMap(JaxprOp):
         "jaxpr": "body",
         "newly_manual_axes": "axes",
     }
-    body: Jaxpr
+    body: ClosedJaxpr
     mesh: Mesh | AbstractMesh
     in_specs: Specs
     out_specs: Specs
@@ -63,7 +71,7 @@ class ShardMap(JaxprOp):
         return {
             "check_vma": self.check_vma,
             "in_specs": self.in_specs,
-            "jaxpr": self.body,
+            "jaxpr": self.body.jaxpr,
             "mesh": self.mesh,
             "newly_manual_axes": self.axes,
             "out_specs": self.out_specs,
@@ -76,6 +84,38 @@ class ShardMap(JaxprOp):
 
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
         return Call(jaxpr, self.name)
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        own = axis.spmd or ()
+        used = {n for s in self.in_specs for n in s.used_axes()}
+        if used & {*own}:
+            raise ValueError(
+                "vmap spmd_axis_name cannot appear in shard_map in_specs: "
+                f"{own} is in {self.in_specs}"
+            )
+        with self.scope():
+            inner = axis._replace(size=axis.size // self.mesh.size_of(own))
+            body, out_dims = batch_jaxpr(self.body, inner, tuple(dims))
+        in_specs = [_with_dim(s, d, own) for s, d in zip(self.in_specs, dims)]
+        out_specs = [_with_dim(s, d, own) for s, d in zip(self.out_specs, out_dims)]
+        op = dataclasses.replace(
+            self, body=body, in_specs=tuple(in_specs), out_specs=tuple(out_specs)
+        )
+        return op(*args), out_dims
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is in scope where the body is traced."""
+        manual = dict.fromkeys(self.axes, AxisType.Manual)
+        mesh = self.mesh.abstract_mesh.update_axis_types(manual)
+        concrete = self.mesh if isinstance(self.mesh, Mesh) else scope().concrete
+        sizes = {n: self.mesh.shape[n] for n in self.mesh.in_order(self.axes)}
+        checks = self.check_vma
+        with within(mesh, concrete=concrete, checks_varying=checks):
+            with use_trace(NamedAxes(current_trace(), sizes)):
+                yield
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         outs = []
@@ -99,6 +139,20 @@ class ShardMap(JaxprOp):
         return placement(self.mesh.abstract_mesh, entries, varying)
 
 
+def _with_dim(
+    spec: PartitionSpec, dim: int | None, axes: tuple[Any, ...]
+) -> PartitionSpec:
+    """The spec of an array with one more dim, split over `axes`."""
+    if dim is None:
+        return spec
+    entries = list(spec.partitions)
+    entries += [None] * (dim - len(entries))
+    entries.insert(dim, entry_of(axes))
+    while entries and entries[-1] is None and len(entries) > len(spec):
+        entries.pop()
+    return spec.update(entries)
+
+
 def _dims(spec: PartitionSpec, rank: int) -> list[tuple[Any, ...]]:
     """The axes of each dim of an array of that rank."""
     return spec.for_rank(rank).axes_of_dims()
@@ -114,9 +168,9 @@ def whole_program(op: ShardMap) -> ClosedJaxpr:
     def mapped(level: int, args: Sequence[Any]) -> list[Any]:
         """Over the axes from `level` on; dims of those before are tracers' own."""
         if level == len(names):
-            return run_closed(ClosedJaxpr(op.body), args)
+            return run_closed(op.body, args)
         name = names[level]
-        axis = BatchAxis(op.mesh.shape[name], name, True)
+        axis = BatchAxis(op.mesh.shape[name], name, devices=True)
         dims = [0 if name in axes else None for axes in used]
         outs, found = batch(lambda *xs: mapped(level + 1, xs), axis, args, dims)
         return [
@@ -135,7 +189,7 @@ def whole_program(op: ShardMap) -> ClosedJaxpr:
         parts = [op.mesh.size_of(axes) for axes in _dims(spec, inner.ndim)]
         shape = tuple(n * k for n, k in zip(inner.shape, parts, strict=True))
         avals.append(ShapedArray(shape, inner.dtype, inner.weak_type))
-    return stage(run, avals, op.body.debug_info)
+    return stage(run, avals, op.body.jaxpr.debug_info)
 
 
 def _any_of(x: Any, dim: int | None) -> Any:

@@ -42,7 +42,7 @@ from curta.transforms.partial_eval import (
     residuals_as_inputs,
     split_jaxpr,
 )
-from curta.transforms.vmap import BatchAxis
+from curta.transforms.vmap import BatchAxis, refuse_meeting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,6 +211,8 @@ class While(TakesRefs):
             tuple(d is not None for d in carry_dims),
         )
         carry_flags, pred_batched = batched
+        if pred_batched:
+            refuse_meeting(self, axis, "a while loop whose condition")
         cond_consts, body_consts, carry = self.parts(args)
         moved = [
             batch_dim_at(x, d, axis.size, 0) if f else x

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from curta import dtypes
+from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import get_abstract_mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.placement import Placement, placement, shape_text
@@ -105,6 +106,13 @@ class ShapedArray:
             spec = PartitionSpec(*[None] * self.ndim)
             return NamedSharding(get_abstract_mesh(), spec)
         return NamedSharding(where.mesh, where.spec(self.ndim))
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """How the value relates to the axes of an enclosing `shard_map`."""
+        return ManualAxisType(varying=self.vma)
+
+    mat = manual_axis_type
 
     @property
     def vma(self) -> frozenset[Any]:

@@ -9,3 +9,6 @@ from curta.experimental import (
     pjit as pjit,
     shard_map as shard_map,
 )
+from curta.experimental.extended_types import (
+    primal_tangent_dtype as primal_tangent_dtype,
+)

@@ -51,13 +51,17 @@ def axis_size(axis_name: AxisName) -> int:
     >>> curta.vmap(lambda x: x * curta.lax.axis_size("i"), axis_name="i")(jnp.ones(2))
     Array([2., 2.], dtype=float32)
     """
+    return _size(axis_name, "axis_size")
+
+
+def _size(axis_name: AxisName, user: str) -> int:
     sizes = current_trace().axis_sizes()
     for name in _names(axis_name):
         if name not in sizes:
             raise NameError(
-                f"Found an unbound axis name: {name}. To fix this, call the function"
-                f" under shard_map, vmap or pmap with axis_name={name!r} (unbound axis"
-                f" name: {name})."
+                f"Found an unbound axis name: {name}. To fix this, please call {user}"
+                f" under `jax.shard_map`, or under vmap or pmap with axis_name={name!r}"
+                f" (unbound axis name: {name})."
             )
     return math.prod(sizes[name] for name in _names(axis_name))
 
@@ -73,7 +77,7 @@ def _checked_groups(axis_name: AxisName, groups: Groups) -> Any:
         return None
     if len(_names(axis_name)) > 1:
         raise NotImplementedError("axis_index_groups is for a single named axis")
-    found = tuple(map(tuple, groups))
+    found = tuple(tuple(map(int, g)) for g in groups)
     if sorted(i for g in found for i in g) != [*range(axis_size(axis_name))]:
         raise ValueError("axis_index_groups must cover all indices exactly once")
     return found
@@ -108,6 +112,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     """
     dims = tuple(n for n in _names(axis_name) if isinstance(n, int))
     names = tuple(n for n in _names(axis_name) if not isinstance(n, int))
+    _size(names, "psum")
     groups = _checked_groups(names, axis_index_groups)
     size = _group_size(names, groups)
     manual = _manual(names)
@@ -450,6 +455,7 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
         raise NotImplementedError(
             f"pcast to {to!r} is not available: types do not say 'reduced'"
         )
+    _size(axis_name, "pcast")
     names = _manual(_names(axis_name))
 
     def leaf(v: Any) -> Any:

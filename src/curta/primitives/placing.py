@@ -29,8 +29,10 @@ class Placing(Linear, Identity):
         if dim is None or not isinstance(self.target, NamedSharding):
             return self(x), dim
         entries = list(self.target.spec.partitions)
-        if dim < len(entries):
-            entries.insert(dim, self.batch_entry())
+        if dim < len(entries) or axis.spmd:
+            entries += [None] * (dim - len(entries))
+            own = entry_of(axis.spmd or ())
+            entries.insert(dim, self.batch_entry() if own is None else own)
         op: Any = self
         target = self.target.update(spec=entries)
         return dataclasses.replace(op, target=target)(x), dim

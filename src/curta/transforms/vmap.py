@@ -120,6 +120,17 @@ def uses_axis(op: Op, axis: BatchAxis) -> bool:
     return axis.name is not None and axis.name in _axis_names(op)
 
 
+def refuse_meeting(op: Op, axis: BatchAxis, what: str) -> None:
+    """Raise ValueError if only some devices would come to a collective of `op`."""
+    if axis.devices and uses_axis(op, axis):
+        raise ValueError(
+            f"{what} differs between devices along the axis {axis.name!r} contains a"
+            " collective over that axis: some devices would wait forever for others"
+            " that never come to it. Move the collective out, or make what decides the"
+            " same on all devices, with psum or pmax, say."
+        )
+
+
 @functools.lru_cache(maxsize=4096)
 def _axis_names(op: Op) -> frozenset[Any]:
     """The named axes of the collectives in an op and its jaxprs."""

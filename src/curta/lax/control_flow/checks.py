@@ -13,8 +13,8 @@ from curta.tree_util import equality_errors, equality_errors_pytreedef
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
-    """Whether two avals agree in shape and dtype."""
-    return a.shape == b.shape and a.dtype == b.dtype
+    """Whether two avals agree in shape, dtype and placement."""
+    return a.shape == b.shape and a.dtype == b.dtype and a.placement is b.placement
 
 
 def described(fun: Callable[..., Any]) -> str:
@@ -28,7 +28,24 @@ def _difference(a: ShapedArray, b: ShapedArray) -> str:
         parts.append("the dtypes do not match")
     if a.shape != b.shape:
         parts.append("the shapes do not match")
+    if a.vma != b.vma:
+        parts.append("the varying manual axes do not match")
+    elif a.placement is not b.placement:
+        parts.append("the shardings do not match")
     return f"so {', and '.join(parts)}"
+
+
+def _casts(places: Sequence[tuple[str, ShapedArray, ShapedArray]]) -> str:
+    """What would make values vary over the same axes: casts of the first avals."""
+    found = [
+        f"applying `jax.lax.pcast(..., {tuple(sorted(b.vma - a.vma))}, to='varying')`"
+        f" to {place}"
+        for place, a, b in places
+        if b.vma - a.vma
+    ]
+    if len(found) < 2:
+        return "".join(f"\n\nThis might be fixed by {text}." for text in found)
+    return "\n\nThis might be fixed by:\n" + ";\n".join(f"  * {t}" for t in found)
 
 
 def check_same_outputs(
@@ -71,6 +88,13 @@ def check_same_outputs(
                 f"{what} branches must have equal output types but they differ.\n\n"
                 f"{where}\n\n{_listed(differences)}\n\nRevise {names[0]}"
                 f" and/or {names[i]} so that all output types match."
+                + _casts(
+                    [
+                        (f"the output of {name}{_at(path)}", x, y)
+                        for path, a, b in wrong
+                        for name, x, y in ((names[0], a, b), (names[i], b, a))
+                    ]
+                )
             )
 
 
@@ -99,17 +123,27 @@ def check_carry(
             " function so that the carry output has the same pytree structure as the"
             " carry input."
         )
-    differences = [
-        f"{component(path)} has type {a.str_short()} but the corresponding output carry"
-        f" component has type {b.str_short()}, {_difference(a, b)}"
+    wrong = [
+        (component(path), a, b)
         for path, a, b in zip(_paths(in_tree), in_avals, out_avals, strict=True)
         if not same_type(a, b)
+    ]
+    differences = [
+        f"{place} has type {a.str_short()} but the corresponding output carry"
+        f" component has type {b.str_short()}, {_difference(a, b)}"
+        for place, a, b in wrong
     ]
     if differences:
         raise TypeError(
             f"{what} function carry input and carry output must have equal types, but"
             f" they differ:\n\n{_listed(differences)}\n\nRevise the function so that"
             " all output types match the corresponding input types."
+            + _casts(
+                [
+                    (f"the initial carry value corresponding to {place}", a, b)
+                    for place, a, b in wrong
+                ]
+            )
         )
 
 
