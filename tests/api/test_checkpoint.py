@@ -85,3 +85,67 @@ def test_policies_may_offload():
         assert curta.grad(f)(0.0) == 1.0
     with pytest.raises(TypeError, match="Value returned by a remat policy should be"):
         curta.grad(curta.checkpoint(jnp.sin, policy=lambda *_, **__: "yes"))(0.0)
+
+
+class TestTracing:
+    """The function is traced once for each signature, as by `jit`."""
+
+    def counted(self):
+        calls = []
+
+        def f(x, mode=None):
+            calls.append(mode)
+            return jnp.sin(x) if mode != "cos" else jnp.cos(x)
+
+        return f, calls
+
+    def test_calls_of_one_signature_trace_once(self):
+        f, calls = self.counted()
+        for _ in range(3):
+            checkpoint(f)(1.0)
+            curta.grad(checkpoint(f))(2.0)
+        assert len(calls) == 1
+        checkpoint(f)(jnp.ones(3))
+        checkpoint(f)(1)
+        assert len(calls) == 3
+
+    def test_static_arguments_are_told_apart(self):
+        f, calls = self.counted()
+        g = checkpoint(f, static_argnums=1)
+        assert g(0.0, "cos") == 1
+        assert g(0.0, "sin") == 0
+        assert g(0.0, "cos") == 1
+        assert calls == ["cos", "sin"]
+        unhashable = ["cos"]
+        g(0.0, unhashable)
+        g(0.0, unhashable)
+        assert len(calls) == 3
+
+    def test_what_closes_over_tracers_is_traced_anew(self):
+        def f(x, y):
+            return checkpoint(lambda z: jnp.sin(z) * x)(y)
+
+        assert curta.grad(f)(2.0, 0.5) == jnp.sin(0.5)
+        assert (curta.vmap(f, (0, None))(jnp.arange(3.0), 0.5) > -1).all()
+
+    def test_clear_caches(self):
+        f, calls = self.counted()
+        checkpoint(f)(1.0)
+        curta.clear_caches()
+        checkpoint(f)(1.0)
+        assert len(calls) == 2
+
+    def test_settings_are_part_of_the_signature(self):
+        @checkpoint
+        def f(x):
+            return x + jnp.arange(2)
+
+        assert f(1).dtype == np.int32
+        with curta.enable_x64(True):
+            assert f(1).dtype == np.int64
+
+    def test_static_places_are_checked(self):
+        with pytest.raises(ValueError, match="can only take integer values greater"):
+            checkpoint(lambda x: x, static_argnums=2)(1.0)
+        with pytest.raises(TypeError, match="must be an int, tuple of ints"):
+            checkpoint(lambda x: x, static_argnums="x")(1.0)

@@ -7,11 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
-from curta.api.arguments import argnums_in_range, check_callable, leaf_names
+from curta.api.arguments import check_callable, leaf_names
+from curta.api.jit_cache import shared_cache
+from curta.config import config
 from curta.control.remat import Policy, Remat
+from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
-from curta.core.trace import typeof
+from curta.core.trace import Tracer, current_trace, typeof
 from curta.transforms.partial_eval import residuals_as_inputs
 
 
@@ -46,26 +50,95 @@ def checkpoint(
 
     @functools.wraps(fun)
     def remat_fun(*args: Any, **kwargs: Any) -> Any:
-        static = argnums_in_range(places, len(args))
+        static = _static_places(places, len(args))
         traced = [i for i in range(len(args)) if i not in static]
-
-        def call(*dynamic: Any, **options: Any) -> Any:
-            full = list(args)
-            for i, x in zip(traced, dynamic, strict=True):
-                full[i] = x
-            return fun(*full, **options)
-
         dynamic = tuple(args[i] for i in traced)
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
-        flat = FlatFunction(call, in_tree)
-        names = leaf_names(fun, dynamic, kwargs, traced)
-        info = debug_info("checkpoint / remat", fun, names)
-        closed = stage(flat, [typeof(x) for x in leaves], info)
-        closed, consts = residuals_as_inputs(closed)
+        avals = tuple(map(typeof, leaves))
+        fixed = {i: args[i] for i in sorted(static)}
+        closed, consts, out_tree = _traced(fun, in_tree, avals, fixed, dynamic, kwargs)
         outs = Remat(closed, prevent_cse, False, policy)(*consts, *leaves)
-        return tree_util.tree_unflatten(flat.out_tree, outs)
+        return tree_util.tree_unflatten(out_tree, outs)
 
     return remat_fun
+
+
+_Traced = tuple[ClosedJaxpr, Sequence[Any], Any]
+
+
+def _traced(
+    fun: Callable[..., Any],
+    in_tree: Any,
+    avals: tuple[ShapedArray, ...],
+    static: dict[int, Any],
+    dynamic: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> _Traced:
+    """The jaxpr of `fun`, the values it closes over, and the tree of its output.
+
+    Kept for as long as `fun` lives, as `jit` does, unless it closes over tracers.
+    """
+    trace = current_trace()
+    axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
+    statics = tuple((i, _Static(x)) for i, x in static.items())
+    key = (in_tree, avals, statics, config.context, axes)
+    known = shared_cache(fun, "checkpoint").staged
+    if key in known:
+        return known[key]
+
+    def call(*args: Any, **options: Any) -> Any:
+        full = list(args)
+        for i, x in static.items():
+            full.insert(i, x)
+        return fun(*full, **options)
+
+    flat = FlatFunction(call, in_tree)
+    traced = [i for i in range(len(dynamic) + len(static)) if i not in static]
+    names = leaf_names(fun, dynamic, kwargs, traced)
+    info = debug_info("checkpoint / remat", fun, names)
+    closed, consts = residuals_as_inputs(stage(flat, avals, info))
+    made = closed, consts, flat.out_tree
+    if not any(isinstance(x, Tracer) for x in (*consts, *static.values())):
+        known[key] = made
+    return made
+
+
+class _Static:
+    """A static argument in a key: by value, or by identity if it cannot be hashed."""
+
+    def __init__(self, value: Any):
+        self.value = value
+        try:
+            self.hash = hash((type(value), value))
+            self.by_value = True
+        except TypeError:
+            self.hash = id(value)
+            self.by_value = False
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Static) or type(self.value) is not type(other.value):
+            return False
+        if self.by_value and other.by_value:
+            return bool(self.value == other.value)
+        return self.value is other.value
+
+
+def _static_places(places: Any, count: int) -> set[int]:
+    if not isinstance(places, tuple) or not all(type(i) is int for i in places):
+        raise TypeError(
+            "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` must be an"
+            f" int, tuple of ints or, bool, but got value {places}"
+        )
+    if not all(-count <= i < count for i in places):
+        raise ValueError(
+            "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only"
+            " take integer values greater than or equal to `-len(args)` and less than"
+            f" `len(args)`, but got {places}, while `len(args)` = {count}"
+        )
+    return {i % count for i in places}
 
 
 remat = checkpoint

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed
-from curta.api.jit_options import JitOptions
 from curta.api.jit_shardings import constrained
 from curta.control.call import Call
 from curta.core.jaxpr import ClosedJaxpr
@@ -106,7 +105,7 @@ class Cache:
     """
 
     def __init__(self) -> None:
-        self.staged: dict[Signature, Staged] = {}
+        self.staged: dict[Any, Any] = {}
         self.executed: set[Signature] = set()
         self.ready: dict[Any, tuple[CompiledCall, Any]] = {}
         self.native = NativeCalls()
@@ -123,14 +122,14 @@ class Cache:
         return CacheStatistics(self.traces, len(self.staged), len(self.executed))
 
 
-_caches: weakref.WeakKeyDictionary[Any, dict[JitOptions, Cache]] = (
+_caches: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = (
     weakref.WeakKeyDictionary()
 )
 _lock = threading.Lock()
 
 
-def shared_cache(fun: Any, options: JitOptions) -> Cache:
-    """The cache of all `jit(fun)` with these options, for as long as `fun` lives."""
+def shared_cache(fun: Any, options: Hashable) -> Cache:
+    """What is kept of `fun` under these options, for as long as it lives."""
     try:
         with _lock:
             return _caches.setdefault(fun, {}).setdefault(options, Cache())
