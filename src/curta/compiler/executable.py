@@ -18,6 +18,7 @@ from curta.compiler.dot_code import DotCode
 from curta.compiler.link import LoadedCode, c_function
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
+from curta.compiler.routine_code import RoutineCode
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal
@@ -54,7 +55,7 @@ class NativeStep:
 
     code: LoadedCode
     address: int
-    callees: tuple[DotCode | NativeProgram, ...]
+    callees: tuple[DotCode | NativeProgram | RoutineCode, ...]
     words: tuple[int, ...]
     arena: KeptArena
     pointers: tuple[Buffer, ...]

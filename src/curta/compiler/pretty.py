@@ -12,6 +12,7 @@ from curta.compiler.graph.items import (
     Item,
     LoopItem,
     RegisterItem,
+    RoutineItem,
     written,
 )
 from curta.compiler.llvm.entry import Scheduled, Work
@@ -54,6 +55,8 @@ def pretty_item(item: Item) -> str:
     if isinstance(item, RegisterItem):
         code = "\n".join(pretty_steps(item.code.steps))
         return f"{names} = {item.eqn.op.name} in registers\n{code}"
+    if isinstance(item, RoutineItem):
+        return f"{names} = {item.routine}"
     if isinstance(item, DotItem):
         d = item.dot
         flips = "t" * d.a_transposed, "t" * d.b_transposed

@@ -23,6 +23,7 @@ from curta.compiler.graph.items import (
     DotItem,
     EqnItem,
     RegisterItem,
+    RoutineItem,
     reads,
     written,
 )
@@ -35,6 +36,7 @@ from curta.compiler.llvm.entry import (
     buffers,
     callees,
     emit_entry,
+    routines,
 )
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
@@ -44,6 +46,7 @@ from curta.compiler.loops.registers import code_cost
 from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
+from curta.compiler.routine_code import routine_code
 
 WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher level
 
@@ -93,7 +96,7 @@ def _step(
     return _native_step(done, visible, machine, often)
 
 
-Library = DotItem | ControlItem | RegisterItem
+Library = DotItem | RoutineItem | ControlItem | RegisterItem
 
 
 def _touched(work: Library | Kernel) -> Sequence[Buffer]:
@@ -121,13 +124,15 @@ def _native_step(
     code = load(object_file(text, _level(works, often)), [ENTRY])
     dots, programs = callees(works)
     products = [dot_code(dot) for dot in dots]
+    library = [routine_code(r) for r in routines(works)]
     words = [p.address for p in products]
     for called in programs:
         words += [called.address, ctypes.addressof(called.words)]
+    words += [r.address for r in library]
     return NativeStep(
         code,
         code.address(ENTRY),
-        (*products, *programs),
+        (*products, *programs, *library),
         tuple(words),
         KeptArena(),
         tuple(pointers),
@@ -155,6 +160,8 @@ def _cost(work: Work) -> int:
         return kernel_cost(work.kernel)
     if isinstance(work, RegisterItem):
         return code_cost(work.code.steps)
+    if isinstance(work, RoutineItem):
+        return work.routine.work
     return work.dot.work if isinstance(work, DotItem) else control_cost(work)
 
 

@@ -13,6 +13,7 @@ from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.in_place import Overwriting
 from curta.compiler.graph.items import EqnItem, Item, loop_item
+from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
     Values,
@@ -159,8 +160,10 @@ class ItemMaker:
         elif eqn not in self.host and is_windowed(eqn.op):
             with refusals(eqn):
                 window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+        elif eqn not in self.host and isinstance(eqn.op, LibraryOp):
+            routine_item(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn in self.host or not is_virtual(eqn.op):
-            operands = tuple(self._operand(a) for a in eqn.invars)
+            operands = tuple(self.operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
             if not (jaxprs(eqn) and control_item(self, eqn, results)):
                 self.items.append(EqnItem(eqn, operands, results))
@@ -181,7 +184,8 @@ class ItemMaker:
         self.buffers[out] = place
         return update_items(self, eqn, place, copy=False)
 
-    def _operand(self, atom: Atom) -> Buffer | Atom:
+    def operand(self, atom: Atom) -> Buffer | Atom:
+        """What an item that runs as a whole reads."""
         return atom if isinstance(atom, Literal) else self.buffers[atom]
 
     def _map(self, var: Var) -> None:

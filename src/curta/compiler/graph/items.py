@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from curta.compiler.graph.loop_parts import Parts
 from curta.compiler.library.gemm import Dot
+from curta.compiler.library.routine import Routine
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
 from curta.compiler.loops.registers import RegisterCode
@@ -68,6 +69,16 @@ class DotItem:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class RoutineItem:
+    """What a routine of the library computes, with memory of its own."""
+
+    routine: Routine
+    operands: tuple[Buffer, ...]
+    result: Buffer
+    scratch: Buffer
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class ControlItem:
     """A loop or branch over compiled programs: those of the jaxprs of `eqn`.
 
@@ -94,7 +105,7 @@ class RegisterItem:
     code: RegisterCode
 
 
-Item = LoopItem | DotItem | ControlItem | RegisterItem | EqnItem
+Item = LoopItem | DotItem | RoutineItem | ControlItem | RegisterItem | EqnItem
 
 
 def reads(item: Item) -> list[Buffer]:
@@ -103,7 +114,7 @@ def reads(item: Item) -> list[Buffer]:
         return list(dict.fromkeys(e.buffer for e in item.loads))
     if isinstance(item, DotItem):
         return [item.left, item.right]
-    if isinstance(item, (ControlItem, RegisterItem)):
+    if isinstance(item, (ControlItem, RegisterItem, RoutineItem)):
         return list(dict.fromkeys(item.operands))
     return list(dict.fromkeys(b for b in item.operands if isinstance(b, Buffer)))
 
@@ -112,7 +123,7 @@ def written(item: Item) -> list[Buffer]:
     """The buffers an item writes."""
     if isinstance(item, LoopItem):
         return list(dict.fromkeys(s.buffer for s in item.writes))
-    if isinstance(item, DotItem):
+    if isinstance(item, (DotItem, RoutineItem)):
         return [item.result]
     return list(item.results)
 

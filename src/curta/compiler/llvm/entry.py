@@ -2,9 +2,9 @@
 
 `void entry(ptr table)`: the table holds the addresses of the segment's results,
 arguments and constants; of `parallel_for` (or null: no threads), `malloc`, `free` and
-the place where an arena is kept between calls; then of the products of matrices and of
-the programs (with their constants) that it calls. It runs the kernels in order, with
-no Python in between.
+the place where an arena is kept between calls; then of the products of matrices, of
+the programs (with their constants) and of the routines that it calls. It runs all of
+them in order, with no Python in between.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem
+from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem, RoutineItem
 from curta.compiler.library.gemm import Dot
+from curta.compiler.library.routine import Routine
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.control_flow import emit_control
 from curta.compiler.llvm.emit import emit_kernel
@@ -39,13 +40,15 @@ class Scheduled:
     placement: Placement
 
 
-Work = Scheduled | DotItem | ControlItem | RegisterItem
+Work = Scheduled | DotItem | RoutineItem | ControlItem | RegisterItem
 
 
 def buffers(work: Work) -> tuple[Buffer, ...]:
     """The buffers in memory that a piece of work touches."""
     if isinstance(work, DotItem):
         return work.result, work.left, work.right
+    if isinstance(work, RoutineItem):
+        return work.result, *work.operands, work.scratch
     if isinstance(work, RegisterItem):
         return work.code.reads + work.code.writes
     if isinstance(work, ControlItem):
@@ -60,6 +63,11 @@ def callees(works: Sequence[Work]) -> tuple[list[Dot], list[NativeProgram]]:
     controls = [w for w in works if isinstance(w, ControlItem)]
     programs = dict.fromkeys(p for w in controls for p in w.programs)
     return list(products), list(programs)
+
+
+def routines(works: Sequence[Work]) -> list[Routine]:
+    """The routines that are called, each once, in table order."""
+    return list(dict.fromkeys(w.routine for w in works if isinstance(w, RoutineItem)))
 
 
 def emit_entry(
@@ -91,11 +99,15 @@ def emit_entry(
         if isinstance(work, DotItem):
             product = _word(b, table, first + products.index(work.dot))
             b.call(product, None, *(address[x] for x in buffers(work)), launcher)
+        elif isinstance(work, RoutineItem):
+            first += len(products) + 2 * len(programs)
+            code = _word(b, table, first + routines(works).index(work.routine))
+            b.call(code, None, *(address[x] for x in buffers(work)), launcher)
         elif isinstance(work, ControlItem):
             first += len(products)
             places = [first + 2 * programs.index(p) for p in work.programs]
-            code = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
-            emit_control(b, work, address, code, (launcher, memory[1]))
+            parts = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
+            emit_control(b, work, address, parts, (launcher, memory[1]))
         elif isinstance(work, RegisterItem):
             name = f"registers{works.index(work)}"
             emit_registers(module, name, work.code)

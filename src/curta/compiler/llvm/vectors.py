@@ -135,6 +135,13 @@ class VectorInstructions(Instructions, ABC):
         self.call(name, None, value, self._aligned(pointers, value.type), mask)
         return None
 
+    def compress(self, value: Value, pointer: Value, mask: Value) -> Value:
+        """Store the lanes where the mask holds, without gaps; gives their number."""
+        name = f"llvm.masked.compressstore.{_many(value.type).suffix}"
+        self.call(name, None, value, self._aligned(pointer, value.type), mask)
+        bits = self.bitcast(mask, Type(f"i{value.lanes}"))
+        return self.convert(self.population_count(bits), "i64", unsigned=True)
+
     def strided(self, pointer: Value, stride: Operand, element: Type) -> Value:
         """Addresses of lanes that lie `stride` elements apart, for gather, scatter."""
         lanes = self.lane_index(I64.with_lanes(element.lanes))

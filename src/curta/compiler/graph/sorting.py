@@ -1,0 +1,198 @@
+"""Sorts and selections as ops of the library: orders of keys, and what they move."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.compiler.library.select import FirstPlaces
+from curta.compiler.library.sort import LARGEST, SHORT, RowSort
+from curta.compiler.library.sort_keys import kind_of
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
+from curta.primitives.elementwise.complex import Imag, Real
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.indexing.gather import Gather
+from curta.primitives.indexing.numbers import GatherDimensionNumbers
+from curta.primitives.shape import Iota
+from curta.primitives.slicing import Slice
+from curta.primitives.sorting import Sort, TopK
+from curta.primitives.structure import Reshape, Transpose
+
+_INT32 = np.dtype("int32")
+
+
+@dataclasses.dataclass(frozen=True)
+class SortedRows(LibraryOp):
+    """The rows along the last dim, each sorted."""
+
+    name: ClassVar[str] = "sorted_rows"
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
+
+    def eval(self, *args: Any) -> Any:
+        return Sort(args[0].ndim - 1).eval(*args)[0]
+
+    def routine(self, *avals: ShapedArray) -> RowSort:
+        return RowSort(*_rows(avals[0]), _kinds(*avals), places=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderOfRows(LibraryOp):
+    """The places, along the last dim, of the elements in order; of the least first.
+
+    Later operands decide where earlier ones are equal. `descending` is the order of
+    `top_k`, from the greatest down.
+    """
+
+    name: ClassVar[str] = "order_of_rows"
+    descending: bool = False
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray(avals[0].shape, _INT32)
+
+    def eval(self, *args: Any) -> Any:
+        axis = args[0].ndim - 1
+        if self.descending:
+            return TopK(args[0].shape[axis], axis).eval(*args)[1]
+        places = np.broadcast_to(
+            np.arange(args[0].shape[axis], dtype=_INT32), args[0].shape
+        )
+        return Sort(axis, num_keys=len(args)).eval(*args, places)[-1]
+
+    def routine(self, *avals: ShapedArray) -> RowSort:
+        return RowSort(*_rows(avals[0]), _kinds(*avals), descending=self.descending)
+
+
+@dataclasses.dataclass(frozen=True)
+class GreatestOfRows(LibraryOp):
+    """The places, along the last dim, of the `count` greatest elements, as `top_k`."""
+
+    name: ClassVar[str] = "greatest_of_rows"
+    count: int
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray((*avals[0].shape[:-1], self.count), _INT32)
+
+    def eval(self, *args: Any) -> Any:
+        return TopK(self.count, args[0].ndim - 1).eval(*args)[1]
+
+    def routine(self, *avals: ShapedArray) -> FirstPlaces:
+        return FirstPlaces(*_rows(avals[0]), self.count, *_kinds(*avals))
+
+
+def sort_by_library(eqn: Eqn, context: Context) -> Results | None:
+    """sort x y -> x and y taken in the order of x."""
+    op = eqn.op
+    if not isinstance(op, Sort) or not _fits(eqn.invars[0].aval, op.dimension):
+        return None
+    if any(isinstance(v, Literal) for v in eqn.invars):
+        return None
+    turned = [_turned(v, op.dimension, context) for v in eqn.invars]
+    keys = [part for v in turned[: op.num_keys] for part in _keys(v, context)]
+    if any(kind_of(k.aval.dtype) is None for k in keys):
+        return None
+    if len(turned) == 1 and keys == turned:
+        return [_turned_back(context.apply(SortedRows(), *keys), op.dimension, context)]
+    order = context.apply(OrderOfRows(), *keys)
+    return [
+        _turned_back(_taken(v, order, context), op.dimension, context) for v in turned
+    ]
+
+
+def _fits(aval: ShapedArray, dimension: int) -> bool:
+    return 1 < aval.shape[dimension] <= LARGEST and aval.size > 0
+
+
+def _rows(aval: ShapedArray) -> tuple[int, int]:
+    return math.prod(aval.shape[:-1]), aval.shape[-1]
+
+
+def _kinds(*avals: ShapedArray) -> tuple[str, ...]:
+    return tuple(str(kind_of(a.dtype)) for a in avals)
+
+
+def _keys(x: Atom, context: Context) -> list[Atom]:
+    """Arrays of which there are keys, that together order as `x` does."""
+    dtype = x.aval.dtype
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return [context.apply(Real(), x), context.apply(Imag(), x)]
+    return [x]
+
+
+def _turned(x: Atom, dimension: int, context: Context) -> Atom:
+    """`x` with a dim last."""
+    rank = x.aval.ndim
+    if dimension == rank - 1:
+        return x
+    order = (*(d for d in range(rank) if d != dimension), dimension)
+    return context.apply(Transpose(order), x)
+
+
+def _turned_back(x: Atom, dimension: int, context: Context) -> Atom:
+    rank = x.aval.ndim
+    if dimension == rank - 1:
+        return x
+    order = [*range(rank - 1)]
+    order.insert(dimension, rank - 1)
+    return context.apply(Transpose(tuple(order)), x)
+
+
+def _taken(x: Atom, places: Atom, context: Context) -> Atom:
+    """The elements of the rows of `x` at places of them."""
+    source = context.maker(x)
+    if source is not None and isinstance(source.op, Iota):
+        if source.op.dimension == x.aval.ndim - 1:
+            return _converted(places, x.aval.dtype, context)
+    rank = x.aval.ndim
+    outer = tuple(range(rank - 1))
+    numbers = GatherDimensionNumbers((), (rank - 1,), (rank - 1,), outer, outer)
+    index = context.apply(Reshape((*places.aval.shape, 1)), places)
+    return context.apply(Gather(numbers, (1,) * rank), x, index)
+
+
+def _converted(x: Atom, dtype: Any, context: Context) -> Atom:
+    return x if x.aval.dtype == dtype else context.apply(ConvertElementType(dtype), x)
+
+
+def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
+    """top_k x -> x taken at the places of the greatest."""
+    op = eqn.op
+    if not isinstance(op, TopK) or not op.k:
+        return None
+    (x,) = eqn.invars
+    if not _fits(x.aval, op.axis):
+        return None
+    turned = _turned(x, op.axis, context)
+    (key,) = _keys(turned, context)
+    if kind_of(key.aval.dtype) is None:
+        return None
+    if x.aval.shape[op.axis] <= max(SHORT, 2 * op.k):
+        order = context.apply(OrderOfRows(descending=True), key)
+        shape = (*turned.aval.shape[:-1], op.k)
+        places = context.apply(Slice((0,) * len(shape), shape, None), order)
+    else:
+        places = context.apply(GreatestOfRows(op.k), key)
+    return [
+        _turned_back(part, op.axis, context)
+        for part in (_taken(turned, places, context), places)
+    ]
+
+
+_REWRITES: dict[str, Rewrite] = {
+    f.__name__: f for f in (sort_by_library, top_k_by_library)
+}
+
+
+def by_library(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with what the library sorts and selects."""
+    if not any(isinstance(e.op, (Sort, TopK)) for e in jaxpr.eqns):
+        return jaxpr
+    return simplify(jaxpr, _REWRITES)

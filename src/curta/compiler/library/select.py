@@ -1,0 +1,359 @@
+"""The places of the greatest elements of rows, without sorting the rows.
+
+A row is read once. Elements that beat the worst of those kept so far are collected, in
+the order in which they come, and a whole vector is passed over when none does. When
+the list is full, the best are kept: their bound is found byte by byte, from counts.
+A long row is cut into pieces, read in parallel, whose lists are joined. In the end
+the list, which has no more than is asked for, is sorted (sort.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from functools import cached_property
+
+from curta.compiler.library.sort import RowSort
+from curta.compiler.library.sort_keys import bits_of, encode_total
+from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+
+_PIECE = 1 << 17  # elements of a row that are worth a chunk
+_MOST_PIECES = 16
+_MOST_CHUNKS = 16
+_DIGITS = 256
+_ROOM = 256  # elements that the list takes, at least, between two cuts
+
+
+@dataclass(frozen=True)
+class FirstPlaces:
+    """The places of the `count` greatest of the `size` elements of each row.
+
+    They are in order, and of equal elements the first comes first; -0 is less than 0,
+    and NaN is greatest. Places are 32-bit integers.
+    """
+
+    rows: int
+    size: int
+    count: int
+    kind: str
+
+    @property
+    def work(self) -> int:
+        """Roughly how many operations it takes."""
+        return self.rows * (self.size + 16 * self.room)
+
+    @property
+    def room(self) -> int:
+        """The elements that a list has room for, before it is cut."""
+        return self.count + max(self.count, _ROOM)
+
+    @property
+    def pieces(self) -> int:
+        """Into how many pieces a row is cut."""
+        if self.rows > 4:
+            return 1
+        most = min(self.size // (4 * self.room), _MOST_PIECES)
+        return max(1, min(self.size // _PIECE, most))
+
+    @property
+    def chunks(self) -> int:
+        """How many rows are read at a time, in memory of their own."""
+        return 1 if self.pieces > 1 else min(self.rows, _MOST_CHUNKS)
+
+    @cached_property
+    def sort(self) -> RowSort:
+        """What sorts the lists of all rows."""
+        return RowSort(self.rows, self.count, (f"u{self.key.bits}",))
+
+    @property
+    def key(self) -> Type:
+        """The type of a key."""
+        return Type(f"i{bits_of(self.kind)}")
+
+    @property
+    def _list(self) -> int:
+        """The bytes of a list and what goes with it: keys, places, counts, a number."""
+        lanes = 64
+        parts = (self.key.size * (self.room + lanes), 4 * (self.room + lanes),
+                 4 * _DIGITS, 64)  # fmt: skip
+        return sum(-(-p // 64) * 64 for p in parts)
+
+    @property
+    def places_at(self) -> int:
+        """Where in a list the places begin."""
+        return -(-self.key.size * (self.room + 64) // 64) * 64
+
+    @property
+    def counts_at(self) -> int:
+        """Where in a list the counts of bytes begin, after which its length stands."""
+        return self.places_at + -(-4 * (self.room + 64) // 64) * 64
+
+    @property
+    def lists(self) -> int:
+        """The number of lists."""
+        return self.chunks * self.pieces
+
+    @property
+    def kept(self) -> tuple[int, int, int]:
+        """The bytes of what is kept of all rows: keys, places, and their order."""
+        total = self.rows * self.count
+        return tuple(-(-total * n // 64) * 64 for n in (self.key.size, 4, 4))  # type: ignore[return-value]
+
+    @property
+    def scratch(self) -> int:
+        """The bytes of memory it needs."""
+        return sum(self.kept) + max(self.lists * self._list, self.sort.scratch)
+
+    def emit(self, module: Module, name: str) -> None:
+        """Add `void name(ptr places, ptr keys, ptr scratch, ptr parallel_for)`."""
+        _Emitter(module, self).emit(name)
+
+
+# Words of the table that the functions share.
+_SOURCE, _LISTS, _KEYS, _PLACES, _LAUNCHER, _ROW = range(6)
+
+
+class _Emitter:
+    def __init__(self, module: Module, what: FirstPlaces) -> None:
+        self.module = module
+        self.what = what
+        self.key = what.key
+        self.vector = self.key.with_lanes(64 // self.key.size)
+
+    def emit(self, name: str) -> None:
+        what = self.what
+        sorter = f"{name}.sort"
+        what.sort.emit(self.module, sorter)
+        cut = self._cut()
+        piece = self._piece(cut)
+        rows = self._rows(piece, cut)
+        b = self.module.function(name, [PTR] * 4)
+        result, source, scratch, launcher = b.arguments
+        keys, places, order = what.kept
+        at = [b.offset(scratch, sum((keys, places, order)[:i]), I8) for i in range(4)]
+        table = b.scratch(64, align=8)
+        for word, value in (
+            (_SOURCE, source), (_LISTS, at[3]), (_KEYS, at[0]), (_PLACES, at[1]),
+            (_LAUNCHER, launcher),
+        ):  # fmt: skip
+            b.store(value, b.offset(table, word, PTR))
+        if what.chunks == 1:
+            b.call(rows, None, table, b.const(I64, 0))
+        else:
+            code = b.function_address(rows)
+            b.call(launcher, None, code, table, b.const(I64, what.chunks))
+        b.call(sorter, None, at[2], at[0], at[3], launcher)
+        with b.loop(0, what.rows) as row, b.loop(0, what.count) as loop:
+            place = row.index * what.count + loop.index
+            number = b.load(I32, b.offset(at[2], place, I32))
+            chosen = row.index * what.count + b.convert(number, "i64")
+            b.store(
+                b.load(I32, b.offset(at[1], chosen, I32)), b.offset(result, place, I32)
+            )
+        b.ret()
+
+    def _parts(self, b: Builder, lists: Value, number: Value) -> tuple[Value, ...]:
+        """The keys, the places, the counts and the length of a list."""
+        what = self.what
+        start = b.offset(lists, number * what._list, I8)
+        counts = b.offset(start, what.counts_at, I8)
+        places = b.offset(start, what.places_at, I8)
+        return start, places, counts, b.offset(counts, _DIGITS, I32)
+
+    def _rows(self, piece: str, cut: str) -> str:
+        """`void rows(ptr table, i64 chunk)`: one row of a chunk after the other."""
+        what = self.what
+        b = self.module.function("rows", [PTR, I64], exported=False)
+        table, chunk = b.arguments
+        own = b.scratch(64, align=8)
+        b.copy(own, table, 64)
+        lists = b.load(PTR, b.offset(table, _LISTS, PTR))
+        first = b.udiv(chunk * what.rows, what.chunks)
+        last = b.udiv((chunk + 1) * what.rows, what.chunks)
+        kept_keys, kept_places = (
+            b.load(PTR, b.offset(table, word, PTR)) for word in (_KEYS, _PLACES)
+        )
+        with b.loop(first, last) as row:
+            b.store(row.index, b.offset(own, _ROW, I64))
+            start = chunk * what.pieces
+            if what.pieces == 1:
+                b.call(piece, None, own, start)
+            else:
+                launcher = b.load(PTR, b.offset(table, _LAUNCHER, PTR))
+                code, pieces = b.function_address(piece), b.const(I64, what.pieces)
+                b.call(launcher, None, code, own, pieces)
+                self._join(b, lists, cut)
+            keys, places, _, _ = self._parts(b, lists, start)
+            at = row.index * what.count
+            b.copy(b.offset(kept_keys, at, self.key), keys, what.count * self.key.size)
+            b.copy(b.offset(kept_places, at, I32), places, what.count * 4)
+        b.ret()
+        return b.name
+
+    def _join(self, b: Builder, lists: Value, cut: str) -> None:
+        """Add the lists of all pieces to that of the first, and cut it."""
+        what = self.what
+        keys, places, _, length = self._parts(b, lists, b.const(I64, 0))
+        with b.loop(1, what.pieces) as loop:
+            other = self._parts(b, lists, loop.index)
+            count, more = b.load(I64, length), b.load(I64, other[3])
+            b.copy(b.offset(keys, count, self.key), other[0], more * self.key.size)
+            b.copy(b.offset(places, count, I32), other[1], more * 4)
+            b.store(count + more, length)
+            b.call(cut, None, keys)
+        return None
+
+    def _piece(self, cut: str) -> str:
+        """`void piece(ptr table, i64 list)`: collect from a piece of a row."""
+        what, key = self.what, self.key
+        b = self.module.function("piece", [PTR, I64], exported=False)
+        table, number = b.arguments
+        source = b.load(PTR, b.offset(table, _SOURCE, PTR))
+        row = b.load(I64, b.offset(table, _ROW, I64))
+        source = b.offset(source, row * what.size, key)
+        lists = b.load(PTR, b.offset(table, _LISTS, PTR))
+        parts = self._parts(b, lists, number)
+        width = -(-what.size // what.pieces)
+        first = b.const(I64, 0) if what.pieces == 1 else number * width
+        last = b.min(first + width, what.size)
+        b.store(b.const(I64, 0), parts[3])
+        collector = _Collector(b, what, source, parts, cut)
+        lanes = self.vector.lanes
+        whole = first + b.and_(last - first, -4 * lanes)
+        with b.loop(first, whole, 4 * lanes) as loop:
+            found = collector.any_found(self.vector, loop.index, 4)
+            with b.when(found), b.loop(0, 4 * lanes, lanes) as inner:
+                collector.collect(self.vector, loop.index + inner.index)
+        with b.loop(whole, last) as rest:
+            collector.collect(key, rest.index)
+        b.call(cut, None, parts[0])
+        b.ret()
+        return b.name
+
+    def _cut(self) -> str:
+        """`void cut(ptr list)`: keep the least keys, the first ones of equals."""
+        what, key = self.what, self.key
+        b = self.module.function("cut", [PTR], exported=False)
+        (keys,) = b.arguments
+        places = b.offset(keys, what.places_at, I8)
+        counts = b.offset(keys, what.counts_at, I8)
+        length = b.offset(counts, _DIGITS, I32)
+        count = b.load(I64, length)
+        with b.when(b.compare("gt", count, what.count)):
+            bound, equals = self._bound(b, keys, counts, count)
+            b.store(bound, b.offset(length, 8, I8))
+            start = [b.const(I64, 0), equals]
+            with b.loop(0, count, carried=start) as loop:
+                kept, left = loop.carried
+                x = b.load(key, b.offset(keys, loop.index, key))
+                place = b.load(I32, b.offset(places, loop.index, I32))
+                equal = b.and_(b.eq(x, bound), left > 0)
+                keep = b.or_(b.compare("lt", x, bound, unsigned=True), equal)
+                b.store(x, b.offset(keys, kept, key))
+                b.store(place, b.offset(places, kept, I32))
+                loop.next(kept + b.convert(keep, "i64"), left - b.convert(equal, "i64"))
+            b.store(b.const(I64, what.count), length)
+        b.ret()
+        return b.name
+
+    def _bound(
+        self, b: Builder, keys: Value, counts: Value, count: Value
+    ) -> tuple[Value, Value]:
+        """The key that stands last among the least, and how many of it are kept."""
+        what, key = self.what, self.key
+        start = [b.const(key, 0), b.const(key, 0), b.const(I64, what.count)]
+        with b.loop(0, key.bits, 8, carried=start) as loop:
+            prefix, mask, left = loop.carried
+            shift = b.convert(key.bits - 8 - loop.index, key.kind)
+            b.fill(counts, 0, 4 * _DIGITS)
+            with b.loop(0, count) as each:
+                x = b.load(key, b.offset(keys, each.index, key))
+                with b.when(b.eq(b.and_(x, mask), prefix)):
+                    digit = b.and_(b.lshr(x, shift), _DIGITS - 1)
+                    place = b.offset(counts, b.convert(digit, "i64", True), I32)
+                    b.store(b.load(I32, place) + 1, place)
+
+            def too_few(carry: Values) -> Value:
+                there = b.load(I32, b.offset(counts, carry[0], I32))
+                return b.compare("lt", b.convert(there, "i64"), carry[1])
+
+            def go_on(carry: Values) -> Values:
+                there = b.load(I32, b.offset(counts, carry[0], I32))
+                return [carry[0] + 1, carry[1] - b.convert(there, "i64")]
+
+            digit, left = b.while_loop([b.const(I64, 0), left], too_few, go_on)
+            found = b.convert(digit, key.kind)
+            loop.next(
+                b.or_(prefix, b.shl(found, shift)),
+                b.or_(mask, b.shl(b.const(key, _DIGITS - 1), shift)),
+                left,
+            )
+        bound, _, equals = loop.results
+        return bound, equals
+
+
+class _Collector:
+    """Code that adds to a list what beats its bound, the least key that is too great.
+
+    There is no bound until the list is full for the first time.
+    """
+
+    def __init__(
+        self,
+        b: Builder,
+        what: FirstPlaces,
+        source: Value,
+        parts: tuple[Value, ...],
+        cut: str,
+    ) -> None:
+        self.b, self.what, self.source, self.cut = b, what, source, cut
+        self.keys, self.places, _, self.length = parts
+        self.bound, self.bounded = b.scratch(8), b.scratch(1)
+        b.store(b.const(what.key, -1), self.bound)
+        b.store(b.const(I8, 0), self.bounded)
+
+    def _read(self, type_: Type, index: Value) -> Value:
+        b = self.b
+        x = b.load(type_, b.offset(self.source, index, type_))
+        return b.not_(encode_total(b, x, self.what.kind))
+
+    def _beats(self, new: Value) -> Value:
+        b = self.b
+        limit = b.splat(b.load(self.what.key, self.bound), new.lanes)
+        free = b.splat(b.eq(b.load(I8, self.bounded), 0), new.lanes)
+        return b.or_(b.compare("lt", new, limit, unsigned=True), free)
+
+    def any_found(self, vector: Type, index: Value, count: int) -> Value:
+        """Whether any element of some vectors goes to the list."""
+        masks = [
+            self._beats(self._read(vector, index + i * vector.lanes))
+            for i in range(count)
+        ]
+        return self.b.any_lane(functools.reduce(self.b.or_, masks))
+
+    def collect(self, type_: Type, index: Value) -> None:
+        """Add the elements of a vector that beat the bound, in order."""
+        b, what = self.b, self.what
+        new = self._read(type_, index)
+        mask = self._beats(new)
+        with b.when(b.any_lane(mask)):
+            count = b.load(I64, self.length)
+            number = b.splat(b.convert(index, "i32"), new.lanes)
+            number = number + b.lane_index(number.type)
+            keys = b.offset(self.keys, count, what.key)
+            places = b.offset(self.places, count, I32)
+            if new.lanes > 1:
+                b.compress(new, keys, mask)
+                count = count + b.compress(number, places, mask)
+            else:
+                b.store(new, keys)
+                b.store(number, places)
+                count = count + 1
+            b.store(count, self.length)
+            with b.when(count >= what.room):
+                b.call(self.cut, None, self.keys)
+                # `cut` leaves the bound after the length.
+                at = b.offset(self.keys, what.counts_at + 4 * _DIGITS + 8, I8)
+                b.store(b.load(what.key, at), self.bound)
+                b.store(b.const(I8, 1), self.bounded)

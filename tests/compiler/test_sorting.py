@@ -1,0 +1,138 @@
+"""Sorts and selections in compiled programs: native, equal to `eval` bit for bit."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.compiler.graph.sorting import GreatestOfRows, OrderOfRows, SortedRows
+from curta.compiler.pipeline import compile_jaxpr
+from curta.primitives.sorting import Sort, TopK
+
+DTYPES = [
+    *("bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64"),
+]
+SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0]
+
+
+def numbers(shape, dtype, seed=0):
+    """Numbers of a dtype, many of them equal; floats with zeros, infinities, NaNs."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=shape) * 50
+    if dtype.startswith(("float", "bf", "complex")):
+        x = np.where(rng.random(shape) < 0.3, rng.choice(SPECIAL, shape), x.round())
+    elif dtype[0] == "u":
+        x = abs(x)
+    with np.errstate(invalid="ignore"):
+        x = np.asarray(jnp.asarray(x).astype(dtype))
+    return x
+
+
+def compiled(fun, *args):
+    """What the compiled function gives, which is to have no steps in Python."""
+    closed = curta.make_jaxpr(fun)(*args)
+    program = compile_jaxpr(closed)
+    assert program.native is not None
+    return curta.tree.leaves(curta.jit(fun)(*args))
+
+
+def with_one_nan(x):
+    """`x` with the same NaN everywhere: NumPy's sorts do not keep their bits."""
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return x
+    return np.where(x != x, np.asarray(np.nan, x.dtype), x)
+
+
+def stable_order(x, axis):
+    return np.argsort(np.where(x == 0, 0, x), axis, kind="stable")
+
+
+def assert_same(found, expected):
+    for x, y in zip(found, expected, strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.dtype == y.dtype and x.shape == y.shape
+        assert with_one_nan(x).tobytes() == with_one_nan(y).tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 32), (2, 33), (300,)])
+def test_sort_of_every_dtype(dtype, shape):
+    with curta.enable_x64(True):
+        x, axis = numbers(shape, dtype), len(shape) - 1
+        assert_same(compiled(lambda x: lax.sort(x), x), Sort(axis).eval(x))
+        places = np.broadcast_to(np.arange(shape[-1], dtype=np.int32), shape)
+        pair = compiled(lambda x, p: lax.sort((x, p), num_keys=1), x, places)
+        assert_same(pair, Sort(axis).eval(x, places))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "complex64"])
+@pytest.mark.parametrize(("size", "k"), [(7, 3), (40, 30), (100, 1), (900, 300)])
+def test_top_k_of_every_dtype(dtype, size, k):
+    with curta.enable_x64(True):
+        x = numbers((3, size), dtype)
+        found = compiled(lambda x: lax.top_k(x, k), x)
+    assert_same(found, TopK(k, 1).eval(x))
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending", "equal"])
+def test_top_k_of_long_rows(order):
+    x = np.sort(numbers((400_000,), "float32"))
+    x = {"ascending": x, "descending": x[::-1].copy(), "equal": np.ones_like(x)}[order]
+    for k in (5, 1000):
+        assert_same(compiled(lambda x, k=k: lax.top_k(x, k), x), TopK(k, 0).eval(x))
+
+
+def test_other_axes_and_several_keys():
+    x, y = numbers((20, 40, 3), "float32"), numbers((20, 40, 3), "int8", 1)
+    found = compiled(lambda x, y: lax.sort((y, x, x), dimension=1, num_keys=2), x, y)
+    assert_same(found, Sort(1, num_keys=2).eval(y, x, x))
+    assert_same(compiled(lambda x: lax.top_k(x, 3, axis=0), x), TopK(3, 0).eval(x))
+    order = compiled(lambda x: jnp.argsort(x, axis=0), x)[0]
+    np.testing.assert_array_equal(order, stable_order(x, 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_long_rows_are_cut_into_pieces(dtype):
+    x = numbers((100_003,), dtype)
+    assert SortedRows().routine(curta.typeof(x)).pieces > 1
+    assert_same(compiled(lambda x: jnp.sort(x), x), Sort(0).eval(x))
+    order = compiled(lambda x: jnp.argsort(x), x)[0]
+    np.testing.assert_array_equal(order, stable_order(x, 0))
+
+
+def test_sorts_inside_loops_are_native():
+    def step(carry, x):
+        return jnp.sort(carry * 1.5 - x), lax.top_k(x, 2)[1]
+
+    x = numbers((4, 50), "int8").astype(np.float32)
+    carry, places = compiled(lambda x: lax.scan(step, x[0], x), x)
+    expected, each = x[0], []
+    for row in x:
+        expected = np.sort(expected * np.float32(1.5) - row)
+        each.append(TopK(2, 0).eval(row)[1])
+    np.testing.assert_allclose(carry, expected, rtol=1e-6)
+    np.testing.assert_array_equal(places, each)
+
+
+def test_dtypes_without_native_code():
+    x = numbers((3, 40), "float8_e4m3fn")
+    assert_same([curta.jit(lambda x: jnp.sort(x))(x)], Sort(1).eval(x))
+    assert_same(curta.jit(lambda x: lax.top_k(x, 3))(x), TopK(3, 1).eval(x))
+
+
+def test_empty_and_single():
+    for size in (0, 1):
+        x = np.ones((2, size), np.float32)
+        assert curta.jit(lambda x: jnp.sort(x))(x).shape == (2, size)
+        assert curta.jit(lax.top_k, static_argnums=1)(x, size)[0].shape == (2, size)
+
+
+def test_the_ops_of_the_library_evaluate():
+    x = numbers((3, 50), "float32")
+    assert_same([SortedRows().eval(x)], Sort(1).eval(x))
+    assert_same([GreatestOfRows(4).eval(x)], TopK(4, 1).eval(x)[1:])
+    assert_same([OrderOfRows(True).eval(x)], TopK(50, 1).eval(x)[1:])
+    order = OrderOfRows().eval(x)
+    np.testing.assert_array_equal(order, stable_order(x, 1))
