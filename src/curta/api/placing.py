@@ -142,11 +142,12 @@ def reshard(x: Any, out_shardings: Any) -> Any:
     """
     leaves, tree = tree_util.tree_flatten(x)
     given = _spread("reshard out_shardings", out_shardings, x)
-    outs = [_resharded(as_result(v), s) for v, s in zip(leaves, given, strict=True)]
+    outs = [resharded(as_result(v), s) for v, s in zip(leaves, given, strict=True)]
     return tree_util.tree_unflatten(tree, outs)
 
 
-def _resharded(x: Any, place: Any) -> Any:
+def resharded(x: Any, place: Any) -> Any:
+    """One array with the split that a sharding or spec says."""
     mesh = get_abstract_mesh()
     if isinstance(place, PartitionSpec) and not mesh.empty:
         place = NamedSharding(mesh, place)

@@ -405,6 +405,14 @@ def get_concrete_mesh() -> Mesh:
     return scope().concrete or EMPTY_MESH
 
 
+def concrete_mesh(abstract: AbstractMesh) -> Mesh | None:
+    """The mesh in scope, if it has these axes, or else any that was made."""
+    around = scope().concrete
+    if around is not None and around.abstract_mesh is abstract:
+        return around
+    return next((m for m in _meshes.values() if m.abstract_mesh is abstract), None)
+
+
 def within(abstract: AbstractMesh, **changes: Any) -> Any:
     """A context manager that puts an abstract mesh in scope."""
     return mesh_context(scope()._replace(abstract=abstract, **changes))

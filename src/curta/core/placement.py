@@ -92,9 +92,9 @@ def _axes_text(axes: Sequence[Any]) -> str:
 _rules: list[Callable[..., Any]] = []
 
 
-def set_rules(out_aval: Callable[..., Any], aligned: Callable[..., Any]) -> None:
-    """Install the rules for ops on placed values; see `primitives.partitioning`."""
-    _rules[:] = [out_aval, aligned]
+def set_rules(*rules: Callable[..., Any]) -> None:
+    """Install what the functions below do; see `primitives.partitioning`."""
+    _rules[:] = rules
 
 
 def placed_out_aval(op: Any, avals: Sequence[Any]) -> Any:
@@ -108,3 +108,8 @@ def aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
     """The operands made to vary over the same manual axes, where the op needs it."""
     found: Sequence[Any] = _rules[1](op, args)
     return found
+
+
+def placed_as(x: Any, have: Placement | None, want: Placement | None) -> Any:
+    """A value of one placement, with another."""
+    return x if have is want else _rules[2](x, have, want)

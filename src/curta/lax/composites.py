@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree
+from curta.api.out_sharding import takes_out_sharding
 from curta.control.composite import Composite
 from curta.core.flat import debug_info
 from curta.core.shapes import canonicalize_shape
@@ -126,6 +127,7 @@ def after_all(*operands: Any) -> Any:
     return AfterAll()(*operands)
 
 
+@takes_out_sharding
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     """An array of any elements: zeros.
 

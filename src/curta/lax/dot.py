@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from curta import dtypes
+from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
 from curta.core.trace import typeof
 from curta.primitives.dot import DotDims, DotGeneral
@@ -24,6 +25,7 @@ _PRECISIONS = {
 }
 
 
+@takes_out_sharding
 def dot(
     lhs: Any,
     rhs: Any,
@@ -61,6 +63,7 @@ def dot(
     return DotGeneral(numbers, precision, preferred_element_type)(lhs, rhs)
 
 
+@takes_out_sharding
 def dot_general(
     lhs: Any,
     rhs: Any,

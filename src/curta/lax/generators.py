@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.shapes import canonicalize_shape
 from curta.primitives.random_bits.generator import (
     RandomAlgorithm,
@@ -16,6 +17,7 @@ from curta.primitives.random_bits.generator import (
 )
 
 
+@takes_out_sharding
 def rng_bit_generator(
     key: Any,
     shape: Any,

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta import dtypes
+from curta.api.out_sharding import takes_out_sharding
 from curta.primitives import reduction
 from curta.primitives.structure import ReduceSum
 
 
+@takes_out_sharding
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """The sum over `axes`, in the operand's dtype.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
 from curta.core.shapes import (
@@ -32,6 +33,7 @@ from curta.runtime.transfer import to_array
 _slice = slice  # Python's own; `slice` below is an array function
 
 
+@takes_out_sharding
 def reshape(
     operand: Any,
     new_sizes: Any,
@@ -70,6 +72,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return Transpose(order)(operand)
 
 
+@takes_out_sharding
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """`operand` repeated along new leading dims of `sizes`.
 
@@ -87,6 +90,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     return broadcast_in_dim(operand, (*sizes, *shape), kept)
 
 
+@takes_out_sharding
 def broadcast_in_dim(
     operand: Any,
     shape: Any,
@@ -399,6 +403,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
+@takes_out_sharding
 def broadcasted_iota(
     dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None
 ) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.devices import device_put
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import concrete, ensure_arraylike, is_complex
 from curta.numpy.complex_numbers import imag, real
 from curta.numpy.constructors import asarray
@@ -20,6 +21,7 @@ from curta.numpy.reductions import any
 from curta.numpy.shapes import reshape as _reshape, squeeze, transpose as _transpose
 
 
+@takes_out_sharding
 def reshape(
     self: Any,
     *args: Any,

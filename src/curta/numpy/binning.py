@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import (
     concrete,
     concrete_index,
@@ -24,6 +25,7 @@ from curta.numpy.reductions import sum
 from curta.numpy.selection import broadcast_all, select_where
 
 
+@takes_out_sharding
 def bincount(
     x: Any,
     weights: Any = None,

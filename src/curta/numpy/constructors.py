@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.devices import device_put
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.trace import typeof
@@ -16,6 +17,7 @@ from curta.lax.scalars import scalar_array
 from curta.runtime.array import ArrayImpl, wrap
 
 
+@takes_out_sharding
 def array(
     object: Any,
     dtype: Any = None,
@@ -50,6 +52,7 @@ def array(
     return out if device is None else device_put(out, device)
 
 
+@takes_out_sharding
 def asarray(
     a: Any,
     dtype: Any = None,

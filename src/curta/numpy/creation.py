@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.devices import device_put
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import (
     canonical_shape,
     check_arraylike,
@@ -24,6 +25,7 @@ from curta.numpy.promotion import broadcast_to_shape
 # ---- one value everywhere
 
 
+@takes_out_sharding
 def zeros(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -37,6 +39,7 @@ def zeros(
     return _filled("zeros", shape, 0, dtype, device)
 
 
+@takes_out_sharding
 def ones(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -49,6 +52,7 @@ def ones(
     return _filled("ones", shape, 1, dtype, device)
 
 
+@takes_out_sharding
 def empty(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -75,6 +79,7 @@ def _filled(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Any:
     return place_on(device, lax.full(canonical_shape(shape), value, dtype))
 
 
+@takes_out_sharding
 def full(
     shape: Any,
     fill_value: Any,
@@ -98,6 +103,7 @@ def full(
     return place_on(device, broadcast_to_shape(fill_value, canonical_shape(shape)))
 
 
+@takes_out_sharding
 def zeros_like(
     a: Any,
     dtype: Any = None,
@@ -115,6 +121,7 @@ def zeros_like(
     return _filled_like("zeros_like", a, 0, dtype, shape, device)
 
 
+@takes_out_sharding
 def ones_like(
     a: Any,
     dtype: Any = None,
@@ -144,6 +151,7 @@ def empty_like(
     return _filled_like("empty_like", prototype, 0, dtype, shape, device)
 
 
+@takes_out_sharding
 def full_like(
     a: Any,
     fill_value: Any,

@@ -14,6 +14,7 @@ import numpy as np
 import opt_einsum
 
 from curta import dtypes, lax
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import ensure_arraylikes, refuse_out, user_dtype
 from curta.numpy.promotion import cast
 
@@ -25,6 +26,7 @@ class _InOrder(opt_einsum.paths.PathOptimizer):  # type: ignore[misc]
         return [(0, 1)] * (len(inputs) - 1)
 
 
+@takes_out_sharding
 def einsum(
     subscripts: Any,
     /,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
 from curta.numpy.arithmetic import divide, power
 from curta.numpy.constructors import asarray
@@ -220,6 +221,7 @@ _COMBINE: dict[Callable[..., Any], Any] = {
 }
 
 
+@takes_out_sharding
 def _general_scatter(
     x: Any,
     index: Any,

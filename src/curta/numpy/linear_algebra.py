@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.trace import typeof
 from curta.numpy.arguments import (
     canonical_axis,
@@ -39,6 +40,7 @@ def _result_dtype(name: str, wanted: Any, *operands: Any) -> tuple[Any, bool]:
     return dtype, weak
 
 
+@takes_out_sharding
 def dot(
     a: Any,
     b: Any,
@@ -66,6 +68,7 @@ def dot(
     return cast(out, dtype, weak_type)
 
 
+@takes_out_sharding
 def matmul(
     a: Any,
     b: Any,
@@ -224,6 +227,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return squeeze(matmul(expand_dims(x1, -2), x2), -2)
 
 
+@takes_out_sharding
 def tensordot(
     a: Any,
     b: Any,

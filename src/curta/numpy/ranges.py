@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
@@ -24,6 +25,7 @@ from curta.numpy.elementary import log10
 from curta.numpy.promotion import broadcast_to_shape, cast
 
 
+@takes_out_sharding
 def arange(
     start: Any,
     stop: Any = None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
@@ -155,6 +156,7 @@ def tile(A: Any, reps: Any) -> Any:
     return lax.tile(with_rank(A, len(counts)), counts)
 
 
+@takes_out_sharding
 def repeat(
     a: Any,
     repeats: Any,

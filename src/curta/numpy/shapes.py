@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import (
     canonical_axis,
     canonical_shape,
@@ -56,6 +57,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     return math.prod(sizes[canonical_axis(i, len(sizes))] for i in axes)
 
 
+@takes_out_sharding
 def reshape(
     a: Any,
     shape: Any,
@@ -111,6 +113,7 @@ def _known_sizes(a: Any, shape: Any) -> tuple[int, ...]:
     return sizes
 
 
+@takes_out_sharding
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements in one dimension.
 
@@ -196,6 +199,7 @@ def _one_or_all(arrays: list[Any]) -> Any:
     return arrays[0] if len(arrays) == 1 else arrays
 
 
+@takes_out_sharding
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     """The array repeated to a shape; ValueError if it does not fit.
 

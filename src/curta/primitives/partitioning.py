@@ -16,8 +16,9 @@ from typing import Any
 from curta.core.avals import ShapedArray
 from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.op import Op
-from curta.core.partition_spec import entry_axes, entry_of
-from curta.core.placement import placement, set_rules
+from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
+from curta.core.placement import Placement, placement, set_rules
+from curta.core.sharding import NamedSharding
 from curta.core.trace import typeof
 from curta.errors import ShardingTypeError
 from curta.primitives.base import Elementwise
@@ -25,12 +26,14 @@ from curta.primitives.collective import Collective, PVary
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.elementwise.select import SelectN
 from curta.primitives.families import Reduction
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
 from curta.primitives.indexing.gather import Gather
 from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.placing import Reshard
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.shape import Rev, Squeeze
 from curta.primitives.slicing import Pad, Slice
@@ -155,6 +158,18 @@ def _elementwise(op: Op, query: Query) -> list[Entries]:
             )
         result.append(entry)
     return [tuple(result) or (None,) * out.ndim]
+
+
+@_rule.register
+def _select(op: SelectN, query: Query) -> list[Entries]:
+    which, *cases = query.entries
+    if len(set(cases)) > 1:
+        query.refuse("select cases must have the same shardings.")
+    if which and which != cases[0]:
+        query.refuse(
+            "select `which` must be scalar or have the same sharding as cases."
+        )
+    return _elementwise(op, query)
 
 
 @_rule.register
@@ -304,6 +319,9 @@ def _gather(op: Gather, query: Query) -> list[Entries]:
         if operand[dim] is not None and source.shape[dim] != 1:
             _gather_refused(query)
     rest = [d for d in range(out.ndim) if d not in numbers.offset_dims]
+    batched = numbers.start_indices_batching_dims
+    if any(e is not None for d, e in enumerate(indices) if d not in batched):
+        _gather_refused(query)
     for out_dim, entry in zip(rest, indices):
         result[out_dim] = entry
     pairs = zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims)
@@ -339,34 +357,55 @@ def _reshape(op: Reshape, query: Query) -> list[Entries]:
 def _reshaped(
     before: Sequence[int], after: Sequence[int], entries: Entries, size_of: Sizes
 ) -> Entries | None:
-    """The split after a reshape, dims taken in groups of the same size.
+    """The split after a reshape, in groups of dims that hold the same elements.
 
-    The axes of a group go to the first of its new dims that they divide; None if a
-    dim other than the first of its group is split.
+    Within a group the axes go to its new dims from the first on, as many as each can
+    be split over; None if that would move elements between devices.
     """
     result: list[Any] = [None] * len(after)
-    i = j = 0
-    while i < len(before):
-        if before[i] == 1:
-            i += 1
-            continue
-        first, target = i, j
-        while target < len(after) and after[target] == 1:
-            target += 1
-        have, want, j = before[i], after[target], target + 1
-        i += 1
+    for old, new in _groups(before, after):
+        axes: list[Any] = []
+        open_dim = False
+        for d in old:
+            found = entry_axes(entries[d])
+            if found and open_dim:
+                return None
+            axes += found
+            open_dim = open_dim or size_of(found) < before[d]
+        for d in new:
+            size, taken = after[d], []
+            while axes and size > 1:
+                if size % size_of(axes[:1]):
+                    return None
+                size //= size_of(axes[:1])
+                taken.append(axes.pop(0))
+            result[d] = entry_of(taken)
+            if size > 1:
+                break
+        if axes:
+            return None
+    return tuple(result)
+
+
+def _groups(
+    before: Sequence[int], after: Sequence[int]
+) -> list[tuple[list[int], list[int]]]:
+    """The dims in groups of equal size; those of size 1 are left out."""
+    old = [d for d, n in enumerate(before) if n != 1]
+    new = [d for d, n in enumerate(after) if n != 1]
+    groups = []
+    while old and new:
+        left, right = [old.pop(0)], [new.pop(0)]
+        have, want = before[left[0]], after[right[0]]
         while have != want:
             if have < want:
-                have, i = have * before[i], i + 1
+                left.append(old.pop(0))
+                have *= before[left[-1]]
             else:
-                want, j = want * after[j], j + 1
-        if any(entries[d] is not None for d in range(first + 1, i)):
-            return None
-        axes = entry_axes(entries[first])
-        if axes and after[target] % size_of(axes):
-            return None
-        result[target] = entry_of(axes)
-    return tuple(result)
+                right.append(new.pop(0))
+                want *= after[right[-1]]
+        groups.append((left, right))
+    return groups
 
 
 # ---- types
@@ -436,4 +475,17 @@ def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-set_rules(_placed_out_aval, _aligned)
+def _placed_as(x: Any, have: Placement | None, want: Placement | None) -> Any:
+    split = () if want is None else want.entries
+    if split != (() if have is None else have.entries):
+        mesh = want.mesh if want is not None else have.mesh  # type: ignore[union-attr]
+        rank = typeof(x).ndim
+        spec = PartitionSpec(*(split or (None,) * rank))
+        x = Reshard(NamedSharding(mesh, spec))(x)
+    if want is None or not scope().checks_varying:
+        return x
+    missing = want.varying - typeof(x).vma
+    return PVary(get_abstract_mesh().in_order(missing))(x) if missing else x
+
+
+set_rules(_placed_out_aval, _aligned, _placed_as)

@@ -18,6 +18,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
+from curta.core.placement import placed_as
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
@@ -406,7 +407,8 @@ def full(aval: ShapedArray, value: Any) -> Any:
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     scalar = np.asarray(value, aval.dtype)[()]
-    return BroadcastInDim(aval.shape, ())(scalar) if aval.shape else scalar
+    found = BroadcastInDim(aval.shape, ())(scalar) if aval.shape else scalar
+    return placed_as(found, None, aval.placement)
 
 
 def zeros(aval: ShapedArray) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key, split_key
@@ -19,6 +20,7 @@ from curta.random.shapes import float_dtype, parameter_shape
 Shape = Sequence[int]
 
 
+@takes_out_sharding
 def poisson(
     key: Any,
     lam: Any,

@@ -11,6 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.trace import concrete_or_none
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import canonical_axis, check_arraylike
@@ -23,6 +24,7 @@ from curta.random.transformed import gumbel
 Shape = Sequence[int]
 
 
+@takes_out_sharding
 def categorical(
     key: Any,
     logits: Any,
@@ -174,6 +176,7 @@ def _chosen(
     return indices if array.ndim == 0 else jnp.take(array, indices, axis)
 
 
+@takes_out_sharding
 def geometric(
     key: Any,
     p: Any,

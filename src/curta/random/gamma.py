@@ -10,6 +10,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.nn.normalisation import softmax
 from curta.random.keys import check_key, random_gamma, split_key
 from curta.random.samplers import normal
@@ -25,6 +26,7 @@ from curta.random.transformed import exponential, rademacher
 Shape = Sequence[int]
 
 
+@takes_out_sharding
 def gamma(
     key: Any,
     a: Any,
@@ -50,6 +52,7 @@ def gamma(
     return _gamma(typed, a, parameter_shape("gamma", shape, a), chosen, False)
 
 
+@takes_out_sharding
 def loggamma(
     key: Any,
     a: Any,
@@ -77,6 +80,7 @@ def _gamma(
     return random_gamma(key, a, log_space)
 
 
+@takes_out_sharding
 def beta(
     key: Any,
     a: Any,
@@ -109,6 +113,7 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return part_a / (part_a + part_b)
 
 
+@takes_out_sharding
 def dirichlet(
     key: Any,
     alpha: Any,
@@ -141,6 +146,7 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return softmax(draws, -1)
 
 
+@takes_out_sharding
 def chisquare(
     key: Any,
     df: Any,
@@ -167,6 +173,7 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(jnp.exp(loggamma(key, lax.div(df, two), shape, dtype)), two)
 
 
+@takes_out_sharding
 def f(
     key: Any,
     dfnum: Any,
@@ -197,6 +204,7 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
     return lax.div(lax.div(above, dfnum), lax.div(below, dfden))
 
 
+@takes_out_sharding
 def t(
     key: Any,
     df: Any,
@@ -226,6 +234,7 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return n * jnp.sqrt(half / gamma(key_g, half, shape, dtype))
 
 
+@takes_out_sharding
 def generalized_normal(
     key: Any, p: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -247,6 +256,7 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
     return rademacher(key_sign, shape, dtype) * g ** (1 / p)
 
 
+@takes_out_sharding
 def ball(
     key: Any,
     d: int,

@@ -8,6 +8,7 @@ from typing import Any
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import concrete_index, user_dtype
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key
@@ -17,6 +18,7 @@ from curta.random.shapes import check_shape, float_dtype, sample_shape
 Shape = Sequence[int]
 
 
+@takes_out_sharding
 def multivariate_normal(
     key: Any,
     mean: Any,
@@ -101,6 +103,7 @@ def _factor(cov: Any, method: str) -> Any:
     return vectors * jnp.expand_dims(jnp.sqrt(scale), -2)
 
 
+@takes_out_sharding
 def orthogonal(
     key: Any,
     n: int,

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.trace import concrete_or_none, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy import arange, array, asarray, clip, take
@@ -25,6 +26,7 @@ from curta.random.shapes import (
 _UINT = {bits: np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
 
+@takes_out_sharding
 def bits(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -49,6 +51,7 @@ def bits(
     return random_bits(typed, chosen.itemsize * 8, sample_shape(shape))
 
 
+@takes_out_sharding
 def uniform(
     key: Any,
     shape: Sequence[int] = (),
@@ -100,6 +103,7 @@ def uniform_draws(
     return lax.max(minval, lax.reshape(lax.add(spread, minval), shape))
 
 
+@takes_out_sharding
 def normal(
     key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -146,6 +150,7 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(np.array(np.sqrt(2), dtype), lax.erf_inv(u))
 
 
+@takes_out_sharding
 def bernoulli(
     key: Any,
     p: Any = 0.5,
@@ -192,6 +197,7 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...] | None, mode: str) -> An
     return fine * step < p - coarse
 
 
+@takes_out_sharding
 def randint(
     key: Any,
     shape: Sequence[int],
@@ -273,6 +279,7 @@ def _clip_to(x: Any, dtype: Any) -> Any:
     return clip(x, low, high).astype(dtype)
 
 
+@takes_out_sharding
 def permutation(
     key: Any,
     x: Any,

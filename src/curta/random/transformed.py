@@ -10,6 +10,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
 from curta.random.keys import check_key, random_bits, split_key
 from curta.random.samplers import bernoulli, normal, uniform, uniform_draws
@@ -24,6 +25,7 @@ Shape = Sequence[int]
 _ONE = np.float32(1.0)
 
 
+@takes_out_sharding
 def exponential(
     key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -42,6 +44,7 @@ def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
 
 
+@takes_out_sharding
 def laplace(
     key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -62,6 +65,7 @@ def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
+@takes_out_sharding
 def logistic(
     key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -81,6 +85,7 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
+@takes_out_sharding
 def cauchy(
     key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -101,6 +106,7 @@ def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.tan(lax.mul(np.array(np.pi, dtype), centred))
 
 
+@takes_out_sharding
 def gumbel(
     key: Any,
     shape: Shape = (),
@@ -184,6 +190,7 @@ def _fraction(bits: Any) -> Any:
     return lax.bitcast_convert_type(lax.bitwise_or(exponent, mantissa), np.float32)
 
 
+@takes_out_sharding
 def truncated_normal(
     key: Any,
     lower: Any,
@@ -222,6 +229,7 @@ def _truncated_normal(
     )
 
 
+@takes_out_sharding
 def pareto(
     key: Any,
     b: Any,
@@ -247,6 +255,7 @@ def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.exp(exponential(key, shape, dtype) / b)
 
 
+@takes_out_sharding
 def rayleigh(
     key: Any,
     scale: Any,
@@ -275,6 +284,7 @@ def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(scale, lax.sqrt(lax.mul(log_u, constant(u, -2))))
 
 
+@takes_out_sharding
 def wald(
     key: Any,
     mean: Any,
@@ -311,6 +321,7 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.select(lax.le(z, mean / (mean + x)), x, mean_squared / x)
 
 
+@takes_out_sharding
 def triangular(
     key: Any,
     left: Any,
@@ -341,6 +352,7 @@ def triangular(
     return lax.select(u < turn, rising, falling)
 
 
+@takes_out_sharding
 def lognormal(
     key: Any,
     sigma: Any = _ONE,
@@ -388,6 +400,7 @@ def _weibull_min(
     return jnp.power(-jnp.log1p(-u), 1.0 / concentration) * scale
 
 
+@takes_out_sharding
 def rademacher(
     key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
@@ -408,6 +421,7 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return (2 * ones - 1).astype(dtype)
 
 
+@takes_out_sharding
 def maxwell(
     key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:

@@ -223,7 +223,7 @@ class ArrayImpl(Array):
     @property
     def sharding(self) -> Sharding:
         """How the array is laid out over devices."""
-        return self._sharding or default_sharding()
+        return self._sharding or default_sharding(self.aval)
 
     @property
     def device(self) -> Device | Sharding:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from curta.config import config
-from curta.core.mesh import get_concrete_mesh
+from curta.core.avals import ShapedArray
+from curta.core.mesh import Mesh, concrete_mesh, get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
 
@@ -148,9 +149,23 @@ def default_device() -> Device:
     return devices(wanted)[0] if isinstance(wanted, str) else wanted
 
 
-def default_sharding() -> Sharding:
-    """Where arrays are that were placed nowhere in particular."""
-    return on_device(default_device())
+def default_sharding(aval: ShapedArray | None = None) -> Sharding:
+    """Where arrays are that were placed nowhere in particular.
+
+    That is the default device; with a mesh in scope, all devices of the mesh.
+    """
+    if config.curta_mesh_context is None or aval is None:
+        return on_device(default_device())
+    mesh = get_concrete_mesh()
+    if aval.placement is not None:
+        mesh = concrete_mesh(aval.placement.mesh) or mesh
+    return on_device(default_device()) if mesh.empty else over_mesh(mesh, aval)
+
+
+@functools.lru_cache(4096)
+def over_mesh(mesh: Mesh, aval: ShapedArray) -> NamedSharding:
+    """The sharding over a mesh that the type of an array says."""
+    return NamedSharding(mesh, aval.sharding.spec.for_rank(aval.ndim))
 
 
 def as_sharding(place: Any) -> Sharding | None:

@@ -19,7 +19,7 @@ from curta.control.shard_map import ShardMap
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
-from curta.core.mesh import Mesh, scope
+from curta.core.mesh import Mesh, concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding, normalised
@@ -196,7 +196,7 @@ def mesh_of_op(op: Op) -> Mesh | None:
     if isinstance(named, Mesh):
         return named
     if named is not None:
-        return scope().concrete
+        return concrete_mesh(named) or scope().concrete
     for jaxpr in jaxprs_in_params(op.params()):
         found = mesh_of_jaxpr(jaxpr)
         if found is not None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.placement import placed_as
 from curta.core.source_info import UNKNOWN, swap_place
 from curta.core.tangents import LinearArg, Zero, is_linear
+from curta.core.trace import typeof
 from curta.primitives.structure import add_any
 
 
@@ -40,6 +42,8 @@ def _backwards(
         for atom, ct in zip(atoms, cts, strict=True):
             if ct is None or type(ct) is Zero or type(atom) is Literal or atom in env:
                 continue
+            if atom.aval.placement is not None:
+                ct = placed_as(ct, typeof(ct).placement, atom.aval.placement)
             before = pending.get(atom)  # type: ignore[arg-type]
             pending[atom] = ct if before is None else add_any(before, ct)  # type: ignore[index]
 
