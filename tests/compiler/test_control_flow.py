@@ -229,3 +229,51 @@ def test_an_operand_that_is_read_after_its_update_is_copied() -> None:
         assert compile_jaxpr(closed, in_place={0: 0}).native.in_place == expected
         assert_compiles(closed, x, i)
     assert compile_jaxpr(staged(itself, x, i), in_place={0: 0}).native.in_place == set()
+
+
+def test_loops_in_loops_share_the_place_of_a_carry() -> None:
+    x, one = normal(40, 3), np.int32(1)
+
+    def inner(i: Any, x: Any) -> list[Any]:
+        row = Reshape((3,))(DynamicSlice((1, 3))(x, i, np.int32(0)))
+        return [ops.add(i, one), ROWS(x, place(i), ops.sin(ops.add(row, row)))]
+
+    start = np.asarray(np.int32(0))
+    scan = Scan(staged(inner, start, x), 39, False, 0, 2)
+
+    def outer(x: Any) -> list[Any]:
+        total = ReduceSum((0,))(x)  # reads the carry before it is overwritten
+        _, x = scan(np.int32(1), x)
+        return [ROWS(x, place(np.int32(0)), total)]
+
+    def keeps(x: Any) -> list[Any]:
+        _, new = scan(np.int32(0), x)
+        return [ops.add(new, x)]  # needs the carry as it was
+
+    for turn, expected in ((outer, {0}), (keeps, set())):
+        body = staged(turn, x)
+        assert compile_jaxpr(body, in_place={0: 0}).native.in_place == expected
+        loop = Scan(body, 5, False, 0, 1)
+        assert_compiles(staged(lambda x, loop=loop: list(loop(x)), x), x)
+
+    before = x.copy()
+    assert_compiles(staged(lambda x: [scan(np.int32(1), x)[1], ops.neg(x)], x), x)
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3])
+def test_results_of_loops_that_begin_with_the_same(length: int) -> None:
+    """One initial value for two parts of the carry, and for what comes after."""
+    x = normal(5)
+
+    def step(a: Any, b: Any) -> list[Any]:
+        zero = Reshape((1,))(np.int32(0))
+        return [SET(a, zero, ReduceSum((0,))(b)), ops.mul(b, b)]
+
+    scan = Scan(staged(step, x, x), length, False, 0, 2)
+
+    def program(x: Any) -> list[Any]:
+        start = ops.exp(x)
+        return [*scan(start, start), *scan(ops.neg(x), x), ops.add(start, x)]
+
+    assert_compiles(staged(program, x), x)

@@ -17,6 +17,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.runtime.devices import default_sharding
+from curta.runtime.executables import temporary_bytes
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
@@ -223,11 +224,13 @@ class Compiled(Stage):
         return self._run.executable
 
     def memory_analysis(self) -> MemoryAnalysis:
-        """The bytes of arguments and outputs."""
+        """The bytes of arguments, outputs and temporaries."""
         closed = self._staged.closed
         donated = sum(_bytes(closed.in_avals[i]) for i in self._run.consumed)
         inputs = sum(map(_bytes, closed.in_avals))
-        return MemoryAnalysis(inputs, sum(map(_bytes, closed.out_avals)), donated, 0)
+        outputs = sum(map(_bytes, closed.out_avals))
+        temporary = temporary_bytes(self._run.executable)
+        return MemoryAnalysis(inputs, outputs, donated, temporary)
 
     @property
     def input_shardings(self) -> Any:

@@ -50,7 +50,8 @@ class NativeStep:
 
     The table has the addresses of `pointers`, of `services`, of the place of the kept
     arena, and `words` for the products and programs that the code calls, which
-    `callees` keeps in memory. `cost` estimates a call in simple scalar operations.
+    `callees` keeps in memory. `cost` estimates a call in simple scalar operations,
+    `temporaries` is what it takes of memory besides the arrays, in bytes.
     """
 
     code: LoadedCode
@@ -61,6 +62,7 @@ class NativeStep:
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
     cost: int
+    temporaries: int
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,21 @@ class Executable:
         self._replaced = replaced
 
     @property
+    def temporary_bytes(self) -> int:
+        """The memory that a call takes besides arguments, constants and results."""
+        native = [s for s in self.steps if isinstance(s, NativeStep)]
+        arrays = {b for s in native for b in s.created} - {*self._outputs}
+        arrays.update(
+            b
+            for s in self.steps
+            if isinstance(s, PythonStep)
+            for b in s.results
+            if b not in self._outputs
+        )
+        own = max((s.temporaries for s in native), default=0)
+        return own + sum(b.nbytes for b in arrays)
+
+    @property
     def native(self) -> NativeProgram | None:
         """The program as one native function; None if it has steps in Python."""
         step = self.steps[0]
@@ -122,6 +139,7 @@ class Executable:
             ),
             step.cost,
             len(self._consts) + len(self._services),
+            step.temporaries,
             frozenset(i for i, b in enumerate(self._outputs) if b in self._inputs)
             | self._replaced,
         )

@@ -21,7 +21,7 @@ class NativeProgram:
     is UNKNOWN, or more, where nobody knows how often a loop turns. Results `in_place`
     lie where arguments lay, which was allowed: their two addresses must be the same.
     The word at `arena` of the constants is the place where a call leaves the memory of
-    its temporaries.
+    its temporaries, which are so many bytes, those of programs that it calls included.
     """
 
     code: object
@@ -31,6 +31,7 @@ class NativeProgram:
     constants: tuple[int, ...]
     cost: int
     arena: int
+    temporaries: int
     in_place: frozenset[int] = frozenset()
 
     @property

@@ -138,6 +138,7 @@ def _native_step(
         tuple(pointers),
         tuple(b for b in pointers if b in created),
         sum(map(_cost, works)),
+        arena.size + sum(p.temporaries for p in programs),
     )
 
 

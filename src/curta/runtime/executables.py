@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.compiler.executable import Executable as CompiledJaxpr
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
@@ -49,6 +50,12 @@ class NumpyExecutable:
     def single(self, *args: np.ndarray[Any, Any]) -> Any:
         """The first output alone."""
         return self(*args)[0]
+
+
+def temporary_bytes(run: Executable) -> int:
+    """The memory that a call takes besides arrays; 0 where NumPy finds it by itself."""
+    compiled = run.compiled if isinstance(run, NativeExecutable) else run
+    return compiled.temporary_bytes if isinstance(compiled, CompiledJaxpr) else 0
 
 
 _Executables = weakref.WeakKeyDictionary[ClosedJaxpr, Executable]

@@ -67,16 +67,38 @@ def _add(
     programs: tuple[NativeProgram, ...],
     parts: Parts | None,
 ) -> None:
-    operands = tuple(_buffer(maker, a) for a in eqn.invars)
+    operands = [_buffer(maker, a) for a in eqn.invars]
+    places = list(results)
     carries = []
     for i, aval in enumerate(_carried(eqn)):
-        if parts and not parts.results[i]:
+        start = len(operands) - _after_carry(eqn) + i
+        if i in programs[-1].in_place:
+            if maker.may_overwrite(eqn, eqn.invars[start]):
+                places[i] = maker.buffers[eqn.outvars[i]] = operands[start]
+            carries.append((places[i], places[i]))
+            continue
+        shared = parts is not None and not parts.results[i]
+        if parts and shared:
             aval = aval.update(shape=(parts.count, LINE))  # no two in one cache line
-        first = maker.new_buffer(aval, f"carry{i}")
-        same = i in programs[-1].in_place
-        carries.append((first, first if same else maker.new_buffer(aval, f"next{i}")))
-    item = ControlItem(eqn, operands, results, programs, tuple(carries), parts)
+        other = maker.new_buffer(aval, f"next{i}")
+        if shared:
+            carries.append((maker.new_buffer(aval, f"carry{i}"), other))
+        elif isinstance(eqn.op, Scan) and eqn.op.length % 2:
+            carries.append((other, places[i]))  # the last turn writes the result
+        else:
+            carries.append((places[i], other))
+    item = ControlItem(
+        eqn, tuple(operands), tuple(places), programs, tuple(carries), parts
+    )
     maker.items.append(item)
+
+
+def _after_carry(eqn: Eqn) -> int:
+    """How many operands there are from the first part of the carry on."""
+    op, count = eqn.op, len(eqn.invars)
+    if isinstance(op, Scan):
+        return count - op.num_consts
+    return len(eqn.outvars)
 
 
 def _in_place(eqn: Eqn) -> dict[int, int]:

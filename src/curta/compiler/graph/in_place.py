@@ -1,7 +1,7 @@
-"""Which updates may happen in the memory of their operand, without a copy.
+"""Which updates and loops may work in the memory of an operand, without a copy.
 
 They may if nobody needs the operand as it was: it is a temporary, or an argument that
-the program was told to overwrite, and all that reads it is done before. What the update
+the program was told to overwrite, and all that reads it is done before. What an update
 itself makes of other elements is computed first, unless it is of a single element,
 which is read in time anyway.
 """
@@ -12,27 +12,26 @@ import math
 from collections.abc import Iterator
 
 from curta.compiler.graph.values import Values
-from curta.core.jaxpr import Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.indexing.windows import WindowUpdate
 
 
 class Overwriting:
-    """Answers for the updates of one jaxpr; `free` are arguments to overwrite."""
+    """Answers for the eqns of one jaxpr; `free` are arguments to overwrite."""
 
     def __init__(self, jaxpr: Jaxpr, values: Values, free: set[Var]) -> None:
         self.values, self.free = values, free
         self.order = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
 
-    def allowed(self, update: Eqn) -> bool:
-        """Whether the update may overwrite its operand."""
-        operand = update.invars[0]
+    def allowed(self, eqn: Eqn, operand: Atom) -> bool:
+        """Whether an eqn may overwrite an operand."""
         if not isinstance(operand, Var) or operand in self.values.returned:
             return False
         if operand not in self.free and operand not in self.values.materialised:
             return False
-        if operand in update.invars[1:] and not _is_single(update):
+        if eqn.invars.count(operand) > 1:
             return False
-        last = self.order[update]
+        last = self.order[eqn]
         return all(self.order[e] <= last for e in self._readers(operand))
 
     def to_compute_first(self, update: Eqn) -> Iterator[Var]:

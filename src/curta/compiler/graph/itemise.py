@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curta.compiler.graph.control import control_item, jaxprs
+from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
@@ -38,6 +39,7 @@ from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
+from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.indexing.windows import WindowUpdate
@@ -157,6 +159,9 @@ class ItemMaker:
         elif eqn not in self.host and isinstance(eqn.op, Cumulative):
             with refusals(eqn):
                 cumulative_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+        elif eqn not in self.host and isinstance(eqn.op, ConvGeneralDilated):
+            with refusals(eqn):
+                conv_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn not in self.host and is_windowed(eqn.op):
             with refusals(eqn):
                 window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
@@ -176,13 +181,18 @@ class ItemMaker:
         """An update, in the memory of its operand if nobody else needs that."""
         (out,) = eqn.outvars
         place = self.buffer_of(eqn.invars[0])
-        if place is None or place in self.aliased or not self.overwriting.allowed(eqn):
+        if place is None or not self.may_overwrite(eqn, eqn.invars[0]):
             return update_items(self, eqn, self._buffer(out, "v"), copy=True)
         for var in self.overwriting.to_compute_first(eqn):
             if var not in self.buffers:
                 self._map(var)
         self.buffers[out] = place
         return update_items(self, eqn, place, copy=False)
+
+    def may_overwrite(self, eqn: Eqn, operand: Atom) -> bool:
+        """Whether an eqn may put a result where an operand lies."""
+        aliased = self.buffer_of(operand) in self.aliased
+        return not aliased and self.overwriting.allowed(eqn, operand)
 
     def operand(self, atom: Atom) -> Buffer | Atom:
         """What an item that runs as a whole reads."""

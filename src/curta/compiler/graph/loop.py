@@ -194,7 +194,10 @@ class Loop:
             assert isinstance(op, While) and self.test
             own, test_consts = _unzip(self.test.consts)
             test = self.test.jaxpr.replace(invars=[*own, *self.test.carry])
-            op = While(ClosedJaxpr(test), ClosedJaxpr(body), len(own), len(inner))
+            op = dataclasses.replace(
+                op, cond_jaxpr=ClosedJaxpr(test), body_jaxpr=ClosedJaxpr(body),
+                cond_nconsts=len(own), body_nconsts=len(inner),
+            )  # fmt: skip
             args = [*test_consts, *consts, *start]
         return self.source.replace(op=op, invars=tuple(args), outvars=tuple(results))
 

@@ -56,7 +56,10 @@ def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any]) -> Eqn:
         body, for_body = _open(prepare(op.body_jaxpr), consts)
         first, second, rest = op.parts(eqn.invars)
         first, second = [*for_test, *first], [*for_body, *second]
-        op = While(test, body, len(first), len(second))
+        op = dataclasses.replace(
+            op, cond_jaxpr=test, body_jaxpr=body, cond_nconsts=len(first),
+            body_nconsts=len(second),
+        )  # fmt: skip
         return eqn.replace(op=op, invars=(*first, *second, *rest))
     return eqn
 

@@ -128,15 +128,19 @@ def _emit_loop(
             stride = buffer.nbytes // (item.parts.count if item.parts else 1)
             places.append(part.place(address[buffer], stride))
     for i, value in enumerate(initial):
-        start = part.own(value, body.results + first_carry + i)
-        b.copy(places[i], start, sizes[i])
+        if address[item.carries[i][0]] is not value:
+            start = part.own(value, body.results + first_carry + i)
+            b.copy(places[i], start, sizes[i])
     if isinstance(op, Scan):
         last = _scan(b, op, calls[0], operands, results, places, part)
     else:
         last = _while(b, op, calls, operands, places)
     for i, value in enumerate(last):
-        # What all parts have alike, each of them stores.
-        b.copy(part.own(results[i], i), value, sizes[i])
+        turn, other = item.carries[i]
+        there = turn is other or isinstance(op, Scan)
+        if not there or item.results[i] not in (turn, other):
+            # What all parts have alike, each of them stores.
+            b.copy(part.own(results[i], i), value, sizes[i])
 
 
 def row_bytes(program: NativeProgram, array: int) -> int:
