@@ -148,12 +148,18 @@ def _pinv_jvp(rtol: Any, hermitian: bool, primals: Any, tangents: Any) -> Any:
     p = _pinv(a, rtol, hermitian)
     if hermitian:
         a, da = (a + adjoint(a)) / 2, (da + adjoint(da)) / 2
-    s = _exact(_exact(p, adjoint(p)), adjoint(da))
-    t = _exact(_exact(adjoint(da), adjoint(p)), p)
-    inside = _exact(_exact(p, da), p)
-    left = s - _exact(_exact(s, a), p)
-    right = t - _exact(p, _exact(a, t))
-    return p, left + right - inside
+    s = _product(p, adjoint(p), adjoint(da))
+    t = _product(adjoint(da), adjoint(p), p)
+    left, right = s - _product(s, a, p), t - _product(p, a, t)
+    return p, left + right - _product(p, da, p)
+
+
+def _product(x: Any, y: Any, z: Any) -> Any:
+    """x y z, in the order that takes less work, and room."""
+    (m, n), (k, columns) = x.shape[-2:], z.shape[-2:]
+    if m * k * (n + columns) <= n * columns * (m + k):
+        return _exact(_exact(x, y), z)
+    return _exact(x, _exact(y, z))
 
 
 def lstsq(
