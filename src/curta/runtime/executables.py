@@ -54,8 +54,9 @@ class NumpyExecutable:
 
 def temporary_bytes(run: Executable) -> int:
     """The memory that a call takes besides arrays; 0 where NumPy finds it by itself."""
-    compiled = run.compiled if isinstance(run, NativeExecutable) else run
-    return compiled.temporary_bytes if isinstance(compiled, CompiledJaxpr) else 0
+    if isinstance(run, NativeExecutable):
+        return run.program.temporaries
+    return run.temporary_bytes if isinstance(run, CompiledJaxpr) else 0
 
 
 _Executables = weakref.WeakKeyDictionary[ClosedJaxpr, Executable]
