@@ -7,6 +7,7 @@ from curta.experimental import (
     mesh_utils as mesh_utils,
     multihost_utils as multihost_utils,
     pjit as pjit,
+    random as random,
     shard_map as shard_map,
 )
 from curta.experimental.extended_types import (
