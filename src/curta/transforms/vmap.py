@@ -18,11 +18,13 @@ class BatchAxis(NamedTuple):
     """The axis being mapped over; `name` is None unless collectives may use it.
 
     `devices`: the examples are the work of devices, which meet in collectives.
+    `spmd`: the axes of a mesh over which the batch is split.
     """
 
     size: int
     name: Any = None
     devices: bool = False
+    spmd: tuple[Any, ...] | None = None
 
 
 class BatchTracer(Tracer):
