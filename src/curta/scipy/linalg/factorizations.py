@@ -1,0 +1,453 @@
+"""Decompositions of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.scipy.linalg.arguments import adjoint, inexact
+
+
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """The factor of Hermitian positive definite matrices (..., n, n).
+
+    L with L L^H = a if `lower`, else U with U^H U = a, of which only that triangle of
+    a is read. NaN if a is not positive definite. `overwrite_a` and `check_finite` are
+    accepted, here and below, and without effect.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.cholesky(jnp.array([[4.0]]))
+    Array([[2.]], dtype=float32)
+    """
+    (a,) = inexact(a)
+    if lower:
+        return lax.linalg.cholesky(a, symmetrize_input=False)
+    return adjoint(lax.linalg.cholesky(adjoint(a), symmetrize_input=False))
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, bool]:
+    """The Cholesky factor, as `cho_solve` takes it.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.cho_factor(jnp.array([[4.0]]))
+    (Array([[2.]], dtype=float32), False)
+    """
+    return cholesky(a, lower), lower
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """The singular value decomposition u, s, vh of matrices (..., m, n).
+
+    Only s if not `compute_uv`; thin u and vh if not `full_matrices`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]]), compute_uv=False)
+    Array([3., 2.], dtype=float32)
+    """
+    (a,) = inexact(a)
+    return lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+
+
+def eigh(
+    a: Any,
+    b: None = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
+    """Ascending eigenvalues and the eigenvectors, as columns, of Hermitian matrices.
+
+    NotImplementedError for `b`, `eigvals` and `type` but the defaults.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True).round(4)
+    Array([1., 3.], dtype=float32)
+    """
+    for name, value, default in (("b", b, None), ("type", type, 1)):
+        if value is not default:
+            raise NotImplementedError(
+                f"Only the {name}={default} case of eigh is implemented"
+            )
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    (a,) = inexact(a)
+    v, w = lax.linalg.eigh(a, lower=lower)
+    return w if eigvals_only else (w, v)
+
+
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[int, int] | None = None,
+    tol: float | None = None,
+    key: Any = None,
+) -> Any:
+    """Ascending eigenvalues, and eigenvectors, of a Hermitian tridiagonal matrix.
+
+    Args:
+      d: the diagonal, (n,), which is taken to be real.
+      e: the diagonal above it, (n - 1,).
+      eigvals_only: do not return the eigenvectors.
+      select: "a" for all, "i" for those with an index in `select_range`, both ends
+        included.
+      tol, key: accepted, and without effect: the matrix is decomposed as a full one.
+
+    TypeError unless both are of one inexact dtype.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> d, e = jnp.array([2.0, 2.0]), jnp.array([1.0])
+    >>> linalg.eigh_tridiagonal(d, e, eigvals_only=True).round(4)
+    Array([1., 3.], dtype=float32)
+    """
+    d, e = jnp.asarray(d), jnp.asarray(e)
+    if d.dtype != e.dtype:
+        raise TypeError(
+            "diagonal and off-diagonal values must have same dtype, got"
+            f" {d.dtype} and {e.dtype}"
+        )
+    if d.dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise TypeError(
+            "Only float32 and float64 inputs are supported as inputs to"
+            f" eigh_tridiagonal, got {d.dtype} and {e.dtype}"
+        )
+    chosen = slice(*_selected(select, select_range, d.shape[0]))
+    d = jnp.real(d).astype(d.dtype)
+    matrix = jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(jnp.conj(e), -1)
+    v, w = lax.linalg.eigh(matrix, symmetrize_input=False)
+    return w[chosen] if eigvals_only else (w[chosen], v[:, chosen])
+
+
+def _selected(
+    select: str, select_range: tuple[int, int] | None, n: int
+) -> tuple[int, int]:
+    if select == "a":
+        return 0, n
+    if select == "v":
+        raise NotImplementedError(
+            "eigh_tridiagonal(..., select='v') is not implemented"
+        )
+    if select != "i":
+        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
+    if select_range is None:
+        raise ValueError("for select='i', select_range must be specified.")
+    if select_range[0] > select_range[1]:
+        raise ValueError("Got empty index range in select_range.")
+    return select_range[0], select_range[1] + 1
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """The triangular T and unitary Z of a = Z T Z^H, for matrices (..., n, n).
+
+    T of a real matrix has 2x2 blocks for pairs of complex eigenvalues, unless `output`
+    is "complex".
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> t, z = linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> print(t)
+    [[1. 2.]
+     [0. 3.]]
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(
+            "Expected 'output' to be either 'real' or 'complex', got"
+            f" output={output!r}."
+        )
+    (a,) = inexact(a)
+    if output == "complex":
+        a = a.astype(dtypes.to_complex_dtype(a.dtype))
+    return lax.linalg.schur(a)
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """The complex Schur form of what `schur` gives of a real matrix.
+
+    One rotation for each block on the diagonal.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> t, z = linalg.rsf2csf(jnp.array([[0.0, 2.0], [-2.0, 0.0]]), jnp.eye(2))
+    >>> jnp.diag(t).imag.round(4)
+    Array([ 2., -2.], dtype=float32)
+    """
+    T, Z = jnp.asarray(T), jnp.asarray(Z)
+    for name, x in (("T", T), ("Z", Z)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"Input '{name}' must be square.")
+    if T.shape[-1] != Z.shape[-1]:
+        raise ValueError(
+            f"Input array shapes must match: Z: {Z.shape} vs. T: {T.shape}"
+        )
+    T, Z = inexact(T, Z)
+    dtype = dtypes.to_complex_dtype(T.dtype)
+    T, Z = T.astype(dtype), Z.astype(dtype)
+    triangular = jnp.vectorize(_triangular, signature="(n,n),(n,n)->(n,n),(n,n)")
+    return triangular(T, Z)
+
+
+def _triangular(t: Any, z: Any) -> tuple[Any, Any]:
+    n = t.shape[0]
+    eps = dtypes.finfo(t.dtype).eps
+
+    def rotate(i: Any, state: Any) -> Any:
+        t, z = state
+        m = n - 1 - i
+        block = lax.dynamic_slice(t, (m, m), (2, 2))
+        mu = jnp.linalg.eigvals(block)[0] - block[1, 1]
+        length = jnp.sqrt(jnp.abs(mu) ** 2 + jnp.abs(block[1, 0]) ** 2)
+        small = jnp.abs(block[1, 0]) <= eps * (
+            jnp.abs(block[0, 0]) + jnp.abs(block[1, 1])
+        )
+        safe = jnp.where(small, 1, length).astype(t.dtype)
+        c = jnp.where(small, 1, mu / safe)
+        s = jnp.where(small, 0, block[1, 0] / safe)
+        g = jnp.array([[c.conj(), s], [-s, c]])
+        # Elements before the block's columns, and below its rows, stay as they are.
+        number = jnp.arange(n)
+        rows = lax.dynamic_slice_in_dim(t, m, 2, axis=0)
+        rows = jnp.where(number[None] >= m, g @ rows, rows)
+        t = lax.dynamic_update_slice_in_dim(t, rows, m, axis=0)
+        columns = lax.dynamic_slice_in_dim(t, m, 2, axis=1)
+        columns = jnp.where(number[:, None] < m + 2, columns @ adjoint(g), columns)
+        t = lax.dynamic_update_slice_in_dim(t, columns, m, axis=1)
+        columns = lax.dynamic_slice_in_dim(z, m, 2, axis=1) @ adjoint(g)
+        z = lax.dynamic_update_slice_in_dim(z, columns, m, axis=1)
+        return t.at[m + 1, m].set(0), z
+
+    return lax.fori_loop(1, n, rotate, (t, z)) if n > 1 else (t, z)
+
+
+def lu_factor(
+    a: Any, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, Any]:
+    """L and U of matrices (..., m, n) in one array, and the row exchanges.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> factors, pivots = linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 3.0]]))
+    >>> print(pivots)
+    [1 1]
+    """
+    (a,) = inexact(a)
+    return lax.linalg.lu(a)[:2]
+
+
+def lu(
+    a: Any,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """P, L and U with a = P L U, for matrices (..., m, n); P L and U if `permute_l`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> p, l, u = linalg.lu(jnp.array([[0.0, 1.0], [2.0, 3.0]]))
+    >>> print(p, u, sep="\\n")
+    [[0. 1.]
+     [1. 0.]]
+    [[2. 3.]
+     [0. 1.]]
+    """
+    (a,) = inexact(a)
+    factors, _, permutation = lax.linalg.lu(a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    rows = jnp.arange(m, dtype=permutation.dtype)[:, None]
+    p = (permutation[..., None, :] == rows).astype(jnp.real(a).dtype)
+    lower = jnp.tril(factors, -1)[..., :k] + jnp.eye(m, k, dtype=a.dtype)
+    upper = jnp.triu(factors)[..., :k, :]
+    return (p.astype(a.dtype) @ lower, upper) if permute_l else (p, lower, upper)
+
+
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: int | None = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """The unitary Q and triangular R of a = Q R, for matrices (..., m, n).
+
+    Args:
+      a: the matrices.
+      mode: "full", "economic" (thin Q and R), or "r" (only R, in a tuple).
+      pivoting: a[:, p] = Q R; p is returned last.
+
+    ValueError for another mode.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> q, r = linalg.qr(jnp.array([[3.0], [4.0]]), mode="economic")
+    >>> jnp.abs(r).round(4)
+    Array([[5.]], dtype=float32)
+    """
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    (a,) = inexact(a)
+    full = mode != "economic"
+    outs = lax.linalg.qr(a, pivoting=pivoting, full_matrices=full)
+    return tuple(outs[1:] if mode == "r" else outs)
+
+
+def qr_multiply(
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> Any:
+    """c Q, or Q c if `mode` is "left", and R, for a = Q R with thin Q.
+
+    Args:
+      a: matrices (..., m, n).
+      c: matrices, or one vector, that fit.
+      pivoting: decompose a[:, p], and return p last.
+      conjugate: multiply with the conjugate of Q.
+
+    ValueError for another mode, and sizes that do not fit.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> product, r = linalg.qr_multiply(jnp.array([[3.0], [4.0]]), jnp.eye(2))
+    >>> jnp.abs(product).round(4)
+    Array([[0.6],
+           [0.8]], dtype=float32)
+    """
+    if mode not in ("right", "left"):
+        raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
+    a, c = inexact(a, c)
+    one = c.ndim == 1
+    if one:
+        c = c[:, None] if mode == "left" else c[None, :]
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    _check_product(a.shape, c.shape, mode)
+    batch = jnp.broadcast_shapes(a.shape[:-2], c.shape[:-2])
+    a = jnp.broadcast_to(a, (*batch, m, n))
+    c = jnp.broadcast_to(c, (*batch, *c.shape[-2:]))
+    outs = lax.linalg.qr(a, pivoting=pivoting, full_matrices=True)
+    q, r, order = outs[0], outs[1][..., :k, :], outs[2:]
+    q = q.conj() if conjugate else q
+    product = c @ q[..., :k] if mode == "right" else q[..., :k] @ c
+    return (product.ravel() if one else product, r, *order)
+
+
+def _check_product(a: tuple[int, ...], c: tuple[int, ...], mode: str) -> None:
+    m, k = a[-2], min(a[-2:])
+    if mode == "left" and c[-2] != k:
+        raise ValueError(
+            f"Array shapes are not compatible for Q @ c operation: a has shape {a} so Q"
+            f" has {k} columns, but c has {c[-2]} rows (expected {k})."
+        )
+    if mode == "right" and c[-1] != m:
+        raise ValueError(
+            f"Array shapes are not compatible for c @ Q operation: a has shape {a} so Q"
+            f" has {m} rows, but c has {c[-1]} columns (expected {m})."
+        )
+
+
+def hessenberg(
+    a: Any,
+    *,
+    calc_q: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """H of a = Q H Q^H, zero below its first subdiagonal, and Q if `calc_q`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    (a,) = inexact(a)
+    n = a.shape[-1]
+    if n == 0:
+        return (jnp.zeros_like(a), jnp.zeros_like(a)) if calc_q else jnp.zeros_like(a)
+    packed, factors = lax.linalg.hessenberg(a)
+    h = jnp.triu(packed, -1)
+    if not calc_q:
+        return h
+    # The first row and column of Q are those of the unit matrix.
+    inner = lax.linalg.householder_product(packed[..., 1:, :-1], factors)
+    edges = [(0, 0)] * (a.ndim - 2) + [(1, 0), (1, 0)]
+    q = jnp.pad(inner, edges)
+    return h, q.at[..., 0, 0].set(1)
+
+
+def polar(
+    a: Any,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Any, Any]:
+    """The unitary u and Hermitian p >= 0 of a = u p, or of a = p u.
+
+    Args:
+      a: matrices (..., m, n).
+      side: "right" for a = u p, "left" for a = p u.
+      method: "svd", or "qdwh", which only takes m >= n on the right, m < n on the
+        left; both come from the singular value decomposition.
+      eps, max_iterations: accepted, and without effect.
+
+    ValueError for another side, method or rank.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> u, p = linalg.polar(jnp.array([[0.0, -2.0], [2.0, 0.0]]))
+    >>> p.round(3)
+    Array([[2., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    (a,) = inexact(a)
+    if a.ndim < 2:
+        raise ValueError("The input `a` must be at least a 2-D array.")
+    if side not in ("right", "left"):
+        raise ValueError("The argument `side` must be either 'right' or 'left'.")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"Unknown polar decomposition method {method}.")
+    m, n = a.shape[-2:]
+    if method == "qdwh" and (m >= n) != (side == "right"):
+        raise NotImplementedError(
+            "method='qdwh' only supports mxn matrices where m < n where side='right'"
+            f" and m >= n side='left', got {a.shape} with side={side!r}"
+        )
+    left, s, right = lax.linalg.svd(a, full_matrices=False)
+    s = s.astype(a.dtype)[..., None, :]
+    if side == "right":
+        posdef = (adjoint(right) * s) @ right
+    else:
+        posdef = (left * s) @ adjoint(left)
+    return left @ right, posdef

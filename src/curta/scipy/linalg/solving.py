@@ -1,0 +1,278 @@
+"""Systems of linear equations, inverses and determinants."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.scipy.linalg.arguments import adjoint, inexact
+from curta.scipy.linalg.factorizations import cho_factor, schur
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinants of matrices (..., n, n).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.det(jnp.array([[2.0, 1.0], [0.0, 3.0]]))
+    Array(6., dtype=float32)
+    """
+    return jnp.linalg.det(*inexact(a))
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverses of matrices (..., n, n).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.inv(jnp.array([[2.0]]))
+    Array([[0.5]], dtype=float32)
+    """
+    return jnp.linalg.inv(*inexact(a))
+
+
+def _as_columns(
+    name: str, solve: Callable[..., Any], a: Any, b: Any, *more: Any
+) -> Any:
+    """`solve` mapped over batches; b holds one vector, or matrices of columns."""
+    if b.ndim != 1 and a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1]:
+        warnings.warn(
+            f"{name}: batched 1D solves with b.ndim > 1 are deprecated, and in the"
+            " future will be treated as a batched 2D solve. Use b[..., None] and"
+            " squeeze(-1) to avoid this warning.",
+            category=FutureWarning,
+            stacklevel=3,
+        )
+        one = True
+    else:
+        one = b.ndim == 1
+    columns = b[..., None] if one else b
+    extra = ",".join(["(n,n)", *["(n)"] * len(more), "(n,k)"])
+    mapped = jnp.vectorize(solve, signature=f"{extra}->(n,k)")(a, *more, columns)
+    return mapped[..., 0] if one else mapped
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool],
+    b: Any,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """x of a x = b, given `cho_factor` of a.
+
+    `b` has shape (n,) or (..., n, k).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.cho_solve(linalg.cho_factor(jnp.array([[4.0]])), jnp.array([8.0]))
+    Array([2.], dtype=float32)
+    """
+    factor, lower = c_and_lower
+    factor, b = inexact(factor, b)
+
+    def solve(factor: Any, b: Any) -> Any:
+        once = partial(lax.linalg.triangular_solve, factor, left_side=True, lower=lower)
+        b = once(b, transpose_a=not lower, conjugate_a=not lower)
+        return once(b, transpose_a=lower, conjugate_a=lower)
+
+    return _as_columns("cho_solve", solve, factor, b)
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """x of a x = b, given `lu_factor` of a; a^T for `trans` 1, a^H for 2.
+
+    `b` has shape (n,) or (..., n, k). ValueError for another `trans`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.lu_solve(linalg.lu_factor(jnp.array([[4.0]])), jnp.array([8.0]))
+    Array([2.], dtype=float32)
+    """
+    if trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    factors, pivots = lu_and_piv
+    factors, b = inexact(factors, b)
+    permutation = lax.linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
+
+    def solve(factors: Any, permutation: Any, b: Any) -> Any:
+        once = partial(lax.linalg.triangular_solve, factors, left_side=True)
+        if trans == 0:
+            b = once(b[permutation], lower=True, unit_diagonal=True)
+            return once(b)
+        turned = {"transpose_a": True, "conjugate_a": trans == 2}
+        b = once(b, **turned)
+        b = once(b, lower=True, unit_diagonal=True, **turned)
+        return b[jnp.argsort(permutation)]
+
+    return _as_columns("lu_solve", solve, factors, b, permutation)
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Any:
+    """x of a x = b.
+
+    Args:
+      a: matrices (..., n, n).
+      b: a vector (n,), or matrices (..., n, k).
+      lower: which triangle of a is read if it is positive definite.
+      assume_a: "pos" for Hermitian positive definite matrices, by Cholesky's
+        factorisation; "gen", "sym" and "her" by that into L and U.
+
+    ValueError for another `assume_a`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 4.0]))
+    Array([1., 1.], dtype=float32)
+    """
+    valid = ["gen", "sym", "her", "pos"]
+    if assume_a not in valid:
+        raise ValueError(f"Expected assume_a to be one of {valid}; got {assume_a!r}")
+    if assume_a != "pos":
+        return jnp.linalg.solve(a, b)
+    a, b = inexact(a, b)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim < 1:
+        raise ValueError(
+            "The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or"
+            f" b=[..., m]; got a={a.shape} and b={b.shape}"
+        )
+    factors = cho_factor(lax.stop_gradient(a), lower=lower)
+
+    def solve_columns(a: Any, factor: Any, b: Any) -> Any:
+        return lax.custom_linear_solve(
+            lambda x: jnp.dot(a, x, precision=lax.Precision.HIGHEST),
+            b,
+            solve=lambda _, x: cho_solve((factor, lower), x),
+            symmetric=True,
+        )
+
+    one = b.ndim == 1
+    columns = b[:, None] if one else b
+    signature = "(n,n),(n,n),(n,k)->(n,k)"
+    x = jnp.vectorize(solve_columns, signature=signature)(a, factors[0], columns)
+    return x[..., 0] if one else x
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Any:
+    """x of op(a) x = b for triangular matrices (..., n, n).
+
+    Args:
+      a: the matrices, of which one triangle is read.
+      b: a vector (n,), or matrices (..., n, k).
+      trans: 0 or "N" for a itself, 1 or "T" for a^T, 2 or "C" for a^H.
+      lower: whether it is the lower triangle.
+      unit_diagonal: take the diagonal to be 1.
+
+    ValueError for another `trans`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> a, b = jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([3.0, 4.0])
+    >>> linalg.solve_triangular(a, b)
+    Array([1., 1.], dtype=float32)
+    """
+    names: dict[Any, str] = {0: "N", 1: "T", 2: "C"}
+    kind = names.get(trans, trans)
+    if kind not in ("N", "T", "C"):
+        raise ValueError(f"Invalid 'trans' value {trans}")
+    a, b = inexact(a, b)
+    once = partial(
+        lax.linalg.triangular_solve,
+        left_side=True,
+        lower=lower,
+        transpose_a=kind != "N",
+        conjugate_a=kind == "C",
+        unit_diagonal=unit_diagonal,
+    )
+    return _as_columns("solve_triangular", once, a, b)
+
+
+def solve_sylvester(
+    A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8
+) -> Any:
+    """X of A X + X B = C, for matrices (..., m, m), (..., n, n) and (..., m, n).
+
+    By the Schur forms of A and B (R. Bartels and G. Stewart, 1972), or, if `method` is
+    "eigen", by their eigenvectors. NaN where an eigenvalue of A and one of -B differ by
+    less than `tol`. ValueError for sizes that do not fit.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import linalg
+    >>> linalg.solve_sylvester(jnp.eye(1), jnp.eye(1), jnp.array([[4.0]]))
+    Array([[2.]], dtype=float32)
+    """
+    if method not in ("schur", "eigen"):
+        raise ValueError(
+            f"Unrecognized method {method}. The two valid methods are either"
+            ' "schur" or "eigen".'
+        )
+    A, B, C = inexact(A, B, C)
+    m, n = C.shape[-2:]
+    if A.shape[-2:] != (m, m) or B.shape[-2:] != (n, n):
+        raise ValueError(
+            "Incompatible shapes for Sylvester equation:\n"
+            f"A: {A.shape}\nB: {B.shape}\nC: {C.shape}"
+        )
+    one = _sylvester_schur if method == "schur" else _sylvester_eigen
+
+    def solve(A: Any, B: Any, C: Any) -> Any:
+        X, sums = one(A, B, C)
+        if not dtypes.issubdtype(C.dtype, np.complexfloating):
+            X = X.real
+        return jnp.where(jnp.any(jnp.abs(sums) < tol), np.nan, X)
+
+    return jnp.vectorize(solve, signature="(m,m),(n,n),(m,n)->(m,n)")(A, B, C)
+
+
+def _sylvester_schur(A: Any, B: Any, C: Any) -> tuple[Any, Any]:
+    R, U = schur(A, output="complex")
+    S, V = schur(B, output="complex")
+    F = adjoint(U) @ C.astype(R.dtype) @ V
+    n = S.shape[0]
+    unit = jnp.eye(R.shape[0], dtype=R.dtype)
+
+    # Column j of the transformed equation: (R + S[j, j]) y_j = f_j - Y S[:, j].
+    def column(j: Any, Y: Any) -> Any:
+        known = jnp.where(jnp.arange(n) < j, S[:, j], 0)
+        right = F[:, j] - Y @ known
+        y = lax.linalg.triangular_solve(R + S[j, j] * unit, right, left_side=True)
+        return Y.at[:, j].set(y)
+
+    Y = lax.fori_loop(0, n, column, jnp.zeros_like(F))
+    return U @ Y @ adjoint(V), jnp.diag(R)[:, None] + jnp.diag(S)[None, :]
+
+
+def _sylvester_eigen(A: Any, B: Any, C: Any) -> tuple[Any, Any]:
+    (a, U), (b, V) = jnp.linalg.eig(A), jnp.linalg.eig(B)
+    sums = a[:, None] + b[None, :]
+    Y = jnp.linalg.solve(U, C.astype(U.dtype) @ V) / sums
+    return U @ Y @ jnp.linalg.inv(V), sums
