@@ -9,6 +9,7 @@ from types import ModuleType
 
 from benchmarks.cases import CASES
 from benchmarks.harness import attempt, measure
+from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine, this_machine
 from benchmarks.processes import PROCESSES
 from benchmarks.report import HEADER, Row, markdown, save
@@ -24,7 +25,7 @@ def library(name: str) -> ModuleType:
 
 def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
-    for case in CASES:
+    for case in (*CASES, *LOOPS):
         if only in case.name:
             timing = attempt(partial(measure, case, curta, jax, seconds))
             floor = machine.floor(case.read, case.written, case.flops)

@@ -8,10 +8,11 @@ import pytest
 from benchmarks.__main__ import library
 from benchmarks.cases import CASES, jit_dict
 from benchmarks.harness import Case, Timing, attempt, measure
+from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine
 from benchmarks.report import Row
 
-QUICK = [case for case in CASES if case.flops + case.read < 1e7]
+QUICK = [case for case in (*CASES, *LOOPS) if case.flops + case.read < 1e7]
 
 
 @pytest.fixture(scope="module")

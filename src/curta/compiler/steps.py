@@ -145,7 +145,7 @@ def _native_step(
 def _level(works: list[Work], often: bool) -> int:
     """How hard the code generator should try: long chains are worth good registers."""
     if any(isinstance(w, RegisterItem) for w in works):
-        return target.GOOD
+        return target.SIMPLIFIED
     kernels = [w.kernel for w in works if isinstance(w, Scheduled)]
     chains = [k for k in kernels if any(s.folds or s.ordered for s in k.stages)]
     worth_it = any(often or kernel_cost(k) > WORTH_OPTIMISING for k in chains)

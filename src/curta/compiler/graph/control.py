@@ -48,7 +48,7 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
     if parts is not None:
         program = maker.compile_part(parts.body, _in_place(eqn))
         if program is not None:
-            _add(maker, eqn, results, (program,), parts)
+            _add(maker, eqn, operands, results, (program,), parts)
             return True
     *others, body = jaxprs(eqn)
     programs = [maker.compile_part(jaxpr, {}) for jaxpr in others]
@@ -56,18 +56,18 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
     native = tuple(p for p in programs if p is not None)
     if len(native) < len(programs):
         return False
-    _add(maker, eqn, results, native, None)
+    _add(maker, eqn, operands, results, native, None)
     return True
 
 
 def _add(
     maker: ItemMaker,
     eqn: Eqn,
+    operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
     programs: tuple[NativeProgram, ...],
     parts: Parts | None,
 ) -> None:
-    operands = [_buffer(maker, a) for a in eqn.invars]
     places = list(results)
     carries = []
     for i, aval in enumerate(_carried(eqn)):
@@ -87,9 +87,7 @@ def _add(
             carries.append((other, places[i]))  # the last turn writes the result
         else:
             carries.append((places[i], other))
-    item = ControlItem(
-        eqn, tuple(operands), tuple(places), programs, tuple(carries), parts
-    )
+    item = ControlItem(eqn, operands, tuple(places), programs, tuple(carries), parts)
     maker.items.append(item)
 
 

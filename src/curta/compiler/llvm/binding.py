@@ -43,7 +43,20 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "GetBufferStart": (_P, [_P]),
     "GetBufferSize": (ctypes.c_size_t, [_P]),
     "DisposeMemoryBuffer": (None, [_P]),
+    "CreatePipelineTuningOptions": (_P, []),
+    "DisposePipelineTuningOptions": (None, [_P]),
+    "CreatePassBuilder": (_P, [_P, _P]),
+    "DisposePassBuilder": (None, [_P]),
+    "CreateNewModulePassManager": (_P, []),
+    "DisposeNewModulePassManger": (None, [_P]),
+    "module_AddInstCombinePass": (None, [_P]),
+    "module_AddSCCPPass": (None, [_P]),
+    "module_AddSimplifyCFGPass": (None, [_P]),
+    "RunNewModulePassManager": (None, [_P, _P, _P]),
 }
+
+# The level at which passes simplify the IR, before code is generated as at level 1.
+SIMPLIFIED = 2
 
 
 class CompileError(RuntimeError):
@@ -125,6 +138,7 @@ class _Library:
         if not hasattr(self._threads, "machines"):
             self._threads.machines = {}
         machines: dict[int, int] = self._threads.machines
+        level = min(level, 1)
         if level not in machines:
             error = ctypes.c_char_p()
             target = self._call("GetTargetFromTriple", self.triple, ctypes.byref(error))
@@ -153,11 +167,24 @@ class _Library:
             self._take(error)
             if verify and self._call("VerifyModule", module, ctypes.byref(error)):
                 raise CompileError(self._take(error).decode())
+            if level == SIMPLIFIED:
+                self._simplify(machine, module)
             return self._emit(machine, module, assembly)
         finally:
             if module:
                 self._call("DisposeModule", module)
             self._call("ContextDispose", context)
+
+    def _simplify(self, machine: int, module: int) -> None:
+        options = self._call("CreatePipelineTuningOptions")
+        builder = self._call("CreatePassBuilder", machine, options)
+        passes = self._call("CreateNewModulePassManager")
+        for name in ("InstCombine", "SCCP", "SimplifyCFG"):
+            self._call(f"module_Add{name}Pass", passes)
+        self._call("RunNewModulePassManager", passes, module, builder)
+        self._call("DisposeNewModulePassManger", passes)
+        self._call("DisposePassBuilder", builder)
+        self._call("DisposePipelineTuningOptions", options)
 
     def _emit(self, machine: int, module: int, assembly: bool) -> bytes:
         error = ctypes.c_char_p()
@@ -188,6 +215,7 @@ class _Public:
         if not hasattr(self._threads, "machines"):
             self._threads.machines = {}
         machines: dict[int, Any] = self._threads.machines
+        level = min(level, 1)
         if level not in machines:
             target = self._llvm.Target.from_triple(self.triple.decode())
             machines[level] = target.create_target_machine(
@@ -196,6 +224,14 @@ class _Public:
             )  # fmt: skip
         return machines[level]
 
+    def _simplify(self, machine: Any, module: Any) -> None:
+        options = self._llvm.create_pipeline_tuning_options(1)
+        passes = self._llvm.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.add_sccp_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, self._llvm.create_pass_builder(machine, options))
+
     def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
         try:
             context = self._llvm.create_context()
@@ -203,6 +239,8 @@ class _Public:
             if verify:
                 module.verify()
             machine = self._machine(level)
+            if level == SIMPLIFIED:
+                self._simplify(machine, module)
             if assembly:
                 return str(machine.emit_assembly(module)).encode()
             return bytes(machine.emit_object(module))

@@ -19,7 +19,9 @@ from curta.compiler.llvm.builder import Module
 
 # LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
 # schedules and allocates registers well (needed where a loop carries accumulators).
-QUICK, GOOD = 0, 1
+# SIMPLIFIED runs LLVM's simplest passes first, a fifth of the compile time: straight
+# code of many ops has comparisons and divisions of which they leave half.
+QUICK, GOOD, SIMPLIFIED = 0, 1, binding.SIMPLIFIED
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def available() -> bool:
 
 
 def compile_text(ir: str, level: int = GOOD, verify: bool = False) -> bytes:
-    """Compile LLVM IR to an object file in memory; no middle-end passes are run.
+    """Compile LLVM IR to an object file in memory.
 
     Any number of threads may call this at once. `verify` checks the IR first, which
     tests do.
