@@ -1,5 +1,6 @@
 """Settings: names, environment, overrides of one thread, keys of caches."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 
 import curta
+from curta import config_accepted
 from curta.config import (
     config,
     debug_nans,
     disable_jit,
+    disable_most_optimizations,
     enable_checks,
     enable_x64,
+    logging_level,
     numpy_dtype_promotion,
     random_seed_offset,
 )
@@ -186,3 +190,90 @@ def test_seed_offset_and_checks_take_effect():
         assert curta.random.PRNGKey(np.int32(1)).tolist() == [0, 6]
     with enable_checks(True):
         assert curta.grad(curta.jit(lambda x: x * x))(3.0) == 6.0
+
+
+def test_no_execution():
+    f = curta.jit(lambda x: x + 1)
+    f(1.0)
+    with curta.no_execution(True):
+        assert curta.eval_shape(f, 1.0).shape == ()
+        for run in f, lambda x: curta.numpy.sin(x):
+            with pytest.raises(RuntimeError, match="but the no_execution config"):
+                run(1.0)
+    assert f(1.0) == 2.0
+
+
+def test_captured_constants():
+    x = curta.numpy.ones(300)
+    config.update("jax_captured_constants_warn_bytes", 1000)
+    try:
+        with pytest.warns(UserWarning, match=r"constants were captured .*1,200 bytes"):
+            curta.jit(lambda: x + 1)()
+        curta.jit(lambda x: x + 1)(x)  # no warning
+        config.update("jax_captured_constants_warn_bytes", -1)
+        curta.jit(lambda: x + 2)()
+    finally:
+        config.update("jax_captured_constants_warn_bytes", 2_000_000_000)
+
+
+def test_without_optimisations():
+    f = curta.jit(lambda x: curta.numpy.sum(curta.numpy.exp(x) * 2 + 0))
+    x = curta.numpy.arange(4.0)
+    expected = f(x)
+    with disable_most_optimizations(True):
+        np.testing.assert_allclose(f(x), expected, rtol=1e-6)
+
+
+def test_logging_settings(caplog, capsys):
+    logger = logging.getLogger("curta")
+    config.update("jax_logging_level", "ERROR")
+    assert logger.level == logging.ERROR
+    config.update("jax_logging_level", "NOTSET")
+    assert logger.level == logging.NOTSET
+    config.update("jax_debug_log_modules", "curta.api.jit")
+    try:
+        curta.jit(lambda x: x * 3)(1.0)
+    finally:
+        config.update("jax_debug_log_modules", "")
+    assert "Compiling jit(<lambda>)" in capsys.readouterr().err
+    with pytest.raises(TypeError, match="is for the whole process: call config.update"):
+        logging_level("INFO")
+
+
+def test_platforms_that_are_not_there():
+    config.update("jax_platforms", "cuda")
+    try:
+        with pytest.raises(RuntimeError, match="Unable to initialize backend 'cuda'"):
+            curta.devices()
+        config.update("jax_platforms", "cuda,cpu")
+        assert curta.devices()
+    finally:
+        config.update("jax_platforms", None)
+
+
+def test_error_checking_behaviour_is_elsewhere():
+    with pytest.raises(NotImplementedError, match="made by curta_debug_index: set"):
+        config.update("jax_error_checking_behavior_oob", "raise")
+    config.update("jax_error_checking_behavior_oob", "ignore")
+
+
+def test_accepted_settings_say_why():
+    assert config_accepted.REASONS.keys() <= config.values.keys()
+    assert config.jax_use_magma == "auto"
+    config.update("jax_use_magma", "off")
+    assert config.jax_use_magma == "off"
+    config.update("jax_use_magma", "auto")
+
+
+def test_why_a_function_is_traced_again(caplog):
+    f = curta.jit(lambda x, n=1: x + n, static_argnames="n")
+    with curta.explain_cache_misses(True):
+        f(1.0), f(1), f(1, n=2)
+        with curta.enable_x64(True):
+            f(1, n=2)
+    new, dtype, static, context = (r.getMessage() for r in caplog.records)
+    assert all(__file__ in text for text in (new, dtype, static, context))
+    assert "never seen function" in new
+    assert "at x, now i32[]" in dtype and "before f32[]" in dtype
+    assert "now {n: 2} and before {}" in static
+    assert "jax_enable_x64 now True and before False" in context

@@ -103,6 +103,7 @@ from curta.config import (
     explain_cache_misses as explain_cache_misses,
     legacy_prng_key as legacy_prng_key,
     log_compiles as log_compiles,
+    no_execution as no_execution,
     no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,

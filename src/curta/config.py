@@ -12,6 +12,7 @@ Reading one is an attribute: ``config.jax_enable_x64``. How they are kept is in
 
 from __future__ import annotations
 
+from curta.config_accepted import define_accepted
 from curta.config_options import (
     Config as Config,
     Option as Option,
@@ -24,10 +25,13 @@ from curta.config_options import (
 from curta.config_parsers import (
     parse_boolean,
     parse_device,
+    parse_instead,
     parse_never_text,
     parse_one_of,
     parse_optional_text,
     parse_positive,
+    set_debug_modules,
+    set_logging_level,
 )
 
 # ---- dtypes and shapes
@@ -88,7 +92,10 @@ softmax_custom_jvp = _define(
 default_prng_impl = _define(
     "jax_default_prng_impl",
     "threefry2x32",
-    parse_one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    parse_one_of(
+        *("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg"),
+        *("philox2x32", "philox4x32"),
+    ),
     "The generator behind random.key(seed) when none is named.",
     traced=True,
 )
@@ -191,6 +198,51 @@ unsafe_runtime_errors = _define(
     "Raise what checkify.check finds in programs that were not checkified.",
     traced=True,
 )
+no_execution = _define(
+    "jax_no_execution",
+    False,
+    parse_boolean,
+    "Raise where anything would be computed; tracing is allowed.",
+    traced=True,
+)
+captured_constants_warn_bytes = _define(
+    "jax_captured_constants_warn_bytes",
+    2_000_000_000,
+    int,
+    "Warn of functions whose constants take more bytes; -1 never.",
+)
+disable_most_optimizations = _define(
+    "jax_disable_most_optimizations",
+    False,
+    parse_boolean,
+    "Compile without rewriting or fusing anything.",
+    traced=True,
+)
+logging_level = _define(
+    "jax_logging_level",
+    "NOTSET",
+    parse_one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    "The level of the logger 'curta'.",
+    on_change=set_logging_level,
+)
+debug_log_modules = _define(
+    "jax_debug_log_modules",
+    "",
+    str,
+    "Comma-separated modules ('curta.api') that log at the level DEBUG to stderr.",
+    on_change=set_debug_modules,
+)
+for _what, _instead in {
+    "nan": "jax_debug_nans",
+    "divide": "checkify.div_checks",
+    "oob": "curta_debug_index",
+}.items():
+    _define(
+        f"jax_error_checking_behavior_{_what}",
+        "ignore",
+        parse_instead("raise", _instead),
+        f"Only 'ignore': {_instead} finds such errors.",
+    )
 log_compiles = _define(
     "jax_log_compiles",
     False,
@@ -231,7 +283,7 @@ platforms = _define(
     "jax_platforms",
     None,
     parse_optional_text,
-    "Accepted: there is one platform, the CPU.",
+    "Platforms to look for, comma-separated; devices raise unless cpu is among them.",
 )
 platform_name = _define(
     "jax_platform_name",
@@ -309,18 +361,4 @@ compilation_cache_max_size = _define(
     environment=("CURTA_CACHE_MAX_SIZE",),
 )
 
-# ---- settings of JAX that choose between implementations of which Curta has one;
-# programs that set them run as they are, and read back what they set.
-for _name, _default in {
-    "jax_compiler_enable_remat_pass": True,
-    "jax_custom_vjp3": False,
-    "jax_mutable_array_checks": True,
-    "jax_persistent_cache_min_compile_time_secs": 1.0,
-    "jax_persistent_cache_min_entry_size_bytes": 0,
-    "jax_pprint_use_color": False,
-    "jax_remat3": False,
-    "jax_use_direct_linearize": True,
-    "jax_use_shardy_partitioner": True,
-}.items():
-    _parse = parse_boolean if isinstance(_default, bool) else type(_default)
-    _define(_name, _default, _parse, "Accepted; there is no choice to make.")
+define_accepted()

@@ -34,11 +34,15 @@ class TraceContext:
     """
 
     values: tuple[Any, ...]
+    names: tuple[str, ...] = ()
     debugging: bool = False
     """Whether eager operations have to be looked at."""
 
 
-_DEBUGGING = {"jax_debug_nans", "jax_debug_infs", "jax_debug_key_reuse"}
+_DEBUGGING = {
+    *("jax_debug_nans", "jax_debug_infs", "jax_debug_key_reuse"),
+    "jax_no_execution",
+}
 _contexts: dict[tuple[Any, ...], TraceContext] = {}
 
 
@@ -128,9 +132,16 @@ class Option:
         True
     """
 
-    def __init__(self, name: str, parse: Callable[[Any], Any], doc: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[Any], Any],
+        doc: str,
+        on_change: Callable[[Any], None] | None = None,
+    ) -> None:
         self.name = name
         self.parse = parse
+        self.on_change = on_change
         self.__doc__ = doc
 
     @property
@@ -140,14 +151,23 @@ class Option:
 
     def set_global(self, value: Any) -> None:
         with _lock:
-            setattr(Config, self.name, self.parse(value))
+            parsed = self.parse(value)
+            changed = parsed != getattr(Config, self.name, parsed)
+            setattr(Config, self.name, parsed)
             Config.context = _make_context({})
             for overrides in _overriding:
                 overrides["context"] = _make_context(overrides)
+            if changed and self.on_change is not None:
+                self.on_change(parsed)
 
     def __call__(self, value: Any = _UNSET) -> Override:
         if value is _UNSET and self.parse is parse_boolean:
             value = True
+        if self.on_change is not None:
+            raise TypeError(
+                f"{self.name} is for the whole process: call"
+                f" config.update({self.name!r}, value)"
+            )
         if value is _UNSET:
             raise TypeError(
                 f"Context manager for {self.name} config option requires an argument "
@@ -218,7 +238,7 @@ def _make_context(overrides: dict[str, Any]) -> TraceContext:
         for name in _traced
     )
     debugging = any(v for v, name in zip(key, _traced) if name in _DEBUGGING)
-    return _contexts.setdefault(key, TraceContext(key, debugging))
+    return _contexts.setdefault(key, TraceContext(key, tuple(_traced), debugging))
 
 
 def _option(name: str) -> Option:
@@ -236,18 +256,21 @@ def define(
     *,
     traced: bool = False,
     environment: tuple[str, ...] = (),
+    on_change: Callable[[Any], None] | None = None,
 ) -> Option:
     """Declare a setting.
 
     `traced`: it decides what a trace looks like, so it is part of cache keys.
     `environment`: further variables to read it from, the first that is set wins.
+    `on_change`: called with a new value; there is no context manager then.
     """
-    option = Option(name, parse, doc)
+    option = Option(name, parse, doc, on_change)
     stem = name.split("_", 1)[1].upper()
     variables = (f"CURTA_{stem}", *environment, f"JAX_{stem}")
     given = next((os.environ[v] for v in variables if v in os.environ), default)
     if traced:
         _traced.append(name)
     _options[name] = option
+    setattr(Config, name, parse(default))
     option.set_global(given)
     return option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +39,9 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
         for candidate in allowed:
             if value == candidate:
                 return candidate
-        raise ValueError(f"new enum value must be in {list(allowed)}, got {value!r}")
+        names = [a for a in allowed if a is not None]
+        among = "" if None not in allowed else "None or "
+        raise ValueError(f"new enum value must be {among}in {names}, got {value!r}")
 
     return parse
 
@@ -59,3 +62,36 @@ def parse_device(value: Any) -> Any:
         "`jax.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
         f"{value!r}"
     )
+
+
+def parse_instead(refused: str, instead: str) -> Callable[[Any], str]:
+    """A parser of what can only be 'ignore', as another setting does it."""
+
+    def parse(value: Any) -> str:
+        if value == refused:
+            raise NotImplementedError(f"this check is made by {instead}: set that")
+        if value != "ignore":
+            raise ValueError(f"new enum value must be in ['ignore'], got {value!r}")
+        return "ignore"
+
+    return parse
+
+
+def set_logging_level(value: str) -> None:
+    """Let the package's logger take what is of this level or above."""
+    logging.getLogger("curta").setLevel(value)
+
+
+def set_debug_modules(value: str) -> None:
+    """Show everything that the loggers of these modules take on stderr."""
+    for name, handler in _debug_handlers.items():
+        logging.getLogger(name).removeHandler(handler)
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    _debug_handlers.clear()
+    for name in filter(None, value.split(",")):
+        handler = _debug_handlers[name] = logging.StreamHandler()
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(logging.DEBUG)
+
+
+_debug_handlers: dict[str, logging.Handler] = {}

@@ -42,6 +42,7 @@ from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding, devices
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
+from curta.runtime.executables import refuse_execution
 from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS
 from curta.runtime.shape_struct import ShapeDtypeStruct
@@ -85,6 +86,7 @@ class Jitted:
             return self._fun(*args, **kwargs)
         staged, leaves, key = self._stage(args, kwargs)
         if current_trace().is_evaluating():
+            refuse_execution(f"jit({self._name})")
             compiled = staged.compiled(self._name)
             if config.jax_debug_key_reuse:
                 closed = staged.closed

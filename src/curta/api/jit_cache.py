@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-from curta.api.jit_log import Signature, log_compiling, timed
+from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
 from curta.api.jit_shardings import constrained
 from curta.control.call import Call
 from curta.core.jaxpr import ClosedJaxpr
@@ -73,6 +73,7 @@ class Staged:
             found = self.__dict__.setdefault("_compiled", CallOnRefs(self, name))
         if found is None:
             log_compiling(name, self.closed.in_avals)
+            warn_of_constants(name, self.closed.consts)
             with timed(f"compilation of jit({name})"):
                 made = CompiledCall(
                     self.closed,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from curta.config import TraceContext, config
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_location, function_name
 from curta.core.source_info import user_frame
+from curta.core.trace import typeof
 
 logger = logging.getLogger("curta.api.jit")
 _seen_locations: set[str] = set()
@@ -36,6 +38,22 @@ def log_compiling(name: str, avals: Sequence[ShapedArray]) -> None:
     """Say that a function is about to be compiled."""
     shapes = ", ".join(map(repr, avals))
     _log(f"Compiling jit({name}) with global shapes and types [{shapes}].")
+
+
+def warn_of_constants(name: str, consts: Sequence[Any]) -> None:
+    """Warn if a function has closed over arrays of many bytes."""
+    most = config.jax_captured_constants_warn_bytes
+    sizes = [int(getattr(c, "nbytes", 0)) for c in consts]
+    if 0 <= most <= sum(sizes):
+        largest = consts[sizes.index(max(sizes))]
+        warnings.warn(
+            "A large amount of constants were captured during lowering"
+            f" ({sum(sizes):,} bytes total). If this is intentional, disable this"
+            " warning by setting JAX_CAPTURED_CONSTANTS_WARN_BYTES=-1. They are"
+            f" constants of jit({name}), the largest an array of type"
+            f" {typeof(largest).str_short()}: pass them as arguments.",
+            stacklevel=6,
+        )
 
 
 @contextlib.contextmanager
@@ -61,16 +79,11 @@ def explain_miss(
     subject = function_name(fun) + (f" defined at {where}" if where else "")
     differences = [_differences(wanted, other, names) for other in known]
     if differences:
-        fewest = min(map(len, differences))
+        closest = min(reversed(differences), key=len)
         lines = [
             f"for {subject}, all previously seen cache keys are different. Closest"
             " previous key:",
-            *(
-                f"  * key with {d}"
-                for ds in differences
-                if len(ds) == fewest
-                for d in ds
-            ),
+            *(f"  * key with {d}" for d in closest),
         ]
     else:
         lines = [f"never seen function:\n  {subject}"]
@@ -99,8 +112,12 @@ def _differences(
     if wanted.static != other.static:
         found.append(_static_difference(wanted.static, other.static))
     if wanted.context is not other.context or wanted.axes != other.axes:
-        pairs = zip(wanted.context.values, other.context.values, strict=True)
-        changed = [f"now {a} and before {b}" for a, b in pairs if a != b]
+        named = wanted.context.names, wanted.context.values, other.context.values
+        changed = [
+            f"{name} now {a} and before {b}"
+            for name, a, b in zip(*named, strict=True)
+            if a != b
+        ]
         found.append("different tracing context: " + "; ".join(changed))
     return found
 

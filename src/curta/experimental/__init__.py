@@ -4,6 +4,7 @@ from curta.api.callbacks import io_callback as io_callback
 from curta.experimental import (
     checkify as checkify,
     jet as jet,
+    key_reuse as key_reuse,
     mesh_utils as mesh_utils,
     multihost_utils as multihost_utils,
     pjit as pjit,

@@ -71,6 +71,13 @@ _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
 def _cpu_devices() -> tuple[Device, ...]:
+    wanted = config.jax_platforms or config.jax_platform_name
+    if wanted and "cpu" not in wanted.split(","):
+        raise RuntimeError(
+            f"Unable to initialize backend '{wanted}': Backend '{wanted}' is not in the"
+            " list of known backends: ['cpu']. Set jax_platforms (JAX_PLATFORMS,"
+            " CURTA_PLATFORMS) to cpu, or leave it empty."
+        )
     count = config.jax_num_cpu_devices
     if count < 1:
         given = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))

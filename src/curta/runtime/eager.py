@@ -26,7 +26,7 @@ from curta.core.trace import Trace, set_base_trace, typeof
 from curta.primitives.base import Elementwise
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import check_devices, shardings_of
-from curta.runtime.executables import check_op, executable
+from curta.runtime.executables import check_op, executable, refuse_execution
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
 from curta.runtime.propagation import mesh_of_op, op_shardings
@@ -115,6 +115,7 @@ class EvalTrace(Trace):
         else:
             arrays = wrap(result, plan.out)
         if config.context.debugging:
+            refuse_execution(op.name)
             outs = (result, plan.out) if plan.several else ([result], [plan.out])
             check_op(op, data, *outs)
             if config.jax_debug_key_reuse:

@@ -101,7 +101,11 @@ def _make(closed: ClosedJaxpr, backend: str) -> Executable:
         return _raising(closed, backend)
     if not _is_compiled(closed, backend):
         return NumpyExecutable(closed)
-    compiled = compile_jaxpr(closed, parallel_for=parallel_for_address())
+    compiled = compile_jaxpr(
+        closed,
+        parallel_for=parallel_for_address(),
+        optimise=not config.jax_disable_most_optimizations,
+    )
     program = compiled.native
     return compiled if program is None else NativeExecutable(compiled, program)
 
@@ -156,6 +160,15 @@ def _has_llvm() -> bool:
         stacklevel=2,
     )
     return False
+
+
+def refuse_execution(name: str) -> None:
+    """Raise RuntimeError if the setting jax_no_execution says so."""
+    if config.jax_no_execution:
+        raise RuntimeError(
+            f"JAX tried to execute function {name}, but the no_execution config option"
+            " is set. Trace it only: eval_shape and make_jaxpr run nothing."
+        )
 
 
 # ---- looking for special values
