@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from curta.compiler.cache import fixed_object_file, object_file
 from curta.compiler.library import blas, packing
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
+from curta.compiler.library.contraction import Contraction, emit_contraction
 from curta.compiler.library.gemm import Dot, emit_tiled
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
@@ -29,12 +30,14 @@ class DotCode:
 
 
 @lru_cache(maxsize=1024)
-def dot_code(dot: Dot) -> DotCode:
+def dot_code(dot: Dot | Contraction) -> DotCode:
     """The code of a product."""
     module = target.host().module()
     helpers: tuple[LoadedCode, ...] = ()
     imports: dict[str, int] = {}
-    if dot.kind in ROUTINES:
+    if isinstance(dot, Contraction):
+        emit_contraction(module, _NAME, dot)
+    elif dot.kind in ROUTINES:
         emit_blas(module, _NAME, dot)
         imports = blas.addresses([ROUTINES[dot.kind]])
     else:

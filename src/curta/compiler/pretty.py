@@ -15,6 +15,7 @@ from curta.compiler.graph.items import (
     RoutineItem,
     written,
 )
+from curta.compiler.library.contraction import Contraction
 from curta.compiler.llvm.entry import Scheduled, Work
 from curta.compiler.loops.index import Affine, pretty_index
 from curta.compiler.loops.nodes import (
@@ -59,6 +60,8 @@ def pretty_item(item: Item) -> str:
         return f"{names} = {item.routine}"
     if isinstance(item, DotItem):
         d = item.dot
+        if isinstance(d, Contraction):
+            return f"{names} = product {item.left.name} {item.right.name} ({d})"
         flips = "t" * d.a_transposed, "t" * d.b_transposed
         sizes = f"{d.batch} x {d.m}x{d.k}{flips[0]} {d.k}x{d.n}{flips[1]} {d.kind}"
         return f"{names} = dot {item.left.name} {item.right.name} ({sizes})"

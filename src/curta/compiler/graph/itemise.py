@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curta.compiler.graph.control import control_item, jaxprs
+from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
@@ -38,6 +39,7 @@ from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
+from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.indexing.windows import WindowUpdate
@@ -157,6 +159,9 @@ class ItemMaker:
         elif eqn not in self.host and isinstance(eqn.op, Cumulative):
             with refusals(eqn):
                 cumulative_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+        elif eqn not in self.host and isinstance(eqn.op, ConvGeneralDilated):
+            with refusals(eqn):
+                conv_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn not in self.host and is_windowed(eqn.op):
             with refusals(eqn):
                 window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))

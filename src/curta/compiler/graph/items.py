@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from curta.compiler.graph.loop_parts import Parts
+from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.index import LoopVar
@@ -60,9 +61,9 @@ class EqnItem:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DotItem:
-    """A product of matrices by library code."""
+    """A product of matrices, or of more dims, by library code."""
 
-    dot: Dot
+    dot: Dot | Contraction
     left: Buffer
     right: Buffer
     result: Buffer

@@ -17,6 +17,7 @@ from curta.compiler.graph.folds import is_fold
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.primitives.base import Elementwise
+from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate
@@ -40,7 +41,7 @@ _CHEAP = frozenset(
     " xor".split()
 )
 _WINDOWED = (WindowReduction, SelectAndGatherAdd, SelectAndScatterAdd)
-_READERS = (Cumulative, WindowUpdate, *_WINDOWED)
+_READERS = (ConvGeneralDilated, Cumulative, WindowUpdate, *_WINDOWED)
 _COSTS = {"threefry2x32": 120, "div": 4, "integer_pow": 4, "sqrt": 6, "rem": 8}
 
 

@@ -224,9 +224,9 @@ class _Emitter:
 
         def with_columns(columns: int) -> None:
             emit = partial(self._emit_blocks, b, [*starts, arrays[3]], columns)
-            _by_part(b, group, cut.row_groups, dot.m, cut.rows, emit)
+            by_part(b, group, cut.row_groups, dot.m, cut.rows, emit)
 
-        _by_part(b, panel, cut.panels, dot.n, cut.width, with_columns)
+        by_part(b, panel, cut.panels, dot.n, cut.width, with_columns)
 
     def _emit_blocks(self, b: Builder, arrays: Values, columns: int, rows: int) -> None:
         """The blocks of k in turn: each adds to the sums of the one before."""
@@ -354,7 +354,7 @@ class _Block:
         return self.b.vector(self.vector.as_mask, [i < left for i in lanes])
 
 
-def _by_part(
+def by_part(
     b: Builder, index: Value, count: int, total: int, size: int,
     emit: Callable[[int], None],
 ) -> None:  # fmt: skip

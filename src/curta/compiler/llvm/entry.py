@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem, RoutineItem
+from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine
 from curta.compiler.llvm.builder import Builder, Module
@@ -57,7 +58,9 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
     return work.placement.arguments
 
 
-def callees(works: Sequence[Work]) -> tuple[list[Dot], list[NativeProgram]]:
+def callees(
+    works: Sequence[Work],
+) -> tuple[list[Dot | Contraction], list[NativeProgram]]:
     """The products and the programs that are called, each once, in table order."""
     products = dict.fromkeys(w.dot for w in works if isinstance(w, DotItem))
     controls = [w for w in works if isinstance(w, ControlItem)]
