@@ -14,6 +14,7 @@ from curta.compiler.graph.loop import Loop, called, renamed
 from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
 from curta.compiler.graph.loop_residuals import recompute
+from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sorting import by_library
 from curta.control.cond import Cond
@@ -27,7 +28,7 @@ def prepare(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without calls, simplified, its loops and branches prepared too."""
     flat = inline_calls(closed)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
-    jaxpr = dce_jaxpr(by_library(simplify(flat.jaxpr)))
+    jaxpr = dce_jaxpr(in_pieces(by_library(simplify(flat.jaxpr))))
     eqns = [_with_prepared_parts(e, consts) for e in jaxpr.eqns]
     if not any(isinstance(e.op, (Scan, While)) for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)

@@ -1,0 +1,113 @@
+"""Many additions to few places, in pieces that threads share out.
+
+The updates are cut into pieces by their number alone. Each piece adds to zeros of its
+own, and these sums are added up in order. Their zeros are -0.0, which changes nothing
+that it is added to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from curta import dtypes
+from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
+from curta.primitives.elementwise import add
+from curta.primitives.indexing.gather import ScatterAdd
+from curta.primitives.indexing.numbers import ScatterDimensionNumbers
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import BroadcastInDim, Reshape
+
+_PIECES = (8, 4, 2)
+_WORTH_PIECES = 1 << 16  # updates that are worth several threads
+_WIDE_ROW = 32  # elements of rows whose columns are shared out instead (updates.py)
+_FEWER = 4  # times as many updates of a piece as places
+
+
+def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
+    """scatter-add x i u -> x + the sums of pieces of u."""
+    op = eqn.op
+    if not isinstance(op, ScatterAdd) or not _adds_rows(op, eqn):
+        return None
+    x, indices, updates = eqn.invars
+    count, row = updates.aval.shape[0], updates.aval.shape[1:]
+    places = x.aval.shape[0]
+    width = math.prod(row)
+    pieces = next((p for p in _PIECES if count >= _FEWER * p * places), 1)
+    if pieces == 1 or width >= _WIDE_ROW or count * width < _WORTH_PIECES:
+        return None
+    each = count // pieces
+    whole = pieces * each
+    sums = context.apply(
+        _of_pieces(op, len(row)),
+        _zeros((pieces, *x.aval.shape), x.aval.dtype, context),
+        context.apply(Reshape((pieces, each, 1)), _cut(indices, 0, whole, context)),
+        context.apply(Reshape((pieces, each, *row)), _cut(updates, 0, whole, context)),
+    )
+    total: Atom = x
+    for i in range(pieces):
+        part = context.apply(Reshape(x.aval.shape), _cut(sums, i, i + 1, context))
+        total = context.apply(add, total, part)
+    if whole < count:
+        rest = (_cut(v, whole, count, context) for v in (indices, updates))
+        total = context.apply(op, total, *rest)
+    return [total]
+
+
+def _adds_rows(op: ScatterAdd, eqn: Eqn) -> bool:
+    """Whether each index says to which row (or element) one of the updates goes."""
+    x, indices, updates = (v.aval for v in eqn.invars)
+    numbers = op.dimension_numbers
+    return (
+        indices.ndim == 2
+        and isinstance(x.dtype, np.dtype)
+        and x.size > 0
+        and updates.ndim == x.ndim
+        and updates.shape[1:] == x.shape[1:]
+        and numbers.update_window_dims == tuple(range(1, x.ndim))
+        and numbers.inserted_window_dims == (0,)
+        and numbers.scatter_dims_to_operand_dims == (0,)
+    )
+
+
+def _of_pieces(op: ScatterAdd, row_rank: int) -> ScatterAdd:
+    """The same op with a leading dim of pieces everywhere."""
+    numbers = ScatterDimensionNumbers(
+        update_window_dims=tuple(range(2, 2 + row_rank)),
+        inserted_window_dims=(1,),
+        scatter_dims_to_operand_dims=(1,),
+        operand_batching_dims=(0,),
+        scatter_indices_batching_dims=(0,),
+    )
+    return dataclasses.replace(op, dimension_numbers=numbers)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype, context: Context) -> Atom:
+    inexact = dtypes.issubdtype(dtype, np.inexact)
+    zero = -np.zeros((), dtype)[()] if inexact else np.zeros((), dtype)[()]
+    literal = Literal(zero, ShapedArray((), dtype))
+    return context.apply(BroadcastInDim(shape, ()), literal)
+
+
+def _cut(x: Atom, start: int, stop: int, context: Context) -> Atom:
+    """The slices of `x` from `start` to `stop` along dim 0."""
+    shape = x.aval.shape
+    if (start, stop) == (0, shape[0]):
+        return x
+    low, high = [0] * len(shape), list(shape)
+    low[0], high[0] = start, stop
+    return context.apply(Slice(tuple(low), tuple(high), None), x)
+
+
+_REWRITES: dict[str, Rewrite] = {add_in_pieces.__name__: add_in_pieces}
+
+
+def in_pieces(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with many additions to few places in pieces."""
+    if not any(isinstance(e.op, ScatterAdd) for e in jaxpr.eqns):
+        return jaxpr
+    return simplify(jaxpr, _REWRITES)

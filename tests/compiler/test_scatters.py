@@ -1,0 +1,103 @@
+"""Large scatters: in pieces and blocks that threads share out, in a fixed order."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.compiler.graph.scatters import in_pieces
+from curta.compiler.pipeline import compile_jaxpr
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def added(operand, places, updates):
+    """What `at[places].add(updates)` is to give; places out of bounds are dropped."""
+    total = operand.astype(np.float64 if operand.dtype.kind == "f" else np.int64)
+    inside = (places >= -len(operand)) & (places < len(operand))
+    np.add.at(total, places[inside], np.asarray(updates, total.dtype)[inside])
+    return total
+
+
+@pytest.mark.parametrize("row", [(), (3,), (64,), (2, 40)])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_many_updates_of_few_rows(row, dtype):
+    count, size = 65_539, 90
+    updates = (rng().normal(size=(count, *row)) * 8).astype(dtype)
+    places = rng().integers(-size - 5, size + 5, count).astype("int32")
+    operand = (rng().normal(size=(size, *row)) * 8).astype(dtype)
+    found = curta.jit(lambda x, p, u: x.at[p].add(u))(operand, places, updates)
+    expected = added(operand, places, updates)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-2)
+
+
+def test_scalar_updates_go_in_pieces():
+    x, places = jnp.zeros(100), jnp.zeros(1 << 17, "int32")
+    closed = curta.make_jaxpr(lambda x, p: x.at[p].add(1.0))(x, places)
+    inlined = curta.make_jaxpr(lambda x, p: curta.lax.scatter_add(
+        x, p[:, None], jnp.ones(1 << 17), SCALARS))(x, places)  # fmt: skip
+    assert "broadcast_dimensions" in str(inlined)
+    names = [e.op.name for e in in_pieces(inlined.jaxpr).eqns]
+    assert names.count("add") == 8
+    assert compile_jaxpr(closed).native is not None
+
+
+SCALARS = curta.lax.ScatterDimensionNumbers((), (0,), (0,))
+
+
+def test_untouched_elements_keep_their_sign():
+    x = jnp.full(10, -0.0)
+    out = curta.jit(lambda x, p: x.at[p].add(1.0))(x, jnp.zeros(1 << 17, "int32"))
+    assert out[0] == 1 << 17 and np.signbit(np.asarray(out)[1:]).all()
+
+
+def test_batches_and_gradients():
+    table, places = rng().normal(size=(200, 64)), rng().integers(0, 200, 3000)
+    weights = rng().normal(size=(3000, 64))
+
+    def loss(table, weights):
+        return (table[places] * weights).sum()
+
+    with curta.enable_x64(True):
+        found = curta.jit(curta.grad(loss))(table, weights)
+        expected = added(np.zeros_like(table), places, weights)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        many = curta.jit(curta.vmap(lambda p, u: jnp.zeros(50).at[p].add(u)))
+        places, updates = rng().integers(0, 50, (40, 2000)), weights.T[:40, :2000]
+        for row, p, u in zip(many(places, updates), places, updates, strict=True):
+            np.testing.assert_allclose(row, added(np.zeros(50), p, u), rtol=1e-9)
+
+
+def digest():
+    """Of the results of programs whose work threads share out."""
+    x = rng().normal(size=(20_000, 64)).astype("float32")
+    places = rng().integers(0, 300, 20_000).astype("int32")
+    programs = (
+        lambda x, p: jnp.zeros((300, 64)).at[p].add(x),
+        lambda x, p: jnp.zeros(300).at[jnp.tile(p, 4)].add(jnp.tile(x[:, 0], 4)),
+        lambda x, p: curta.lax.sort((x[:, 0].round(1), p, x[:, 1]), num_keys=2),
+        lambda x, p: curta.lax.top_k(x.reshape(-1), 20),
+        lambda x, p: jnp.sort(x.reshape(-1)),
+    )
+    found = hashlib.sha256()
+    for program in programs:
+        for out in curta.tree.leaves(curta.jit(program)(x, places)):
+            found.update(np.asarray(out).tobytes())
+    return found.hexdigest()
+
+
+def test_the_number_of_threads_changes_nothing():
+    command = "from tests.compiler.test_scatters import digest; print(digest())"
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        env={**os.environ, "CURTA_NUM_THREADS": "1"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == digest()
