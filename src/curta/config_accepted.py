@@ -71,7 +71,9 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_memory_fitting_effort": 0.0,
         "jax_memory_fitting_level": "O2",
         "jax_optimization_level": "UNKNOWN",
-        "jax_persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
+        "jax_persistent_cache_enable_xla_caches": (
+            "xla_gpu_per_fusion_autotune_cache_dir"
+        ),
         "jax_traceback_in_locations_limit": 100,
         "jax_xla_backend": "",
         "jax_xla_profile_version": 0,

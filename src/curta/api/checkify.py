@@ -144,9 +144,9 @@ def check_error(error: Error) -> None:
 
     >>> from curta.experimental import checkify
     >>> error, _ = checkify.checkify(lambda: checkify.check(False, "never"))()
-    >>> checkify.check_error(error)
+    >>> checkify.check_error(error)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-    curta.primitives.checks.JaxRuntimeError: never (`check` failed)
+    JaxRuntimeError: never (`check` failed)
     """
     raise_error(error)
 

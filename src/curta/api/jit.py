@@ -24,6 +24,7 @@ from curta.api.jit_options import (
     static_key,
 )
 from curta.api.jit_shardings import flat_shardings, placed_avals, sharding_tree
+from curta.api.recorder import current as recorder_now
 from curta.config import config
 from curta.control.call import Call
 from curta.core.avals import ShapedArray
@@ -90,11 +91,14 @@ class Jitted:
             compiled = staged.compiled(self._name)
             if config.jax_debug_key_reuse:
                 closed = staged.closed
-                outs = call_with_key_checks(compiled, closed, leaves)
+                outs: Sequence[Any] = call_with_key_checks(compiled, closed, leaves)
                 return tree_util.tree_unflatten(staged.out_tree, outs)
-            outs: Sequence[Any] = compiled(leaves)
             self._cache.executed.add(key)
-            self._make_ready(args, kwargs, staged, compiled)
+            if recorder := recorder_now():
+                outs = recorder.call(self._name, compiled, leaves)
+            else:
+                outs = compiled(leaves)
+                self._make_ready(args, kwargs, staged, compiled)
         elif self._options.inline:
             inputs = [*staged.captured, *leaves]
             outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)

@@ -138,6 +138,15 @@ def shared_cache(fun: Any, options: Hashable) -> Cache:
         return Cache()
 
 
+def forget_fast_calls() -> None:
+    """Let the next calls of all functions go the way on which they can be recorded."""
+    with _lock:
+        for by_options in list(_caches.values()):
+            for cache in by_options.values():
+                cache.ready.clear()
+                cache.native.clear()
+
+
 def clear_caches() -> None:
     """Forget all traced and compiled functions.
 

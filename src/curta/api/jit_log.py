@@ -13,7 +13,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from curta.api.events import record_event_duration_secs
 from curta.api.jit_options import Statics
+from curta.api.recorder import span
 from curta.config import TraceContext, config
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_location, function_name
@@ -58,10 +60,23 @@ def warn_of_constants(name: str, consts: Sequence[Any]) -> None:
 
 @contextlib.contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Say how long the block took."""
+    """Say how long the block took: "tracing ..." or "compilation ...".
+
+    The log, the listeners of `curta.monitoring` and a trace that is recorded are told.
+    """
     start = time.perf_counter()
-    yield
-    _log(f"Finished {what} in {time.perf_counter() - start:.9f} sec")
+    kind = what.partition(" ")[0]
+    with span(what, kind):
+        yield
+    duration = time.perf_counter() - start
+    _log(f"Finished {what} in {duration:.9f} sec")
+    record_event_duration_secs(_EVENTS[kind], duration)
+
+
+_EVENTS = {
+    "tracing": "/jax/core/compile/jaxpr_trace_duration",
+    "compilation": "/jax/core/compile/backend_compile_duration",
+}
 
 
 def _log(message: str) -> None:

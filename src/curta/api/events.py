@@ -1,0 +1,104 @@
+"""Listeners that are told of events, as `curta.monitoring` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Listener = Callable[..., None]
+
+_events: list[Listener] = []
+_durations: list[Listener] = []
+_time_spans: list[Listener] = []
+_scalars: list[Listener] = []
+
+
+def record_event(event: str, **metadata: str | int) -> None:
+    """Tell the listeners that something happened.
+
+    >>> from curta import monitoring
+    >>> monitoring.register_event_listener(lambda event, **m: print(event, m))
+    >>> monitoring.record_event("/mine/began", step=3)
+    /mine/began {'step': 3}
+    >>> monitoring.clear_event_listeners()
+    """
+    _tell(_events, event, **metadata)
+
+
+def record_event_duration_secs(
+    event: str, duration: float, **metadata: str | int
+) -> None:
+    """Tell the listeners how long something took, in seconds."""
+    _tell(_durations, event, duration, **metadata)
+
+
+def record_event_time_span(
+    event: str, start_time: float, end_time: float, **metadata: str | int
+) -> None:
+    """Tell the listeners when something began and ended, in seconds."""
+    _tell(_time_spans, event, start_time, end_time, **metadata)
+
+
+def record_scalar(event: str, value: float, **metadata: str | int) -> None:
+    """Tell the listeners of a number."""
+    _tell(_scalars, event, value, **metadata)
+
+
+def _tell(listeners: list[Listener], *args: Any, **metadata: str | int) -> None:
+    for listener in list(listeners):
+        listener(*args, **metadata)
+
+
+def register_event_listener(callback: Listener) -> None:
+    """Let `callback(event, **metadata)` be called by `record_event`."""
+    _events.append(callback)
+
+
+def register_event_duration_secs_listener(callback: Listener) -> None:
+    """Let `callback(event, duration, **metadata)` be called with durations.
+
+    Those of tracing and compiling are "/jax/core/compile/jaxpr_trace_duration" and
+    "/jax/core/compile/backend_compile_duration", as in JAX.
+    """
+    _durations.append(callback)
+
+
+def register_event_time_span_listener(callback: Listener) -> None:
+    """Let `callback(event, start, end, **metadata)` be called with time spans."""
+    _time_spans.append(callback)
+
+
+def register_scalar_listener(callback: Listener) -> None:
+    """Let `callback(event, value, **metadata)` be called by `record_scalar`."""
+    _scalars.append(callback)
+
+
+def unregister_event_listener(callback: Listener) -> None:
+    """Undo `register_event_listener`; AssertionError if it was not registered."""
+    _remove(_events, callback)
+
+
+def unregister_event_duration_listener(callback: Listener) -> None:
+    """Undo `register_event_duration_secs_listener`."""
+    _remove(_durations, callback)
+
+
+def unregister_event_time_span_listener(callback: Listener) -> None:
+    """Undo `register_event_time_span_listener`."""
+    _remove(_time_spans, callback)
+
+
+def unregister_scalar_listener(callback: Listener) -> None:
+    """Undo `register_scalar_listener`."""
+    _remove(_scalars, callback)
+
+
+def _remove(listeners: list[Listener], callback: Listener) -> None:
+    assert callback in listeners, f"{callback} is not among the listeners"
+    listeners.remove(callback)
+
+
+def clear_event_listeners() -> None:
+    """Forget all listeners."""
+    for listeners in _events, _durations, _time_spans, _scalars:
+        listeners.clear()

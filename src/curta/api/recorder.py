@@ -1,0 +1,119 @@
+"""Recording when what ran, as a trace that Perfetto and TensorBoard show.
+
+The file is in the format of Chrome's trace viewer: a list of events with a name, a
+start and a duration in microseconds, and a thread. Nothing is recorded until `start`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Recorder:
+    """The events since it was made."""
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder = Path(folder)
+        self.events: list[dict[str, Any]] = []
+        self.began = time.perf_counter()
+        self._names: dict[int, str] = {}
+
+    def add(self, name: str, kind: str, start: float, **details: Any) -> None:
+        """An event that began at `start`, a `time.perf_counter()`, and ends now."""
+        thread = threading.current_thread()
+        number = thread.ident or 0
+        self._names[number] = thread.name
+        self.events.append(
+            {
+                "ph": "X",
+                "name": name,
+                "cat": kind,
+                "pid": os.getpid(),
+                "tid": number,
+                "ts": (start - self.began) * 1e6,
+                "dur": (time.perf_counter() - start) * 1e6,
+                "args": {k: str(v) for k, v in details.items()},
+            }
+        )
+
+    def call(
+        self, name: str, run: Callable[[Sequence[Any]], Any], args: Sequence[Any]
+    ) -> Any:
+        """`run(args)`, which is waited for, as an event."""
+        start = time.perf_counter()
+        outs = run(args)
+        for x in outs:
+            if hasattr(x, "block_until_ready"):
+                x.block_until_ready()
+        self.add(f"jit({name})", "program", start)
+        return outs
+
+    def write(self) -> Path:
+        """The path of the file written, `plugins/profile/TIME/HOST.trace.json.gz`."""
+        names = [
+            {"ph": "M", "name": "thread_name", "pid": os.getpid(), "tid": n,
+             "args": {"name": name}}
+            for n, name in self._names.items()
+        ]  # fmt: skip
+        when = time.strftime("%Y_%m_%d_%H_%M_%S")
+        folder = self.folder / "plugins" / "profile" / when
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{socket.gethostname()}.trace.json.gz"
+        with gzip.open(path, "wt") as file:
+            trace = {"displayTimeUnit": "ns", "traceEvents": [*names, *self.events]}
+            json.dump(trace, file)
+        return path
+
+
+class _State:
+    recorder: Recorder | None = None
+
+
+_state = _State()
+_lock = threading.Lock()
+
+
+def current() -> Recorder | None:
+    """What records now, if anything does."""
+    return _state.recorder
+
+
+def start(folder: str | os.PathLike[str]) -> None:
+    """Record from now on; RuntimeError if something does already."""
+    with _lock:
+        if _state.recorder is not None:
+            raise RuntimeError(
+                "Profile has already been started. Only one profile may be run at a"
+                " time. Call stop_trace first."
+            )
+        _state.recorder = Recorder(folder)
+
+
+def stop() -> Path:
+    """Record no longer, and write the file; RuntimeError if nothing records."""
+    with _lock:
+        recorder, _state.recorder = _state.recorder, None
+    if recorder is None:
+        raise RuntimeError("No profile started. Call start_trace first.")
+    return recorder.write()
+
+
+@contextlib.contextmanager
+def span(name: str, kind: str, **details: Any) -> Iterator[None]:
+    """Record the block as an event, if anything records."""
+    begun = time.perf_counter()
+    try:
+        yield
+    finally:
+        recorder = _state.recorder
+        if recorder is not None:
+            recorder.add(name, kind, begun, **details)

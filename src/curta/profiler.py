@@ -1,0 +1,224 @@
+"""Where time and memory go.
+
+A trace holds the calls of compiled functions, tracing, compiling, and what the program
+annotates. Eager operations and the kernels within a program are not in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gzip
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
+
+from curta.api import recorder
+from curta.api.environment import live_arrays
+from curta.api.jit_cache import forget_fast_calls
+
+Path = str | os.PathLike[str]
+
+__all__ = [
+    "ProfileOptions",
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "device_memory_profile",
+    "save_device_memory_profile",
+    "start_server",
+    "start_trace",
+    "stop_server",
+    "stop_trace",
+    "trace",
+]
+
+
+@dataclasses.dataclass
+class ProfileOptions:
+    """What JAX's tracers may be told; there is one kind of trace here."""
+
+    host_tracer_level: int = 2
+    device_tracer_level: int = 1
+    python_tracer_level: int = 1
+
+
+# ---- traces
+
+
+def start_trace(
+    log_dir: Path,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> None:
+    """Record what runs until `stop_trace`.
+
+    Calls of compiled functions are waited for, so that their times are those of the
+    work. While a trace is recorded, calls take a longer way.
+
+    Args:
+      log_dir: the folder for `plugins/profile/TIME/HOST.trace.json.gz`, which
+        TensorBoard, ui.perfetto.dev and chrome://tracing show.
+      create_perfetto_link, create_perfetto_trace: the file is one for Perfetto in any
+        case; no server is started to show it.
+      profiler_options: there is nothing to choose.
+
+    Raises:
+      RuntimeError: if a trace is being recorded.
+    """
+    recorder.start(log_dir)
+    forget_fast_calls()
+
+
+def stop_trace() -> None:
+    """End the trace and write it; RuntimeError if there is none."""
+    recorder.stop()
+
+
+@contextlib.contextmanager
+def trace(
+    log_dir: Path,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> Iterator[None]:
+    """Record what runs in the block; see `start_trace`.
+
+    >>> import curta, glob, tempfile
+    >>> f = curta.jit(lambda x: x + 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with curta.profiler.trace(folder):
+    ...         _ = f(1.0)
+    ...     len(glob.glob(f"{folder}/plugins/profile/*/*.trace.json.gz"))
+    1
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+class TraceAnnotation(contextlib.ContextDecorator):
+    """Names a block, or a function, in the trace.
+
+    >>> import curta
+    >>> with curta.profiler.TraceAnnotation("loading", file="a.npy"):
+    ...     pass
+    """
+
+    def __init__(self, name: str, **details: Any):
+        self.name = name
+        self.details = details
+        self._entered: list[AbstractContextManager[None]] = []
+
+    def __enter__(self) -> TraceAnnotation:
+        block = recorder.span(self.name, "annotation", **self.details)
+        block.__enter__()
+        self._entered.append(block)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.pop().__exit__(*error)
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """Names a step of training, `step_num`, in the trace."""
+
+
+def annotate_function(
+    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[..., Any]:
+    """The function, with its calls in the trace.
+
+    >>> import curta
+    >>> @curta.profiler.annotate_function
+    ... def load():
+    ...     return 1
+    >>> load()
+    1
+    """
+    shown = name or getattr(func, "__qualname__", func.__class__.__name__)
+
+    @functools.wraps(func)
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        with TraceAnnotation(shown, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return annotated
+
+
+def start_server(port: int) -> NoReturn:
+    """Not there: traces are files."""
+    raise NotImplementedError(
+        f"Curta has no profiler server (port {port}): record a trace with"
+        " profiler.trace(folder), and open the file in ui.perfetto.dev."
+    )
+
+
+def stop_server() -> NoReturn:
+    """Not there, as `start_server`."""
+    raise ValueError("No active profiler server: Curta has none.")
+
+
+# ---- memory
+
+
+def device_memory_profile(backend: str | None = None) -> bytes:
+    """The arrays that are alive, as a compressed profile for `pprof`.
+
+    There is an entry for each type, with the number of arrays and their bytes.
+
+    >>> import curta
+    >>> profile = curta.profiler.device_memory_profile()
+    """
+    arrays = live_arrays(backend)
+    counts = Counter(x.aval.str_short() for x in arrays)
+    sizes: Counter[str] = Counter()
+    for x in arrays:
+        sizes[x.aval.str_short()] += x.nbytes
+    names = ["", "allocations", "count", "space", "bytes", *counts]
+    profile = _sample_type(1, 2) + _sample_type(3, 4)
+    for number, kind in enumerate(counts, 1):
+        values = _varint(counts[kind]) + _varint(sizes[kind])
+        sample = _field(1, _varint(number)) + _field(2, values)
+        line = _number(1, number)
+        profile += _field(2, sample)
+        profile += _field(4, _number(1, number) + _field(4, line))
+        profile += _field(5, _number(1, number) + _number(2, number + 4))
+    profile += b"".join(_field(6, name.encode()) for name in names)
+    return gzip.compress(profile)
+
+
+def save_device_memory_profile(filename: Path, backend: str | None = None) -> None:
+    """Write `device_memory_profile` to a file, for `pprof FILE`."""
+    with open(filename, "wb") as file:
+        file.write(device_memory_profile(backend))
+
+
+# Protocol buffers, as https://github.com/google/pprof/blob/main/proto/profile.proto has
+# them: fields of a number and a varint, or a number, a length and bytes.
+
+
+def _varint(n: int) -> bytes:
+    out = bytearray()
+    while n > 0x7F:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    return bytes([*out, n])
+
+
+def _number(field: int, n: int) -> bytes:
+    return _varint(field << 3) + _varint(n)
+
+
+def _field(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def _sample_type(kind: int, unit: int) -> bytes:
+    return _field(1, _number(1, kind) + _number(2, unit))

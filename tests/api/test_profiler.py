@@ -1,0 +1,145 @@
+"""Traces of what ran, profiles of memory, and listeners to events."""
+
+import gzip
+import json
+
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import monitoring, profiler
+
+
+def events(folder):
+    """The events of the one trace in a folder, as (name, kind)."""
+    (path,) = folder.glob("plugins/profile/*/*.trace.json.gz")
+    with gzip.open(path, "rt") as file:
+        found = json.load(file)["traceEvents"]
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in found if e["ph"] == "X")
+    return [(e["name"], e["cat"]) for e in found if e["ph"] == "X"]
+
+
+@curta.jit
+def ready(x):
+    return x + 1
+
+
+def test_traces(tmp_path):
+    ready(1.0), ready(1.0)
+
+    @profiler.annotate_function
+    def prepare():
+        return ready(2.0)
+
+    with profiler.trace(tmp_path):
+        prepare()
+        curta.jit(lambda x: jnp.sin(x), inline=False)(ready(3.0))
+        with profiler.StepTraceAnnotation("train", step_num=1):
+            pass
+
+        @profiler.TraceAnnotation("named")
+        def g():
+            pass
+
+        g()
+    name = prepare.__qualname__
+    assert events(tmp_path) == [
+        ("jit(ready)", "program"),
+        (name, "annotation"),
+        ("jit(ready)", "program"),
+        ("tracing <lambda> for jit", "tracing"),
+        ("compilation of jit(<lambda>)", "compilation"),
+        ("jit(<lambda>)", "program"),
+        ("train", "annotation"),
+        ("named", "annotation"),
+    ]
+    assert ready(1.0) == 2.0
+
+
+def test_one_trace_at_a_time(tmp_path):
+    with pytest.raises(RuntimeError, match="No profile started"):
+        profiler.stop_trace()
+    profiler.start_trace(tmp_path)
+    with pytest.raises(
+        RuntimeError, match="Profile has already been started. Only one"
+    ):
+        profiler.start_trace(tmp_path)
+    profiler.stop_trace()
+    assert events(tmp_path) == []
+    with pytest.raises(NotImplementedError, match="no profiler server"):
+        profiler.start_server(9999)
+
+
+def fields(data):
+    """The fields of a protocol buffer: (number, integer or bytes)."""
+    i, found = 0, []
+
+    def varint():
+        nonlocal i
+        value = shift = 0
+        while True:
+            byte = data[i]
+            i += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while i < len(data):
+        key = varint()
+        value = varint()
+        if key & 7 == 2:
+            i += value
+            value = data[i - value : i]
+        found.append((key >> 3, value))
+    return found
+
+
+def test_memory_profile(tmp_path):
+    kept = [jnp.ones((123, 7)), jnp.ones((123, 7))]
+    path = tmp_path / "memory.prof"
+    profiler.save_device_memory_profile(path)
+    profile = fields(gzip.decompress(path.read_bytes()))
+    names = [value.decode() for number, value in profile if number == 6]
+    assert names[:5] == ["", "allocations", "count", "space", "bytes"]
+    functions = {dict(fields(f))[1]: dict(fields(f))[2] for n, f in profile if n == 5}
+    samples = [dict(fields(s)) for n, s in profile if n == 2]
+    lines = {dict(fields(x))[1]: dict(fields(x))[4] for n, x in profile if n == 4}
+    for sample in samples:
+        (location,) = sample[1]
+        name = names[functions[dict(fields(lines[location]))[1]]]
+        if name == "float32[123,7]":
+            assert sample[2][0] == len(kept)
+            break
+    else:
+        raise AssertionError(names)
+
+
+def test_monitoring():
+    heard = []
+
+    def listen(*args, **metadata):
+        heard.append((*args, metadata))
+
+    monitoring.register_event_listener(listen)
+    monitoring.register_scalar_listener(listen)
+    monitoring.register_event_time_span_listener(listen)
+    monitoring.record_event("/a", n=1)
+    monitoring.record_scalar("/b", 2.5)
+    monitoring.record_event_time_span("/c", 1.0, 2.0)
+    assert heard == [("/a", {"n": 1}), ("/b", 2.5, {}), ("/c", 1.0, 2.0, {})]
+    monitoring.unregister_event_listener(listen)
+    monitoring.record_event("/a")
+    assert len(heard) == 3
+    monitoring.clear_event_listeners()
+    heard.clear()
+    monitoring.register_event_duration_secs_listener(listen)
+    curta.jit(lambda x: x - 1)(1.0)
+    monitoring.unregister_event_duration_listener(listen)
+    assert [name.rpartition("/")[2] for name, *_ in heard] == [
+        "jaxpr_trace_duration",
+        "backend_compile_duration",
+    ]
+    assert all(duration > 0 for _, duration, _ in heard)
+    with pytest.raises(AssertionError, match="is not among the listeners"):
+        monitoring.unregister_event_duration_listener(listen)
