@@ -336,6 +336,15 @@ def test_random_numbers_are_those_of_numpy() -> None:
         np.testing.assert_allclose(normals, wanted, rtol=1e-5)
 
 
+def test_many_functions_are_called() -> None:
+    def step(c: Any, x: Any) -> Any:
+        for i in range(14):
+            c = jnp.sin(c * x + i) + jnp.arctan2(c, x) + jnp.exp(-c[0])
+        return c, jnp.tanh(c)[::2]
+
+    check(lambda c, xs: flat(lax.scan(step, c, xs)), normal(7), normal(5, 7), rtol=1e-4)
+
+
 def test_branches_in_loops() -> None:
     branches = [lambda c: c + 1, lambda c: c * 2, lambda c: -c[::-1]]
 

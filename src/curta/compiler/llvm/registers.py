@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.scalar_instructions import kind, memory_kind
@@ -36,6 +37,8 @@ from curta.compiler.loops.registers import (
     Write,
     blocks,
 )
+
+MOST_INLINE = 32  # registers of vector math written out; beyond, it is called
 
 Values = list[Value]
 Numbers = np.ndarray[Any, Any]
@@ -70,6 +73,7 @@ class _Registers(Evaluator):
         self._numbers: dict[Buffer, Numbers] = {}
         self._folded: dict[Expr, Numbers | None] = {}
         self._slots: dict[Buffer, Value] = {}
+        self._functions = 0
         self._laned: set[Buffer] = set()
         self.in_lanes = False
 
@@ -200,7 +204,23 @@ class _Registers(Evaluator):
             condition = self._fold(expr.args[0])
             if condition is not None:
                 return self._chosen(condition, expr.args[1], expr.args[2])
+        if expr.name.startswith("math."):
+            wide = self.lane in self.depends(expr)
+            args = [self.lanewise(a) if wide else self.value(a) for a in expr.args]
+            size = args[0].lanes * args[0].type.size
+            self._functions += max(1, size // self.b.module.vector_bytes)
+            if self._functions > MOST_INLINE:
+                return self._called(expr.name, args)
         return super()._instruction(expr)
+
+    def _called(self, name: str, args: Values) -> Value:
+        """A function of vector math as one of the module, so that code stays short."""
+        module, type_ = self.b.module, args[0].type
+        name = f"{name}.{type_.suffix}"
+        if not module.defines(name):
+            f = module.function(name, [a.type for a in args], type_, exported=False)
+            f.ret(vector_math.FUNCTIONS[name.split(".")[1]](f, *f.arguments))
+        return self.b.call(name, type_, *args)
 
     def _chosen(self, condition: Numbers, x: Expr, y: Expr) -> Value:
         """A choice that is known for every lane is a shuffle."""
