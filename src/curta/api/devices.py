@@ -16,6 +16,8 @@ from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.transfer import to_array
+from curta.transforms.jvp import JVPTracer
+from curta.transforms.vmap import BatchTracer
 
 
 def device_put(
@@ -92,7 +94,11 @@ def _put_traced(x: Tracer, sharding: Sharding) -> Any:
             f" functions, but got device {sharding}"
         )
     sharding.check_compatible_aval(x.aval.shape)
-    return DevicePut(sharding)(x)
+    value = x
+    while isinstance(value, (JVPTracer, BatchTracer)):
+        value = value.primal if isinstance(value, JVPTracer) else value.val
+    placed = isinstance(value, ArrayImpl) and value.committed
+    return DevicePut(sharding, value.sharding if placed else None)(x)
 
 
 def _check_fits(aval: ShapedArray, sharding: Sharding) -> None:

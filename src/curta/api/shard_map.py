@@ -9,6 +9,7 @@ from typing import Any
 from curta import tree_util
 from curta.api.arguments import as_result
 from curta.api.shard_map_checks import (
+    check_devices_known,
     check_in_specs,
     check_out_avals,
     checked_axes,
@@ -21,6 +22,7 @@ from curta.core.mesh import (
     AbstractMesh,
     AxisType,
     Mesh,
+    get_abstract_mesh,
     scope,
     within,
 )
@@ -153,6 +155,12 @@ def smap(
                 " entries corresponding to the positional arguments passed to the"
                 f" function, but got {axes}."
             )
+    around = get_abstract_mesh()
+    kind = around.types.get(axis_name)
+    if in_axes is INFER and kind is not AxisType.Explicit:
+        raise TypeError(
+            f"in_axes was not specified when axis_name={axis_name!r} was of type {kind}"
+        )
     return shard_map(
         f,
         in_specs=INFER if in_axes is INFER else axes_to_specs(in_axes, axis_name),
@@ -223,6 +231,7 @@ class _Call:
         found: list[Any] = []
         closed = self._stage(dynamic, in_specs, found)
         out_tree, out_specs = found
+        self._check_captured(closed.consts)
         closed, captured = residuals_as_inputs(closed)
         op = ShardMap(
             closed,
@@ -232,8 +241,22 @@ class _Call:
             self.axes,
             self.check_vma,
         )
-        outs = op(*captured, *map(as_result, dynamic))
+        args = [*captured, *map(as_result, dynamic)]
+        if isinstance(self.mesh, AbstractMesh) and current_trace().is_evaluating():
+            check_devices_known(self.mesh, args)
+        outs = op(*args)
         return tree_util.tree_unflatten(out_tree, outs)
+
+    def _check_captured(self, consts: Sequence[Any]) -> None:
+        for x in consts:
+            where = typeof(x).placement
+            split = [] if where is None else where.spec(typeof(x).ndim).used_axes()
+            if self.axes & {*split}:
+                raise NotImplementedError(
+                    "Closing over inputs to shard_map where the input is sharded on"
+                    " `Explicit` axes is not implemented. As a workaround, please pass"
+                    f" it as an argument: it is of type {typeof(x)}."
+                )
 
     def _stage(
         self, dynamic: Sequence[Any], specs: Sequence[Any], found: list[Any]

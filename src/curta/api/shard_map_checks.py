@@ -9,8 +9,15 @@ from typing import Any
 from curta import tree_util
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_name
-from curta.core.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh
+from curta.core.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    get_abstract_mesh,
+    get_concrete_mesh,
+)
 from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding
 from curta.core.trace import typeof
 
 
@@ -99,6 +106,27 @@ def _check_specs(prefix: str, specs: Any, axes: frozenset[Any]) -> None:
     if any(spec.unreduced or spec.reduced for _, spec in leaves):
         raise NotImplementedError(
             f"unreduced/reduced in {prefix}_specs of shard_map is not available"
+        )
+
+
+def check_devices_known(mesh: AbstractMesh, args: Sequence[Any]) -> None:
+    """Raise ValueError if nothing says which devices an abstract mesh stands for."""
+    known = not get_concrete_mesh().empty
+    for x in args:
+        sharding = getattr(x, "sharding", None)
+        if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
+            continue
+        if sharding.mesh.shape_tuple != mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {sharding.mesh.shape_tuple} does not match"
+                f" the mesh shape passed to shard_map {mesh.shape_tuple} for shape"
+                f" {typeof(x).str_short()}"
+            )
+        known = True
+    if not known:
+        raise ValueError(
+            "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map`"
+            " when passing `AbstractMesh` to the mesh argument."
         )
 
 

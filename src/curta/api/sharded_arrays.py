@@ -11,20 +11,25 @@ from curta import dtypes
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import Sharding
-from curta.core.trace import typeof
+from curta.core.trace import current_trace, typeof
+from curta.errors import UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import named
+from curta.runtime.devices import as_sharding, named
 from curta.runtime.transfer import to_array
 
 
 def _sharding(given: Any, user: str) -> Sharding:
-    if isinstance(given, PartitionSpec):
-        return named(given, user)
-    if not isinstance(given, Sharding):
-        raise TypeError(
-            f"sharding passed to {user} must be a jax.sharding.Sharding, got {given!r}"
+    if not current_trace().is_evaluating():
+        raise UnexpectedTracerError(
+            f"jax.{user} cannot be called within a traced context."
         )
-    return given
+    found = named(given, user) if isinstance(given, PartitionSpec) else given
+    sharding = as_sharding(found)
+    if sharding is None:
+        raise TypeError(
+            f"sharding passed to {user} must be a jax.sharding.Sharding, got None"
+        )
+    return sharding
 
 
 def make_array_from_callback(
@@ -64,8 +69,9 @@ def make_array_from_callback(
             )
         if part.shape != size:
             raise ValueError(
-                f"Callback must return the part of shape {size} at {index}, but"
-                f" returned an array of shape {part.shape}"
+                f"Expected shard shape {size} doesn't match the single device array"
+                f" shape {part.shape}. Shape of Array is {tuple(shape)} with sharding"
+                f" {where}"
             )
         parts.append((index, part))
     return _assembled(tuple(shape), where, parts, dtype)

@@ -42,6 +42,10 @@ class ManualAxisType:
         """Whether no axis is named."""
         return not self.vur
 
+    def invarying(self, mesh: Any) -> frozenset[Any]:
+        """The manual axes of a mesh along which all devices have the same value."""
+        return frozenset(mesh.manual_axes) - self.vur
+
     def update(self, **changes: Any) -> ManualAxisType:
         """This type with some of its parts replaced."""
         return dataclasses.replace(self, **changes)

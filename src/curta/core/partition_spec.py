@@ -115,20 +115,20 @@ class PartitionSpec:
                 reduced=self.reduced | other.reduced,
             )
         if isinstance(other, tuple):
-            return PartitionSpec(*self._joinable(other), *other)
+            return PartitionSpec(*self._joinable(other, "__add__"), *other)
         raise NotImplementedError
 
     def __radd__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, tuple):
             raise NotImplementedError
-        return PartitionSpec(*other, *self._joinable(other))
+        return PartitionSpec(*other, *self._joinable(other, "__radd__"))
 
-    def _joinable(self, other: Any) -> tuple[Any, ...]:
+    def _joinable(self, other: Any, method: str) -> tuple[Any, ...]:
         for name in ("unreduced", "reduced"):
             if getattr(self, name):
                 raise TypeError(
                     f"other {other} cannot be of instance `tuple` when self {self} has"
-                    f" {name} in `__add__` or `__radd__` of PartitionSpec."
+                    f" {name} in `{method}` of PartitionSpec."
                 )
         return self.partitions
 
@@ -184,6 +184,11 @@ def entry_of(axes: Iterable[Any]) -> Any:
 
 def _canonical(entry: Any) -> Any:
     if isinstance(entry, (list, tuple)):
+        if any(isinstance(name, (list, tuple)) for name in entry):
+            raise ValueError(
+                "A tuple inside PartitionSpec cannot contain a nested tuple. Got"
+                f" {entry}"
+            )
         return entry_of(entry)
     return entry
 

@@ -305,7 +305,13 @@ def _places(
 
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     used = spec.used_axes()
-    for name in (*used, *spec.unreduced, *spec.reduced):
+    for what, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        if not axes <= {*mesh.axis_names}:
+            raise ValueError(
+                f"{what} axes {set(axes)} is not found in mesh.axis_names="
+                f"{mesh.axis_names}. Got pspec={spec}"
+            )
+    for name in used:
         if name not in mesh.axis_names:
             raise ValueError(
                 f"Resource axis: {name} of {spec} is not found in mesh:"

@@ -455,6 +455,8 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
         raise NotImplementedError(
             f"pcast to {to!r} is not available: types do not say 'reduced'"
         )
+    if current_trace().is_evaluating():
+        raise ValueError("pvary should be called under jax.shard_map.")
     _size(axis_name, "pcast")
     names = _manual(_names(axis_name))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
@@ -28,6 +29,7 @@ from curta.primitives.random_bits.registry import implementation_of
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
+from curta.runtime.array import ArrayImpl
 from curta.runtime.transfer import to_array
 
 _slice = slice  # Python's own; `slice` below is an array function
@@ -442,9 +444,11 @@ def full(
     else:
         dtype, weak_type = dtypes.check_user_dtype(dtype, "full"), False
     if isinstance(dtype, dtypes.KeyDType):
-        return _full_of_keys(shape, fill_value, dtype)
-    value = _scalar(fill_value, dtype, weak_type)
-    return BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
+        out = _full_of_keys(shape, fill_value, dtype)
+    else:
+        value = _scalar(fill_value, dtype, weak_type)
+        out = BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
+    return out if sharding is None else device_put(out, sharding)
 
 
 def _full_of_keys(shape: tuple[int, ...], value: Any, dtype: dtypes.KeyDType) -> Any:
@@ -481,9 +485,13 @@ def full_like(
     shape = aval.shape if shape is None else canonicalize_shape(shape)
     if dtype is None:
         dtype = aval.dtype
+    if sharding is None and isinstance(x, ArrayImpl) and x.committed:
+        same = shape == aval.shape or x.is_fully_replicated
+        sharding = x.sharding if same else None
     if not weak_type:
-        return full(shape, fill_value, dtype)
-    return broadcast(convert_element_type(fill_value, dtype, True), shape)
+        return full(shape, fill_value, dtype, sharding=sharding)
+    out = broadcast(convert_element_type(fill_value, dtype, True), shape)
+    return out if sharding is None else device_put(out, sharding)
 
 
 def _is_array_of_rank(x: Any, rank: int) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, random
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.shapes import canonicalize_shape
 from curta.primitives.elementwise.complex import part_dtype
 
@@ -42,6 +43,7 @@ def _chosen(dtype: Any) -> Any:
     return dtypes.canonicalize_dtype(float if dtype is None else dtype)
 
 
+@takes_out_sharding
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros; `key` is not used.
 
@@ -52,6 +54,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     return jnp.zeros(shape, _chosen(dtype))
 
 
+@takes_out_sharding
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones; `key` is not used.
 
@@ -65,6 +68,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 def _initializer(make: Callable[[Any, Any, Any], Any], default: Any) -> Initializer:
     """The initializer that calls `make(key, shape, dtype)`."""
 
+    @takes_out_sharding
     def init(
         key: Any, shape: Any, dtype: Any = default, out_sharding: Any = None
     ) -> Any:

@@ -106,7 +106,10 @@ class Reshard(Placing):
 
 @dataclasses.dataclass(frozen=True)
 class DevicePut(Placing):
-    """The operand on other devices, as `device_put` in a traced function says."""
+    """The operand on other devices, as `device_put` in a traced function says.
+
+    Cotangents go back to `source`, where the operand was, if that is known.
+    """
 
     name: ClassVar[str] = "device_put"
     param_names: ClassVar[Mapping[str, str | None]] = {
@@ -115,15 +118,18 @@ class DevicePut(Placing):
         "srcs": None,
     }
     target: Any
+    source: Any = None
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        return [cotangent]
+        if self.source is None:
+            return [cotangent]
+        return [DevicePut(self.source, self.target)(cotangent)]
 
     def params(self) -> dict[str, Any]:
         return {
             "copy_semantics": ("ArrayCopySemantics.REUSE_INPUT",),
             "devices": (self.target,),
-            "srcs": (None,),
+            "srcs": (self.source,),
         }
 
 

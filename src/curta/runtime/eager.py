@@ -24,6 +24,7 @@ from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace, typeof
 from curta.primitives.base import Elementwise
+from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import check_devices, shardings_of
 from curta.runtime.executables import check_op, executable, refuse_execution
@@ -135,7 +136,8 @@ def _placed_results(
     """The results as arrays that are where the operands, or the op, have them."""
     outs = plan.out if plan.several else (plan.out,)
     where = shardings_of(args)
-    check_devices(op.name, avals, where, mesh_of_op(op))
+    if not isinstance(op, DevicePut):
+        check_devices(op.name, avals, where, mesh_of_op(op))
     where = op_shardings(op, avals, where, outs)
     if plan.several:
         return [wrap(x, a, s) for x, a, s in zip(result, outs, where, strict=True)]

@@ -110,6 +110,8 @@ def _op_shardings(
     outs: tuple[ShapedArray, ...],
     _scope: Any,
 ) -> Shardings:
+    if isinstance(op, DevicePut):
+        return [op.target] * len(outs)
     mesh = _mesh_of(shardings) or mesh_of_op(op)
     if mesh is None:
         return _single(op, shardings, len(outs))
@@ -191,6 +193,8 @@ def mesh_of_op(op: Op) -> Mesh | None:
     named: Any = None
     if isinstance(op, ShardMap):
         named = op.mesh
+    elif isinstance(op, DevicePut):
+        return None
     elif isinstance(op, Placing) and isinstance(op.target, NamedSharding):
         named = op.target.mesh
     if isinstance(named, Mesh):
