@@ -267,7 +267,7 @@ traceback_filtering = _define(
     parse_one_of(
         "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"
     ),
-    "Accepted: frames of Curta are shown whatever it says.",
+    "Whether tracebacks of errors in transformed functions have frames of Curta.",
 )
 
 # ---- devices, threads, compiler

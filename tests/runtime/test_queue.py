@@ -79,7 +79,6 @@ def test_calls_on_results_that_are_not_there_wait_in_the_queue_too():
         lambda y: curta.device_put(y),
         lambda y: curta.jit(lambda: y)(),
     ],
-    ids=str,
 )
 def test_reading_waits(read):
     y = slowly(START)

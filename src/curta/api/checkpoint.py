@@ -16,6 +16,7 @@ from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import Tracer, current_trace, typeof
+from curta.core.tracebacks import api_boundary
 from curta.transforms.partial_eval import residuals_as_inputs
 
 
@@ -48,6 +49,7 @@ def checkpoint(
         )
     places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
 
+    @api_boundary
     @functools.wraps(fun)
     def remat_fun(*args: Any, **kwargs: Any) -> Any:
         static = _static_places(places, len(args))

@@ -18,6 +18,7 @@ from curta.core.flat import FlatFunction, debug_info, function_name
 from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, current_trace, typeof
+from curta.core.tracebacks import api_boundary
 from curta.errors import UnexpectedTracerError
 from curta.primitives.structure import add_tangents, instantiate
 
@@ -108,10 +109,8 @@ def _positional_count(fun: Callable[..., Any]) -> int | None:
         parameters = inspect.signature(fun).parameters.values()
     except (ValueError, TypeError):
         return None
-    plain = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    )
+    kinds = inspect.Parameter
+    plain = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
     return len(parameters) if all(p.kind in plain for p in parameters) else None
 
 
@@ -215,6 +214,7 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(jvp)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(
@@ -378,6 +378,7 @@ class custom_vjp(CustomFunction):
                 "remat optimization for custom_vjp does not support symbolic zeros"
             )
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(

@@ -12,6 +12,7 @@ from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, partial_in
 from curta.api.linearized import Forward, forward
 from curta.core.trace import is_array_like, typeof
+from curta.core.tracebacks import api_boundary
 from curta.primitives.base import scalar_of
 
 
@@ -47,6 +48,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
+    @api_boundary
     @functools.wraps(fun)
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
@@ -75,6 +77,7 @@ def value_and_grad(
     single = isinstance(argnums, int)
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
+    @api_boundary
     @functools.wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         _check_enough_arguments(args, argnums, max(places, default=-1))

@@ -11,6 +11,7 @@ from curta.config import config
 from curta.core.array import Array
 from curta.core.stage import recording_trace
 from curta.core.trace import thread_state
+from curta.core.tracebacks import is_boundary, shorten_traceback
 from curta.runtime.eager import BASE, COMPILE_ABOVE
 from curta.runtime.remembered import NOT_REMEMBERED, Remembered
 
@@ -41,18 +42,23 @@ def inner_jit(
     function = fun
 
     @functools.wraps(fun)
+    @is_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
-        if thread_state.trace is BASE:
-            out = remembered(args, kwargs)
-            if out is not NOT_REMEMBERED:
-                return out
-            if config.jax_debug_key_reuse:
+        try:
+            if thread_state.trace is BASE:
+                out = remembered(args, kwargs)
+                if out is not NOT_REMEMBERED:
+                    return out
+                if config.jax_debug_key_reuse:
+                    return jitted(*args, **kwargs)
+            elif recording_trace() is not None:
                 return jitted(*args, **kwargs)
-        elif recording_trace() is not None:
-            return jitted(*args, **kwargs)
-        for x in args:
-            if isinstance(x, Array) and x.aval.size > COMPILE_ABOVE:
-                return jitted(*args, **kwargs)
-        return function(*args, **kwargs)
+            for x in args:
+                if isinstance(x, Array) and x.aval.size > COMPILE_ABOVE:
+                    return jitted(*args, **kwargs)
+            return function(*args, **kwargs)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     return call

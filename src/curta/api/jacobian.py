@@ -15,6 +15,7 @@ from curta.api.jvp import jvp
 from curta.api.vjp import vjp
 from curta.api.vmap import vmap
 from curta.core.trace import is_array_like, typeof
+from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import reshape
 
 
@@ -37,6 +38,7 @@ def jacfwd(
     check_callable(fun)
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
+    @api_boundary
     @functools.wraps(fun)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_in(fun, places, args, kwargs)
@@ -80,6 +82,7 @@ def jacrev(
     check_callable(fun)
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
+    @api_boundary
     @functools.wraps(fun)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_in(fun, places, args, kwargs)

@@ -39,6 +39,7 @@ from curta.core.trace import (
     thread_state,
     typeof,
 )
+from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding, devices
 from curta.runtime.dispatch import CompiledCall
@@ -67,19 +68,24 @@ class Jitted:
         self._native = self._cache.native.call
         self._name = name or function_name(fun)
 
+    @is_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            out = self._native(*args)
-            if out is not MISS:
-                return out
-        if thread_state.trace is BASE:
-            leaves, key = _ready_key(self._options, args, kwargs)
-            found = self._cache.ready.get(key)
-            if found is not None:
-                compiled, out_tree = found
-                outs = compiled(leaves)
-                return outs[0] if out_tree is None else out_tree.unflatten(outs)
-        return self._call(args, kwargs)
+        try:
+            if not kwargs:
+                out = self._native(*args)
+                if out is not MISS:
+                    return out
+            if thread_state.trace is BASE:
+                leaves, key = _ready_key(self._options, args, kwargs)
+                found = self._cache.ready.get(key)
+                if found is not None:
+                    compiled, out_tree = found
+                    outs = compiled(leaves)
+                    return outs[0] if out_tree is None else out_tree.unflatten(outs)
+            return self._call(args, kwargs)
+        except Exception as error:
+            shorten_traceback(error)
+            raise
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a signature that is not ready, or under a transformation."""
@@ -251,6 +257,7 @@ class Jitted:
 
     # ---- ahead of time
 
+    @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function traced for arguments of these shapes and dtypes."""
         arguments = split_arguments(self._options, args, kwargs)

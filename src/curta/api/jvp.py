@@ -11,10 +11,12 @@ from curta.api.linearized import FlatWithAux
 from curta.core.avals import ShapedArray
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
+from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import instantiate
 from curta.transforms.jvp import jvp as jvp_flat
 
 
+@api_boundary
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],

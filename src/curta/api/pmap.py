@@ -17,6 +17,7 @@ from curta.api.shard_map import axes_to_specs, shard_map
 from curta.api.vmap import vmap
 from curta.core.mesh import Mesh, get_abstract_mesh
 from curta.core.trace import is_array_like, typeof
+from curta.core.tracebacks import api_boundary
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim
 from curta.runtime.devices import device_grid, local_devices
@@ -76,6 +77,7 @@ def pmap(
         _places(donate_argnums),
     )
 
+    @api_boundary
     @functools.wraps(fun)
     def pmap_fun(*args: Any, **kwargs: Any) -> Any:
         call, leaves = options.prepare(args, kwargs)

@@ -16,6 +16,7 @@ from curta.api.arguments import (
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
+from curta.core.tracebacks import api_boundary
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
@@ -46,6 +47,7 @@ def make_jaxpr(
         )
     places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
 
+    @api_boundary
     @functools.wraps(fun)
     def make_jaxpr_fun(*args: Any, **kwargs: Any) -> Any:
         closed, out_tree = trace_function("make_jaxpr", fun, places, args, kwargs)
@@ -58,6 +60,7 @@ def make_jaxpr(
     return make_jaxpr_fun
 
 
+@api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of `fun`'s output, as a tree of `ShapeDtypeStruct`.
 

@@ -22,6 +22,7 @@ from curta.core.refs import Ref, addupdate
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg
 from curta.core.trace import typeof
+from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import instantiate
 from curta.transforms.transpose import backward_pass
 
@@ -125,6 +126,7 @@ def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:
         )
 
 
+@api_boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
 ) -> Any:
@@ -190,6 +192,7 @@ def fwd_and_bwd(
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
+@api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The output of `fun` at `primals`, and the linear map of tangents there.
 
@@ -243,6 +246,7 @@ class _Pushforward:
         return hash(self.linear)
 
 
+@api_boundary
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
 ) -> Callable[..., tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from curta.api.mapped_refs import batch_with_refs, check_refs
 from curta.core.flat import FlatFunction
 from curta.core.refs import Ref
 from curta.core.trace import is_array_like, typeof
+from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import batch_dim_at
 from curta.transforms.vmap import BatchAxis
 
@@ -54,6 +55,7 @@ def vmap(
     if spmd is not None and not isinstance(spmd, tuple):
         spmd = (spmd,)
 
+    @api_boundary
     @functools.wraps(fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import tree_util
 from curta.core.trace import typeof
+from curta.core.tracebacks import api_boundary
 from curta.lax.arithmetic import add
 from curta.lax.bitwise import bitwise_or
 from curta.lax.control_flow.tracing import flat_arrays
@@ -17,6 +18,7 @@ from curta.lax.shape import concatenate, pad, rev, slice_in_dim
 Combine = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
+@api_boundary
 def associative_scan(
     fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

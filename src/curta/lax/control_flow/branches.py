@@ -14,6 +14,7 @@ from curta.control.platform import PlatformIndex, Platforms
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
+from curta.core.tracebacks import api_boundary
 from curta.lax.control_flow.checks import check_same_outputs
 from curta.lax.control_flow.tracing import (
     TracedFunction,
@@ -27,6 +28,7 @@ from curta.lax.selection import clamp
 _NOT_GIVEN: Any = object()
 
 
+@api_boundary
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -82,6 +84,7 @@ def _predicate(pred: Any) -> ShapedArray:
     return aval
 
 
+@api_boundary
 def switch(
     index: Any,
     branches: Sequence[Callable[..., Any]],

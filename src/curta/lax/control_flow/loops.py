@@ -13,6 +13,7 @@ from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.trace import concrete_or_none, typeof
+from curta.core.tracebacks import api_boundary
 from curta.errors import ConcretizationTypeError
 from curta.lax.control_flow.checks import check_carry
 from curta.lax.control_flow.scanning import scan
@@ -26,6 +27,7 @@ from curta.lax.control_flow.tracing import (
 from curta.lax.conversion import convert_element_type
 
 
+@api_boundary
 def while_loop(
     cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any
 ) -> Any:
@@ -104,6 +106,7 @@ def _check_condition(condition: TracedFunction) -> None:
         )
 
 
+@api_boundary
 def fori_loop(
     lower: Any,
     upper: Any,

@@ -13,6 +13,7 @@ from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.trace import Tracer, concrete_or_none, typeof
+from curta.core.tracebacks import api_boundary
 from curta.errors import ConcretizationTypeError
 from curta.lax.control_flow.checks import check_carry
 from curta.lax.control_flow.tracing import (
@@ -31,6 +32,7 @@ from curta.lax.shape import (
 )
 
 
+@api_boundary
 def scan(
     f: Callable[..., Any],
     init: Any,
@@ -168,6 +170,7 @@ def _scan_in_python(
     return carry, tree_util.tree_map(lambda *rows: stack(rows), *ys)
 
 
+@api_boundary
 def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` applied to each element along the leading axis, one after the other.
 

@@ -13,6 +13,7 @@ from curta.control.linear_solve import LinearSolve, SolveParts
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.core.tracebacks import api_boundary
 from curta.lax.arithmetic import neg
 from curta.lax.control_flow.tracing import TracedFunction, args_tree, flat_arrays
 from curta.primitives.structure import instantiate
@@ -22,6 +23,7 @@ from curta.transforms.jvp import jvp
 Solver = Callable[[Callable[..., Any], Any], Any]
 
 
+@api_boundary
 def custom_root(
     f: Callable[..., Any],
     initial_guess: Any,
@@ -123,6 +125,7 @@ def _root_call(jaxprs: Sequence[ClosedJaxpr], count: int) -> CustomJVP:
     return call
 
 
+@api_boundary
 def custom_linear_solve(
     matvec: Callable[..., Any],
     b: Any,

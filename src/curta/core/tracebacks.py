@@ -1,0 +1,122 @@
+"""Short tracebacks, without the frames of this package (`jax_traceback_filtering`).
+
+    @api_boundary
+    def grad_fun(*args): ...  # errors lead from one line of the user's to the next
+
+Only the outermost boundary that an exception passes changes its traceback. Nothing is
+done until there is an exception.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
+
+from curta.config import config
+from curta.core.source_info import is_users
+
+_Fun = TypeVar("_Fun", bound=Callable[..., Any])
+_boundaries: set[types.CodeType] = set()
+_RULE = "-" * 20
+_NOTE = (
+    f"{_RULE}\nFor simplicity, the frames of Curta are not in this traceback."
+    " JAX_TRACEBACK_FILTERING=off shows them."
+)
+
+
+class UnfilteredStackTrace(Exception):
+    """Carries the whole traceback of the error that it is the cause of."""
+
+
+def api_boundary(fun: _Fun) -> _Fun:
+    """`fun`, which raises its errors with a short traceback."""
+    shorten = shorten_traceback
+
+    def with_short_traceback(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    _boundaries.add(with_short_traceback.__code__)
+    # In the module of `fun`, where doctest and pickle look for it.
+    wrapper = types.FunctionType(
+        with_short_traceback.__code__,
+        getattr(fun, "__globals__", globals()),
+        closure=with_short_traceback.__closure__,
+    )
+    return cast(_Fun, functools.wraps(fun)(wrapper))
+
+
+def is_boundary(function: _Fun) -> _Fun:
+    """Say that a function calls `shorten_traceback` for every exception."""
+    _boundaries.add(function.__code__)  # type: ignore[attr-defined]
+    return function
+
+
+def shorten_traceback(error: Exception) -> None:
+    """Change the traceback of an exception that a boundary is about to raise again."""
+    mode = config.jax_traceback_filtering
+    if mode == "off" or error.__traceback__ is None or _is_inside_another():
+        return
+    if mode == "auto":
+        mode = "tracebackhide" if _runs_in_ipython() else "quiet_remove_frames"
+    whole = error.__traceback__
+    if mode == "tracebackhide":
+        for frame, _ in traceback.walk_tb(whole):
+            if not is_users(frame.f_code):
+                frame.f_locals["__tracebackhide__"] = True
+        return
+    error.__traceback__ = _users_frames(whole)
+    if mode == "remove_frames":
+        error.__cause__ = _unfiltered(error, whole)
+        error.__context__ = None
+    elif _NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(_NOTE)
+
+
+def _is_inside_another() -> bool:
+    """Whether the boundary whose frame called `shorten_traceback` is within another."""
+    boundary = sys._getframe(2)
+    return any(f.f_code in _boundaries for f in _callers(boundary))
+
+
+def _callers(frame: types.FrameType) -> Iterator[types.FrameType]:
+    while frame.f_back is not None:
+        frame = frame.f_back
+        yield frame
+
+
+def _users_frames(whole: types.TracebackType) -> types.TracebackType | None:
+    kept = None
+    for frame, line in reversed(list(traceback.walk_tb(whole))):
+        if is_users(frame.f_code):
+            kept = types.TracebackType(kept, frame, frame.f_lasti, line)
+    return kept
+
+
+def _unfiltered(error: Exception, whole: types.TracebackType) -> UnfilteredStackTrace:
+    """What the error was before, with the frames above the boundary too."""
+    text = "".join(traceback.format_exception_only(type(error), error)).strip()
+    cause = UnfilteredStackTrace(
+        f"{text}\n\nThe traceback above has all frames; the one below has no frames of"
+        f" Curta.\n\n{_RULE}"
+    )
+    for frame in _callers(whole.tb_frame):
+        whole = types.TracebackType(whole, frame, frame.f_lasti, frame.f_lineno)
+        if frame.f_code.co_name == "<module>":
+            break  # below it are the frames of whoever runs the module
+    cause.__cause__, cause.__context__ = error.__cause__, error.__context__
+    cause.__suppress_context__ = error.__suppress_context__
+    return cause.with_traceback(whole)
+
+
+def _runs_in_ipython() -> bool:
+    return hasattr(builtins, "get_ipython")
