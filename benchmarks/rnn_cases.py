@@ -1,10 +1,12 @@
-"""Loops over arrays: recurrent networks, forward and backward; arrays being filled."""
+"""Loops over arrays: recurrent networks, arrays being filled; data-parallel steps."""
 
+import tempfile
 from functools import partial
 from typing import Any
 
 from benchmarks.cases import F32, random_array
-from benchmarks.harness import Case, Thunk
+from benchmarks.harness import Case, Thunk, Timing
+from benchmarks.processes import in_turns
 
 STEPS, WIDTH = 512, 128
 
@@ -90,7 +92,7 @@ def fill_rows(lib: Any) -> Thunk:
 
 def network_cases() -> list[Case]:
     cases = []
-    for name, (_, _) in NETWORKS.items():
+    for name in NETWORKS:
         gates = 3 if name == "GRU" else 1
         for batch in (32, 1):
             for backward in (False, True):
@@ -109,3 +111,46 @@ RNN_CASES = [
     Case("array of 1e5 filled by a loop", fill, 0.6, F32 * 10**5, F32 * 10**5),
     Case("matrix filled row by row", fill_rows, 0.6),
 ]
+
+
+# --- two devices: the number of devices is set before a library is imported ----------
+
+DATA_PARALLEL = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import statistics, time
+import numpy as np
+import {lib} as lib, {lib}.numpy as jnp
+
+def loss(params, x, y):
+    for w, b in params:
+        x = jnp.tanh(x @ w + b)
+    return jnp.mean((x - y) ** 2)
+
+def step(params, x, y):
+    grads = lib.lax.pmean(lib.grad(loss)(params, x, y), "devices")
+    return lib.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+assert lib.device_count() == 2
+rng = np.random.default_rng(0)
+normal = lambda *shape: jnp.asarray(rng.normal(size=(2, *shape)).astype(np.float32))
+widths = 784, 512, 256, 10
+params = [(normal(m, n) / 30, normal(n)) for m, n in zip(widths, widths[1:])]
+x, y = normal(128, 784), normal(128, 10)
+step = lib.pmap(step, axis_name="devices")
+times = []
+for _ in range(40):
+    start = time.perf_counter()
+    params = lib.block_until_ready(step(params, x, y))
+    times.append(time.perf_counter() - start)
+print(statistics.median(times[10:]))
+"""
+
+
+def data_parallel_step() -> Timing:
+    """A training step of 128 examples on each of two devices of this machine."""
+    with tempfile.TemporaryDirectory() as cache:
+        return in_turns(DATA_PARALLEL, cache)
+
+
+RNN_PROCESSES = [("training step on two devices", data_parallel_step, 0.9)]

@@ -16,6 +16,7 @@ from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.joining import Split, Unstack
+from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 from curta.transforms.dce import dce_jaxpr
 
@@ -57,6 +58,13 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
         lambda x: [Transpose((1, 0))(MATMUL(x, Reshape((4, 3))(x)))],
         ["reshape", "dot_general"],
     ),
+    "is_reshape": (
+        lambda x: [
+            Squeeze((1,))(BroadcastInDim((2, 1, 6), (0, 2))(Reshape((2, 6))(x))),
+            BroadcastInDim((2, 6, 1), (0, 1))(Squeeze((0,))(Reshape((1, 2, 6))(x))),
+        ],
+        ["reshape", "reshape"],
+    ),
     "sum_of_sums": (
         lambda x: [ReduceSum((0,))(Reshape((1, 4))(ReduceSum((0,))(x)))],
         ["reduce_sum"],
@@ -90,6 +98,24 @@ def test_what_is_not_rewritten() -> None:
         lambda x: [ops.add(x, ZERO), ops.sub(x, minus_zero), ops.div(x, three)], SPECIAL
     )
     assert names(simplify(closed.jaxpr)) == ["add", "sub", "div"]
+
+
+def test_transposes_of_batched_dots() -> None:
+    batched = DotGeneral((((1,), (1,)), ((0,), (0,))))
+    x, y = np.ones((2, 3, 4), np.float32), np.arange(30.0).reshape(2, 3, 5)
+
+    def turned(x: Any, y: Any) -> list[Any]:
+        product = batched(x, y)
+        return [Transpose((0, 2, 1))(product), Transpose((2, 0, 1))(product)]
+
+    args = x, y.astype(np.float32)
+    closed = staged(turned, *args)
+    rewritten = dce_jaxpr(simplify(closed.jaxpr))
+    assert names(rewritten) == ["dot_general", "dot_general", "transpose"]
+    for a, b in zip(
+        evaluate(rewritten, (), args), evaluate(closed.jaxpr, (), args), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_broadcasts_of_broadcasts() -> None:

@@ -22,6 +22,7 @@ from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
 from curta.primitives.joining import Split, Unstack
+from curta.primitives.shape import Squeeze
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 
@@ -152,7 +153,7 @@ def move_twice(eqn: Eqn, context: Context) -> Results | None:
         return None
     (x,) = before.invars
     if isinstance(eqn.op, Reshape):
-        return [context.apply(eqn.op, x)]
+        return _reshaped(x, eqn.op.shape, context)
     if isinstance(eqn.op, Transpose):
         assert isinstance(before.op, Transpose)
         inner = before.op.permutation
@@ -162,6 +163,28 @@ def move_twice(eqn: Eqn, context: Context) -> Results | None:
     assert isinstance(before.op, BroadcastInDim)
     dims = tuple(eqn.op.broadcast_dimensions[d] for d in before.op.broadcast_dimensions)
     return [context.apply(BroadcastInDim(eqn.op.shape, dims), x)]
+
+
+def is_reshape(eqn: Eqn, context: Context) -> Results | None:
+    """squeeze x -> reshape x; so is a broadcast that only adds dims of extent 1."""
+    if not isinstance(eqn.op, (Squeeze, BroadcastInDim)):
+        return None
+    (x,), (out,) = eqn.invars, eqn.outvars
+    if x.aval.size != out.aval.size or isinstance(x, Literal) or not x.aval.shape:
+        return None
+    if isinstance(eqn.op, BroadcastInDim):
+        dims = eqn.op.broadcast_dimensions
+        if list(dims) != sorted(dims):
+            return None
+    return _reshaped(x, out.aval.shape, context)
+
+
+def _reshaped(x: Atom, shape: tuple[int, ...], context: Context) -> Results:
+    before = context.maker(x)
+    while before is not None and isinstance(before.op, Reshape):
+        (x,) = before.invars
+        before = context.maker(x)
+    return [x if x.aval.shape == shape else context.apply(Reshape(shape), x)]
 
 
 def neutral(eqn: Eqn, context: Context) -> Results | None:
@@ -250,15 +273,22 @@ def transpose_into_dot(eqn: Eqn, context: Context) -> Results | None:
 
 
 def transpose_of_dot(eqn: Eqn, context: Context) -> Results | None:
-    """transpose (dot x y) -> dot y x, for matrices."""
+    """transpose (dot x y) -> dot y x, for matrices and batches of them."""
     before = context.maker(eqn.invars[0]) if isinstance(eqn.op, Transpose) else None
     if before is None or not isinstance(before.op, DotGeneral):
         return None
     (contract, batch), aval = before.op.dimension_numbers, before.outvars[0].aval
-    free = [v.aval.ndim - len(c) for v, c in zip(before.invars, contract, strict=True)]
-    if any(batch) or aval.ndim != 2 or free != [1, 1]:
+    assert isinstance(eqn.op, Transpose)
+    count = len(batch[0])
+    turned = (*range(count), count + 1, count)
+    free = [
+        v.aval.ndim - len(c) - count
+        for v, c in zip(before.invars, contract, strict=True)
+    ]
+    if aval.ndim != count + 2 or free != [1, 1] or eqn.op.permutation != turned:
         return None
-    op = dataclasses.replace(before.op, dimension_numbers=(contract[::-1], batch))
+    numbers = contract[::-1], batch[::-1]
+    op = dataclasses.replace(before.op, dimension_numbers=numbers)
     return [context.apply(op, *before.invars[::-1])]
 
 
@@ -297,6 +327,7 @@ REWRITES: Final[dict[str, Rewrite]] = {
     for f in (
         identity,
         fold_scalars,
+        is_reshape,
         move_twice,
         neutral,
         negated_twice,

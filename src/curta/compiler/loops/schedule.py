@@ -23,6 +23,7 @@ from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
 
 PIECE = 1024  # the columns that a turn takes: rows of 4 KiB
 GRAIN_COST = 1 << 16  # a chunk is worth at least this many simple operations
+GRAIN_IN_LOOP = 1 << 19  # the same in a loop's body, where threads meet in every turn
 MANY_CHUNKS = 64  # more do not balance better
 TILE = 16  # rows and columns of the tile of a transpose
 JUMP = 8  # elements further apart than this lie in different cache lines
@@ -99,7 +100,8 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
     )
     pieces = 1 if split is None else -(-split.extent // piece)
     turns = count_turns(outer, pieces, block)
-    grain = -(-GRAIN_COST * turns // max(1, kernel_cost(kernel)))
+    least = GRAIN_IN_LOOP if often else GRAIN_COST
+    grain = -(-least * turns // max(1, kernel_cost(kernel)))
     grain = max(1, min(turns, max(grain, -(-turns // MANY_CHUNKS))))
     return Schedule(outer, split, piece, column, vectors, grain, block)
 
