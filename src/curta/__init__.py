@@ -75,6 +75,8 @@ from curta.api.pmap import pmap as pmap
 from curta.api.scopes import named_call as named_call, named_scope as named_scope
 from curta.api.shard_map import shard_map as shard_map, smap as smap
 from curta.api.sharded_arrays import (
+    device_put_replicated as device_put_replicated,
+    device_put_sharded as device_put_sharded,
     make_array_from_callback as make_array_from_callback,
     make_array_from_process_local_data as make_array_from_process_local_data,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,

@@ -16,7 +16,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
-from curta.runtime.devices import default_sharding
+from curta.runtime.devices import placing_of
 from curta.runtime.executables import temporary_bytes
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
@@ -235,14 +235,21 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the arguments are expected, as `(args, kwargs)`."""
-        places = [default_sharding() for _ in self._in_avals]
+        given = self._run.destinations.in_shardings or [None] * len(self._in_avals)
+        places = [s or placing_of(a) for s, a in zip(given, self._in_avals)]
         return tree_util.tree_unflatten(self.in_tree, places)
 
     @property
     def output_shardings(self) -> Any:
         """Where the outputs will be."""
+        to = self._run.destinations
+        avals = self._staged.closed.in_avals
+        given = [
+            s if a.placement is None else placing_of(a)
+            for s, a in zip(to.in_shardings or [None] * len(avals), avals)
+        ]
         outs = self._staged.closed.out_avals
-        places = [default_sharding() for _ in outs]
+        places = [s or placing_of(a) for s, a in zip(to.results(given), outs)]
         return tree_util.tree_unflatten(self.out_tree, places)
 
 

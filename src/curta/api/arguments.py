@@ -8,8 +8,9 @@ from typing import Any
 
 from curta import dtypes, tree_util
 from curta.core.array import Array
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.refs import AbstractRef, Ref
+from curta.core.sharding import Sharding
 from curta.core.stage import recording_trace
 from curta.core.trace import is_array_like, typeof
 from curta.runtime.transfer import to_array
@@ -97,6 +98,9 @@ def aval_of(x: Any) -> Any:
         weak = bool(getattr(x, "weak_type", False))
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
         aval = ShapedArray(tuple(x.shape), dtype, weak)
+        sharding = getattr(x, "sharding", None)
+        if isinstance(sharding, Sharding):
+            aval = placed_aval(aval, sharding)
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return typeof(x)
 

@@ -20,7 +20,7 @@ from curta.core.mesh import (
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import typeof
-from curta.primitives.placing import Reshard, ShardingConstraint
+from curta.primitives.placing import Reshard, ShardAlike, ShardingConstraint
 
 
 def _is_leaf(x: Any) -> bool:
@@ -122,6 +122,35 @@ def _check_auto(sharding: NamedSharding) -> None:
             f" that are of type Explicit. Got PartitionSpec: {sharding.spec} with axis"
             f" names: {explicit}. Use `jax.sharding.reshard` for those."
         )
+
+
+def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two pytrees of one structure, their arrays laid out alike.
+
+    Raises ValueError if the structures or the shapes differ.
+
+    >>> import curta.numpy as jnp
+    >>> shard_alike(jnp.ones(2), jnp.zeros(2))
+    (Array([1., 1.], dtype=float32), Array([0., 0.], dtype=float32))
+    """
+    leaves, tree = tree_util.tree_flatten(x)
+    others, other_tree = tree_util.tree_flatten(y)
+    if tree != other_tree:
+        raise ValueError(
+            f"Trees should be equal. Got x_tree: {tree}, y_tree: {other_tree}"
+        )
+    pairs = []
+    for a, b in zip(leaves, others, strict=True):
+        if typeof(a).shape != typeof(b).shape:
+            raise ValueError(
+                "The leaves shapes of `x` and `y` should match. Got `x` leaf shape:"
+                f" {typeof(a).shape} and `y` leaf shape: {typeof(b).shape}."
+            )
+        pairs.append(ShardAlike()(as_result(a), as_result(b)))
+    return (
+        tree_util.tree_unflatten(tree, [a for a, _ in pairs]),
+        tree_util.tree_unflatten(tree, [b for _, b in pairs]),
+    )
 
 
 def reshard(x: Any, out_shardings: Any) -> Any:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from curta import dtypes
+from curta import dtypes, tree_util
 from curta.core.avals import ShapedArray, placed_aval
+from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
-from curta.core.sharding import Sharding
+from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import current_trace, typeof
 from curta.errors import UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import as_sharding, named
+from curta.runtime.devices import as_sharding, device_grid, named
 from curta.runtime.transfer import to_array
 
 
@@ -163,3 +165,73 @@ def _assembled(
         data[index] = x._storage()
     aval = placed_aval(ShapedArray(shape, kind), sharding)
     return ArrayImpl(data, aval, sharding)
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
+    """Pytrees stacked along a new first axis of their arrays, one on each device.
+
+    The older way of `device_put` with a `NamedSharding`. Raises ValueError unless
+    there are as many shards as devices, of the same shapes and dtypes.
+
+    >>> import curta
+    >>> device_put_sharded([1.0], curta.devices()[:1])
+    Array([1.], dtype=float32)
+    """
+    _warn_of("device_put_sharded")
+    if not isinstance(shards, Sequence):
+        raise TypeError(
+            f"device_put_sharded `shards` input must be a sequence; got {type(shards)}"
+        )
+    if len(shards) != len(devices):
+        raise ValueError(
+            f"len(shards) = {len(shards)} must equal len(devices) = {len(devices)}."
+        )
+
+    def stack(*xs: Any) -> Any:
+        arrays = [to_array(x) for x in xs]
+        kinds = {(a.shape, a.dtype) for a in arrays}
+        if len(kinds) > 1:
+            first, second, *_ = [a.aval.str_short() for a in arrays]
+            raise ValueError(
+                "the shards passed to device_put_sharded must have consistent shape and"
+                f" dtype, but got {first} and {second}."
+            )
+        return _over(np.stack([a._storage() for a in arrays]), arrays[0], devices)
+
+    return tree_util.tree_map(stack, *shards)
+
+
+def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
+    """The arrays of a pytree, repeated along a new first axis, once on each device.
+
+    The older way of `device_put` with a `NamedSharding`.
+
+    >>> import curta
+    >>> device_put_replicated(1.0, curta.devices()[:1])
+    Array([1.], dtype=float32)
+    """
+    _warn_of("device_put_replicated")
+    if not isinstance(devices, Sequence) or not devices:
+        raise ValueError(
+            "`devices` argument to `device_put_replicated must be a non-empty sequence."
+        )
+
+    def repeat(leaf: Any) -> Any:
+        array = to_array(leaf)
+        return _over(np.stack([array._storage()] * len(devices)), array, devices)
+
+    return tree_util.tree_map(repeat, x)
+
+
+def _over(data: Any, part: ArrayImpl, devices: Sequence[Any]) -> ArrayImpl:
+    mesh = Mesh(device_grid((len(devices),), devices), ("_device_put_sharded",))
+    sharding = NamedSharding(mesh, PartitionSpec("_device_put_sharded"))
+    return ArrayImpl(data, ShapedArray(data.shape, part.dtype), sharding)
+
+
+def _warn_of(name: str) -> None:
+    warnings.warn(
+        f"jax.{name} is deprecated; use jax.device_put instead.",
+        DeprecationWarning,
+        stacklevel=3,
+    )

@@ -9,6 +9,7 @@ from curta.experimental import (
     multihost_utils as multihost_utils,
     pjit as pjit,
     random as random,
+    shard_alike as shard_alike,
     shard_map as shard_map,
 )
 from curta.experimental.extended_types import (

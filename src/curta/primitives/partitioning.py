@@ -33,7 +33,7 @@ from curta.primitives.indexing.gather import Gather
 from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
-from curta.primitives.placing import Reshard
+from curta.primitives.placing import Reshard, ShardAlike
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.shape import Rev, Squeeze
 from curta.primitives.slicing import Pad, Slice
@@ -208,6 +208,12 @@ def _transpose(op: Transpose, query: Query) -> list[Entries]:
 def _squeeze(op: Squeeze, query: Query) -> list[Entries]:
     rank = query.avals[0].ndim
     return [_without(query.entries[0], [d % rank for d in op.dimensions])]
+
+
+@_rule.register
+def _alike(op: ShardAlike, query: Query) -> list[Entries]:
+    first, second = query.entries
+    return [first if any(first) else second] * 2
 
 
 @_rule.register(Rev)

@@ -14,6 +14,7 @@ from curta.core.placement import placement
 from curta.core.sharding import NamedSharding, Sharding
 from curta.primitives.elementwise.convert import Identity
 from curta.primitives.families import Linear
+from curta.primitives.structure import batch_dim_at
 
 
 class Placing(Linear, Identity):
@@ -159,3 +160,28 @@ class InspectSharding(Op):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         return self(*args), []
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardAlike(Op):
+    """Two values of one shape, laid out alike."""
+
+    name: ClassVar[str] = "shard_alike"
+    multiple_results: ClassVar[bool] = True
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return avals
+
+    def eval(self, *args: Any) -> Sequence[Any]:
+        return args
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self(*primals), tangents
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        moved = [
+            batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
+        ]
+        return self(*moved), [0, 0]

@@ -169,6 +169,12 @@ def default_sharding(aval: ShapedArray | None = None) -> Sharding:
     return on_device(default_device()) if mesh.empty else over_mesh(mesh, aval)
 
 
+def placing_of(aval: ShapedArray) -> Sharding:
+    """Where arrays of a type are: as the type says, or nowhere in particular."""
+    mesh = None if aval.placement is None else concrete_mesh(aval.placement.mesh)
+    return default_sharding(aval) if mesh is None else over_mesh(mesh, aval)
+
+
 @functools.lru_cache(4096)
 def over_mesh(mesh: Mesh, aval: ShapedArray) -> NamedSharding:
     """The sharding over a mesh that the type of an array says."""
