@@ -18,7 +18,6 @@ from curta.numpy.joining import concatenate
 from curta.numpy.linalg.solving import solve
 from curta.numpy.logic import isfinite
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.numpy.ranges import arange
 from curta.numpy.reductions import all, count_nonzero, prod, sum
 from curta.numpy.searching import where
 from curta.numpy.shapes import expand_dims
@@ -169,6 +168,5 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
 
 def _exchanges(pivots: Any) -> Any:
     """How many rows were exchanged with another one."""
-    return count_nonzero(
-        pivots != arange(pivots.shape[-1], dtype=pivots.dtype), axis=-1
-    )
+    places = lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
+    return count_nonzero(pivots != places, axis=-1)

@@ -1,0 +1,185 @@
+"""Cosine transforms, as in `scipy.fft`."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import dtypes, lax
+from curta.numpy.arguments import canonical_axes, canonical_axis, ensure_arraylike
+from curta.numpy.promotion import promote_dtypes_inexact
+
+Axes = int | Sequence[int] | None
+
+
+def dct(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+) -> Any:
+    """The cosine transform 2 Σ x[j] cos(π k (2j + 1) / 2n) along an axis.
+
+    Args:
+      x: array; of a complex one both parts are transformed.
+      type: 2; NotImplementedError for the others.
+      n: the length, to which x is cut or padded with zeros.
+      axis: the axis.
+      norm: "ortho" makes the transform orthogonal; None or "backward" leaves it.
+
+    By a Fourier transform of the elements in another order: J. Makhoul (1980).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import fft
+    >>> fft.dct(jnp.ones(2))
+    Array([4., 0.], dtype=float32)
+    """
+    lengths = None if n is None else (n,)
+    return _transform("dct", _dct_along, x, type, lengths, (axis,), norm)
+
+
+def dctn(
+    x: Any,
+    type: int = 2,
+    s: int | Sequence[int] | None = None,
+    axes: Axes = None,
+    norm: str | None = None,
+) -> Any:
+    """`dct` along several axes, all by default, with lengths `s`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import fft
+    >>> fft.dctn(jnp.ones((2, 2)))
+    Array([[16.,  0.],
+           [ 0.,  0.]], dtype=float32)
+    """
+    return _transform("dctn", _dct_along, x, type, s, axes, norm)
+
+
+def idct(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+) -> Any:
+    """The inverse of `dct`, with the same arguments.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import fft
+    >>> fft.idct(jnp.array([4.0, 0.0]))
+    Array([1., 1.], dtype=float32)
+    """
+    lengths = None if n is None else (n,)
+    return _transform("idct", _idct_along, x, type, lengths, (axis,), norm)
+
+
+def idctn(
+    x: Any,
+    type: int = 2,
+    s: int | Sequence[int] | None = None,
+    axes: Axes = None,
+    norm: str | None = None,
+) -> Any:
+    """`idct` along several axes, all by default, with lengths `s`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy import fft
+    >>> fft.idctn(fft.dctn(jnp.ones((2, 2))))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    return _transform("idctn", _idct_along, x, type, s, axes, norm)
+
+
+def _transform(
+    name: str,
+    along: Callable[[Any, int, bool], Any],
+    x: Any,
+    type: int,
+    s: int | Sequence[int] | None,
+    axes: Axes,
+    norm: str | None,
+) -> Any:
+    x = ensure_arraylike(name, x)
+    if type != 2:
+        raise NotImplementedError("Only DCT type 2 is implemented.")
+    if norm not in (None, "backward", "ortho"):
+        raise ValueError(f"{name}: norm={norm!r} is not implemented")
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        parts = [
+            _transform(name, along, part, type, s, axes, norm)
+            for part in (x.real, x.imag)
+        ]
+        return lax.complex(*parts)
+    (x,) = promote_dtypes_inexact(x)
+    x, axes = _resized(x, s, axes)
+    for axis in axes:
+        x = along(x, axis, norm == "ortho")
+    return x
+
+
+def _resized(x: Any, s: Any, axes: Axes) -> tuple[Any, tuple[int, ...]]:
+    """`x` with the lengths `s` along the axes, and these."""
+    if s is None:
+        return x, canonical_axes(axes, x.ndim)
+    lengths = tuple(map(operator.index, s if isinstance(s, Sequence) else [s]))
+    if len(lengths) > x.ndim:
+        raise ValueError(
+            f"s must have at most x.ndim ({x.ndim}) elements, got {len(lengths)}"
+        )
+    last = tuple(range(x.ndim - len(lengths), x.ndim))
+    axes = last if axes is None else canonical_axes(axes, x.ndim)
+    edges = [(0, 0, 0)] * x.ndim
+    for axis, length in zip(axes, lengths):
+        edges[axis] = (0, length - x.shape[canonical_axis(axis, x.ndim)], 0)
+    return lax.pad(x, np.zeros((), x.dtype), edges), axes
+
+
+def _along(values: Any, axis: int, ndim: int) -> Any:
+    """A vector as an array that varies along one axis."""
+    return values.reshape([-1 if i == axis else 1 for i in range(ndim)])
+
+
+def _turns(x: Any, axis: int, sign: int) -> Any:
+    """exp(± i π k / 2n) along the axis."""
+    n = x.shape[axis]
+    turns = np.exp(sign * 0.5j * np.pi * np.arange(n) / n)
+    return _along(turns.astype(dtypes.to_complex_dtype(x.dtype)), axis, x.ndim)
+
+
+def _scale(x: Any, axis: int) -> Any:
+    """The lengths of the rows of the transform, divided by which it is orthogonal."""
+    n = x.shape[axis]
+    lengths = np.full(n, math.sqrt(2 * n))
+    lengths[:1] = math.sqrt(4 * n)
+    return _along(lengths.astype(x.dtype), axis, x.ndim)
+
+
+def _order(n: int) -> Any:
+    """The even places up, then the odd ones down."""
+    return np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
+
+
+def _dct_along(x: Any, axis: int, ortho: bool) -> Any:
+    order = _order(x.shape[axis])
+    spectrum = jnp.fft.fft(jnp.take(x, order, axis=axis), axis=axis)
+    out = 2 * (spectrum * _turns(x, axis, -1)).real
+    return out / _scale(x, axis) if ortho else out
+
+
+def _idct_along(x: Any, axis: int, ortho: bool) -> Any:
+    n = x.shape[axis]
+    x = x * _scale(x, axis) if ortho else x
+    # The spectrum of a real line, of which x is the real part of the first half.
+    mirrored = jnp.roll(jnp.flip(x, axis), 1, axis)
+    mirrored = mirrored * _along((np.arange(n) > 0).astype(x.dtype), axis, x.ndim)
+    spectrum = lax.complex(x, -mirrored) * _turns(x, axis, 1) / 2
+    line = jnp.fft.ifft(spectrum, axis=axis).real
+    return jnp.take(line, np.argsort(_order(n)), axis=axis)
