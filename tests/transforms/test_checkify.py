@@ -217,3 +217,21 @@ def test_what_a_check_takes():
         checkify.check(True, "{}", "text")
     with pytest.raises(TypeError, match="check_error takes an Error as argument"):
         checkify.check_error("text")
+
+
+def test_ops_that_are_checked_as_a_whole():
+    matrix = jnp.array([[4.0, 1.0], [1.0, 3.0]])
+    right = jnp.array([1.0, 2.0])
+    assert text(jnp.linalg.solve, matrix, right) is None
+    assert "triangular_solve" in text(jnp.linalg.solve, 0 * matrix, right)
+    assert "cholesky" in text(jnp.linalg.cholesky, -matrix)
+    assert "fft" in text(jnp.fft.fft, jnp.array([jnp.inf, -jnp.inf]))
+
+    def solve(b):
+        def invert(matvec, b):
+            return jnp.linalg.inv(matrix) @ b
+
+        return lax.custom_linear_solve(lambda x: matrix @ x, b, invert, symmetric=True)
+
+    assert text(solve, right) is None
+    assert text(curta.jacobian(solve), right) is None

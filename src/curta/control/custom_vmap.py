@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.primitives.structure import batch_dim_at, instantiate
@@ -27,6 +28,7 @@ class CustomVmapCall(JaxprOp):
     """`jaxpr` when evaluated, `rule` when batched."""
 
     name: ClassVar[str] = "custom_vmap_call"
+    checkify = Op.checkify  # as a whole: its batching rule knows of no errors
     jaxpr: ClosedJaxpr
     rule: BatchRule
     const_count: int
@@ -65,9 +67,6 @@ class CustomVmapCall(JaxprOp):
             next(found) if w else zero_tangent(a)
             for a, w in zip(self.jaxpr.out_avals, wanted, strict=True)
         ]
-
-    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
-        return self(*args)  # as a whole: its batching rule knows of no errors
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         raise ValueError(_NO_REVERSE_MODE)

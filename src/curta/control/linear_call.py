@@ -22,6 +22,7 @@ class LinearCall(JaxprOp):
     """
 
     name: ClassVar[str] = "linear_call"
+    checkify = Op.checkify  # as a whole: its transpose knows of no errors
     taylor = Op.taylor
     jaxpr: ClosedJaxpr
     transposed: Callable[[], ClosedJaxpr]
@@ -39,9 +40,6 @@ class LinearCall(JaxprOp):
             t if a.to_tangent_aval() is a else zero_tangent(a)
             for a, t in zip(self.jaxpr.out_avals, found, strict=True)
         ]
-
-    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
-        return self(*args)  # as a whole: its transpose knows of no errors
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         return partial.defer(self, args)

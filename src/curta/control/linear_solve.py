@@ -51,7 +51,9 @@ class LinearSolve(JaxprOp):
     """
 
     name: ClassVar[str] = "custom_linear_solve"
+    makes_nan: ClassVar[bool] = True
     taylor = Op.taylor  # by the derivative, not by the solver
+    checkify = Op.checkify  # as a whole
     const_lengths: SolveParts
     jaxprs: SolveParts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
@@ -19,6 +19,8 @@ class Composed(Op):
 
     It is differentiated as what it is made of, unless a subclass knows better.
     """
+
+    makes_nan: ClassVar[bool] = True
 
     def compose(self, *args: Any) -> Any:
         """The output(s), by other ops."""

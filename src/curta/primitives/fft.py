@@ -44,6 +44,7 @@ class Fft(Linear):
     conjugate.
     """
 
+    makes_nan: ClassVar[bool] = True
     name: ClassVar[str] = "fft"
     fft_type: FftType
     fft_lengths: tuple[int, ...]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
+from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, entry_axes, entry_of
@@ -20,6 +21,7 @@ from curta.primitives.structure import batch_dim_at
 class Placing(Linear, Identity):
     """An op whose result is the operand, laid out by a sharding."""
 
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     places_outputs: ClassVar[bool] = True
     target: Sharding
 

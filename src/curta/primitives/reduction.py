@@ -25,6 +25,7 @@ from curta.primitives.structure import Reshape, Transpose, add_any, reduce_sum, 
 class ReduceProd(Reduction):
     """The product over `axes`."""
 
+    makes_nan: ClassVar[bool] = True
     name: ClassVar[str] = "reduce_prod"
     axes: tuple[int, ...]
 

@@ -283,6 +283,7 @@ class ReduceSum(Reduction):
 class AddAny(Op):
     """The sum of two tangents or cotangents of one aval."""
 
+    makes_nan: ClassVar[bool] = True
     name: ClassVar[str] = "add_any"
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:

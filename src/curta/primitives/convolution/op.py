@@ -43,6 +43,7 @@ class ConvGeneralDilated(Op):
     input features; with `batch_group_count`, only its own part of the batch.
     """
 
+    makes_nan: ClassVar[bool] = True
     name: ClassVar[str] = "conv_general_dilated"
     param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
     window_strides: Dims

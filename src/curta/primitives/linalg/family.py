@@ -22,6 +22,7 @@ class MatrixOp(Op):
     Subclasses say what happens to the shapes and dtypes of one element of the batch.
     """
 
+    makes_nan: ClassVar[bool] = True
     ranks: ClassVar[tuple[int, ...]] = (2,)
     accepts: ClassVar[tuple[Any, ...]] = (np.floating, np.complexfloating)
 

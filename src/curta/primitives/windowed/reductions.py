@@ -100,6 +100,7 @@ class WindowReduction(Op):
 class ReduceWindowSum(WindowReduction):
     """The sum of each window."""
 
+    makes_nan: ClassVar[bool] = True
     name: ClassVar[str] = "reduce_window_sum"
     ufunc: ClassVar[np.ufunc] = np.add
 
