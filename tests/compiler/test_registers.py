@@ -289,6 +289,17 @@ def test_small_arrays_are_read_and_updated_at_indices_from_data() -> None:
     check(lambda c, xs: flat(lax.scan(step, c, xs)), normal(5, 5), places)
 
 
+def test_long_rows_are_no_vectors() -> None:
+    def step(c: Any, x: Any) -> Any:
+        return c + x.sum(), x.max()
+
+    for size, fits in ((200, True), (10_000, False)):
+        args = np.asarray(np.float32(0)), normal(4, size)
+        closed = staged(lambda *a: flat(lax.scan(step, *a)), *args)
+        assert in_registers(closed) == fits
+        assert_compiles(closed, *args)
+
+
 def test_rows_of_rows() -> None:
     """An inner loop over the rows of a row, which is long, and is not copied."""
 

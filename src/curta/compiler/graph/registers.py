@@ -208,6 +208,8 @@ class RegisterMaker:
         Few elements are computed one by one, unless they come from long vectors or
         cost much; others as the lanes of a vector.
         """
+        if aval.size > 2 * MOST_ELEMENTS:  # of halves of rows, twice as many
+            raise Unsuited(f"{aval.size} elements")
         shape, result = aval.shape, self.buffer(aval)
         lane = LoopVar(f"lane{aval.size}", aval.size)
         if aval.size > 1:
