@@ -302,3 +302,39 @@ def test_what_is_read_or_stacked_twice() -> None:
     _, loop = prepared(closed)
     assert (len(loop.invars), len(loop.outvars)) == (2, 2)
     assert_compiles(closed, h, xs)
+
+
+def test_rows_of_cheap_arrays_are_computed_in_the_loop() -> None:
+    h, a, b, xs = normal(3), normal(), normal(5), normal(5, 3)
+
+    def step(h: Any, x: Any, y: Any) -> list[Any]:
+        return [ops.sin(ops.add(h, ops.mul(x, y))), h]
+
+    scan = Scan(staged(step, h, h, h), 5, True, 0, 1)
+
+    def program(h: Any, a: Any, b: Any, xs: Any) -> list[Any]:
+        wide = BroadcastInDim((5, 3), ())
+        cheap = ops.mul(ops.add(xs, xs), wide(a))
+        along = BroadcastInDim((5, 3), (0,))(b)  # differs from row to row
+        dear = ops.exp(ops.neg(xs))
+        shown = ops.neg(xs)
+        return [
+            *scan(h, cheap, along), *scan(h, dear, shown),
+            *scan(h, wide(np.float32(2)), cheap), shown,
+        ]  # fmt: skip
+
+    closed = staged(program, h, a, b, xs)
+    loops = [e for e in prepare(closed).eqns if isinstance(e.op, Scan)]
+    rows = [len(e.invars) - e.op.num_consts - e.op.num_carry for e in loops]
+    assert rows == [2, 2, 1]  # what two loops read stays an array
+    assert_compiles(closed, h, a, b, xs)
+
+    def alone(h: Any, a: Any, xs: Any) -> list[Any]:
+        both = ops.mul(ops.add(xs, xs), BroadcastInDim((5, 3), ())(a))
+        return list(scan(h, both, xs))
+
+    closed = staged(alone, h, a, xs)
+    around, loop = prepared(closed)
+    assert around == []
+    assert len(loop.invars) == 3
+    assert_compiles(closed, h, a, xs)

@@ -15,6 +15,7 @@ from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
 from curta.compiler.graph.loop_residuals import recompute
 from curta.compiler.graph.scatters import in_pieces
+from curta.compiler.graph.loop_rows import rows_inside
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sorting import by_library
 from curta.control.cond import Cond
@@ -34,8 +35,8 @@ def prepare(closed: ClosedJaxpr) -> ClosedJaxpr:
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
     jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
     for rewrite in (
-        _without_copies, _without_unused, recompute, _without_unused, _rewritten,
-        simplify, dce_jaxpr,
+        _without_copies, _without_unused, recompute, rows_inside, dce_jaxpr,
+        _without_unused, _rewritten, simplify, dce_jaxpr,
     ):  # fmt: skip
         jaxpr = rewrite(jaxpr)
     return ClosedJaxpr(jaxpr, list(consts.values()))
