@@ -1,8 +1,9 @@
 """Which results may replace an argument that the program was told to overwrite.
 
 A result that is stored element by element may, if whatever else reads the argument
-runs before, or in the same turn of the loops that it shares with the store. The program
-stays as it is: whoever calls it passes one address for both.
+runs before: in an earlier kernel, in an earlier stage of the same turn of the loops
+that it shares with the store, or in its stage at the same element. The program stays
+as it is: whoever calls it passes one address for both.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from curta.compiler.graph.fuse import Group, Plan, aligned
 from curta.compiler.graph.itemise import InPlace, Program
 from curta.compiler.graph.items import EqnItem, Item, LoopItem, reads, written
+from curta.compiler.loops.assemble import stage_places
 from curta.compiler.loops.nodes import Buffer, Store
 
 
@@ -31,7 +33,8 @@ def _may_replace(plan: Plan, argument: Buffer, result: Buffer) -> bool:
     """Whether all that reads the argument does so before the result is stored."""
     stored = False
     for group in plan.groups:
-        stores = [s for i in group.loops() for s in i.writes if s.buffer is result]
+        stores = [(i, s) for i in group.loops() for s in i.writes if s.buffer is result]
+        places = stage_places(group) if stores else {}
         for item in group.items:
             ours = result in written(item)
             if ours and not _stores_once(item):
@@ -39,7 +42,9 @@ def _may_replace(plan: Plan, argument: Buffer, result: Buffer) -> bool:
             if argument in reads(item):
                 if stored:
                     return False
-                if stores and not _reads_in_turn(item, argument, stores[0], group):
+                if stores and not _reads_in_turn(
+                    item, argument, *stores[0], places, group
+                ):
                     return False
             stored = stored or ours
     return stored
@@ -50,15 +55,20 @@ def _stores_once(item: Item) -> bool:
     return simple and len(item.writes) == 1
 
 
-def _reads_in_turn(item: Item, argument: Buffer, store: Store, group: Group) -> bool:
-    """Whether an item reads the argument where its group replaces it in that turn."""
+def _reads_in_turn(
+    item: Item,
+    argument: Buffer,
+    storing: LoopItem,
+    store: Store,
+    places: dict[LoopItem, int],
+    group: Group,
+) -> bool:
+    """Whether an item reads what it needs before its group replaces it."""
     assert isinstance(item, LoopItem)
-    for load in item.loads:
-        if load.buffer is not argument:
-            continue
-        if store in item.writes:
-            if load.offset != store.offset:
-                return False
-        elif aligned(load.offset, store.offset, item, group.shared) < group.shared:
-            return False
-    return True
+    if places[item] > places[storing]:
+        return False
+    offsets = [e.offset for e in item.loads if e.buffer is argument]
+    if places[item] == places[storing]:
+        return all(offset == store.offset for offset in offsets)
+    shared = group.shared
+    return all(aligned(o, store.offset, item, shared) >= shared for o in offsets)

@@ -32,16 +32,27 @@ def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
         (item,) = items
         outer, inner = item.dims[: item.independent], item.dims[item.independent :]
         return Kernel(outer, (Stage(inner, item.stores, (), ordered=True),))
-    outer = items[0].dims[: group.shared]
-    if len({i.dims + i.inner for i in items}) == 1 and not any(i.folds for i in items):
-        outer = ()
-    stages = _stages(items, len(outer))
-    kernel = collapse(Kernel(outer, tuple(stages)), builder)
+    depth = _depth(group)
+    stages = tuple(s.stage() for s in _stages(items, depth))
+    kernel = collapse(Kernel(items[0].dims[:depth], stages), builder)
     if not kernel.dims and len(kernel.stages) == 1 and not kernel.stages[0].folds:
         (stage,) = kernel.stages  # a map: only its last dim is walked by vectors
         rows = Stage(stage.dims[-1:], stage.stores, ())
         return Kernel(stage.dims[:-1], (rows,))
     return kernel
+
+
+def stage_places(group: Group) -> dict[LoopItem, int]:
+    """In which stage of the kernel each item of a group is."""
+    stages = _stages(group.loops(), _depth(group))
+    return {item: at for at, stage in enumerate(stages) for item in stage.items}
+
+
+def _depth(group: Group) -> int:
+    """The number of loops around the stages."""
+    items = group.loops()
+    one_nest = len({i.dims + i.inner for i in items}) == 1
+    return 0 if one_nest and not any(i.folds for i in items) else group.shared
 
 
 @dataclass
@@ -61,7 +72,7 @@ class _Members:
         return Stage(self.dims, stores, folds, self.kept or 0)
 
 
-def _stages(items: list[LoopItem], depth: int) -> list[Stage]:
+def _stages(items: list[LoopItem], depth: int) -> list[_Members]:
     """Each item in the first stage of its nest that comes after what it reads."""
     stages: list[_Members] = []
     place: dict[Buffer, tuple[int, Store, bool]] = {}
@@ -86,7 +97,7 @@ def _stages(items: list[LoopItem], depth: int) -> list[Stage]:
             stages[at].kept = kept
         for store in item.writes:
             place[store.buffer] = at, store, bool(item.folds)
-    return [s.stage() for s in stages]
+    return stages
 
 
 # ------------------------------------------------------------------- collapsing
