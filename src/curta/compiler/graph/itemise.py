@@ -14,9 +14,11 @@ from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.in_place import Overwriting
 from curta.compiler.graph.items import EqnItem, Item, loop_item
+from curta.compiler.graph.regions import regions
 from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
+    LARGE_JOIN,
     Values,
     decide,
     is_joined,
@@ -207,12 +209,32 @@ class ItemMaker:
             return
         if is_joined(eqn):
             return self._join(eqn, self._buffer(var, "v"))
+        if var.aval.size >= LARGE_JOIN and self._in_regions(var):
+            return
         index = loop_dims(var.aval.shape)
         if var.aval.size:
             value = self.elements.computed(var, index)
             self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
         else:
             self._buffer(var, "v")
+
+    def _in_regions(self, var: Var) -> bool:
+        """Make an item for each region of a map with seams, if it has some."""
+        there = self.values.materialised
+        found = regions(var, self.values.definitions, there.__contains__)
+        if len(found) == 1:
+            return False
+        shape, buffer = var.aval.shape, self._buffer(var, "v")
+        for region in found:
+            index = loop_dims(tuple(high - low for low, high in region))
+            place = [
+                as_index(i) + low for i, (low, _) in zip(index, region, strict=True)
+            ]
+            value = self.elements.computed(var, tuple(place))
+            stores = self.stores(buffer, row_major(place, shape), value)
+            dims = variables(index)
+            self.items.append(loop_item("part", dims, (), stores, (), partial=True))
+        return True
 
     def _join(self, eqn: Eqn, buffer: Buffer) -> None:
         """A concatenation: an item for each part, which stores to its place."""

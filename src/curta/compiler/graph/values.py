@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from curta.compiler.graph.folds import is_fold
+from curta.compiler.graph.regions import read_by_maps
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.primitives.base import Elementwise
@@ -31,6 +32,7 @@ LARGE_JOIN = 1 << 14  # elements from which parts are copied one after the other
 LARGEST = 400  # more than this is not put into one expression
 DEEPEST = 24  # ops inlined into one another: rules call each other this deep
 
+_JOINED = "joined from large parts"
 _FREE = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "iota",
          "expand_dims", "copy", "tile")  # fmt: skip
 _CHEAP = frozenset(
@@ -66,7 +68,7 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     `host` are eqns that must run by their `eval` rule.
     """
     definitions = {v: e for e in jaxpr.eqns for v in e.outvars}
-    uses = _uses(jaxpr)
+    uses, cut = _uses(jaxpr), read_by_maps(jaxpr, host)
     returned = frozenset(v for v in jaxpr.outvars if isinstance(v, Var))
     materialised: dict[Var, str] = {}
     cost: dict[Var, int] = {}
@@ -80,6 +82,8 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
         level = 1 + max((depth.get(v, 0) for v in inlined), default=0)
         for var in eqn.outvars:
             reason = _reason(eqn, var, uses[var], total, returned, host)
+            if reason == _JOINED and var in cut:
+                reason = ""
             if not reason and level > DEEPEST:
                 reason = "deep inside other ops"
             if reason:
@@ -102,7 +106,7 @@ def _reason(
     if var in returned:
         return "returned"
     if is_joined(eqn):
-        return "joined from large parts"
+        return _JOINED
     if any(c in host or not _reads_elements(c.op) for c in consumers):
         return "used by an op that needs memory"
     if len(consumers) > 1 and cost > SHARED_COST:

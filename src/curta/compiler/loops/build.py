@@ -104,6 +104,8 @@ class ScalarBuilder:
 
         What `inside` loads touches memory only where the condition holds.
         """
+        if isinstance(condition, Const):
+            return inside() if condition.value else outside
         before = self._where
         self._where = condition if before is None else self.and_(before, condition)
         try:

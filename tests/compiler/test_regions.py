@@ -1,0 +1,72 @@
+"""Maps over rolled, joined and padded arrays, cut where their expression changes."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.itemise import itemise
+
+RNG = np.random.default_rng(0)
+U = RNG.normal(size=(200, 130)).astype(np.float32)
+
+
+def heat(lib, u):
+    around = lib.roll(u, 1, 0) + lib.roll(u, -1, 0)
+    return u + 0.1 * (around + lib.roll(u, 1, 1) + lib.roll(u, -1, 1) - 4 * u)
+
+
+def life(lib, u):
+    alive = (u > 0.5).astype(np.int32)
+    places = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    around = sum(lib.roll(alive, place, (0, 1)) for place in places)
+    return lib.where((around == 3) | ((alive == 1) & (around == 2)), 1, 0)
+
+
+def filtered(lib, u):
+    return sum((k + 1) * lib.roll(u, k, 1) for k in range(9))
+
+
+def zero_boundary(lib, u):
+    p = lib.pad(u, ((1, 1), (2, 1)))
+    return p[:-2, 1:-2] + p[2:, 1:-2] * 2 + p[1:-1, :-3] - p[1:-1, 3:]
+
+
+def joined(lib, u):
+    return lib.abs(lib.concatenate([u, 2 * u, u[:7]])) + 1
+
+
+def returned_twice(lib, u):
+    rolled = lib.roll(u, (3, -5), (0, 1))
+    return rolled, heat(lib, u), heat(lib, u).sum(0), rolled.max(1)
+
+
+@pytest.mark.parametrize(
+    "function", [heat, life, filtered, zero_boundary, joined, returned_twice]
+)
+def test_agrees_with_numpy(function):
+    found = curta.jit(lambda u: function(jnp, u))(U)
+    wanted = function(np, U)
+    if not isinstance(wanted, tuple):
+        found, wanted = (found,), (wanted,)
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, 1e-4, 1e-4)
+
+
+def test_gradient_of_a_stencil():
+    def loss(u):
+        return (heat(jnp, u) ** 2).sum()
+
+    plain = curta.grad(loss)(jnp.asarray(U))
+    np.testing.assert_allclose(curta.jit(curta.grad(loss))(U), plain, 1e-4, 1e-4)
+
+
+def test_a_stencil_makes_no_copies():
+    closed = inline_calls(curta.make_jaxpr(lambda u: heat(jnp, u))(U))
+    program = itemise(closed.jaxpr)
+    assert {s.buffer for i in program.items for s in i.stores} == {*program.outputs}
+    assert len(program.items) == 9
+    middle = max(program.items, key=lambda i: i.work)
+    assert middle.work == 198 * 128
+    assert all(load.where is None for load in middle.loads)
