@@ -13,6 +13,7 @@ from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine, this_machine
 from benchmarks.processes import PROCESSES
 from benchmarks.report import HEADER, Row, markdown, save
+from benchmarks.rnn_cases import RNN_CASES, RNN_PROCESSES
 
 SUBMODULES = ("lax", "nn", "numpy", "random", "tree")
 
@@ -25,12 +26,12 @@ def library(name: str) -> ModuleType:
 
 def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
-    for case in (*CASES, *LOOPS):
+    for case in (*CASES, *LOOPS, *RNN_CASES):
         if only in case.name:
             timing = attempt(partial(measure, case, curta, jax, seconds))
             floor = machine.floor(case.read, case.written, case.flops)
             yield Row(case.name, case.target, timing, floor)
-    for name, measure_processes, target in PROCESSES:
+    for name, measure_processes, target in (*PROCESSES, *RNN_PROCESSES):
         if only in name:
             yield Row(name, target, attempt(measure_processes), is_size="size" in name)
 

@@ -108,8 +108,8 @@ def network_cases() -> list[Case]:
 
 RNN_CASES = [
     *network_cases(),
-    Case("array of 1e5 filled by a loop", fill, 0.6, F32 * 10**5, F32 * 10**5),
-    Case("matrix filled row by row", fill_rows, 0.6),
+    Case("array of 1e5 filled by a loop", fill, 1.0, F32 * 10**5, F32 * 10**5),
+    Case("matrix filled row by row", fill_rows, 0.4),
 ]
 
 

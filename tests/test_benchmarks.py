@@ -11,8 +11,9 @@ from benchmarks.harness import Case, Timing, attempt, measure
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine
 from benchmarks.report import Row
+from benchmarks.rnn_cases import RNN_CASES
 
-QUICK = [case for case in (*CASES, *LOOPS) if case.flops + case.read < 1e7]
+QUICK = [case for case in (*CASES, *LOOPS, *RNN_CASES) if case.flops + case.read < 1e7]
 
 
 @pytest.fixture(scope="module")
