@@ -46,9 +46,16 @@ TESTED_ELSEWHERE: dict[str, str] = {
 } | dict.fromkeys(
     (
         *("AllGather", "AllToAll", "AxisIndex", "Pmax", "Pmin", "Ppermute", "Psum"),
-        "PsumScatter",
+        *("PsumScatter", "Pbroadcast", "Pcollect"),
     ),
     "tests/primitives/test_collective.py",
+) | dict.fromkeys(
+    (
+        *("AllGatherInvariant", "OwnPart", "PsumInvariant", "PVary", "ShardMap"),
+        *("DevicePut", "InspectSharding", "Reshard", "ShardAlike"),
+        "ShardingConstraint",
+    ),
+    "tests/api/test_shard_map.py",
 )
 
 # Ops that may be differentiated nowhere, as in JAX; asking raises MissingRule.

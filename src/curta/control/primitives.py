@@ -25,6 +25,7 @@ from curta.control.remat import (
 from curta.control.scan import (
     Scan,
 )
+from curta.control.shard_map import ShardMap
 from curta.control.while_loop import (
     While,
 )
@@ -33,6 +34,7 @@ from curta.core.refs import RefAddUpdate, RefGet, RefSwap
 from curta.primitives.approximate import ApproxTopK
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.convolution import ConvGeneralDilated
+from curta.primitives.collective import AxisIndex, Pmax, Pmin, Psum, PVary
 from curta.primitives.cumulative import (
     CumLogSumExp,
     CumMax,
@@ -155,7 +157,15 @@ from curta.primitives.elementwise.trigonometric import (
     Sinh,
     Tan,
 )
+from curta.primitives.exchange import (
+    AllGather,
+    AllToAll,
+    Pbroadcast,
+    Ppermute,
+    PsumScatter,
+)
 from curta.primitives.fft import Fft
+from curta.primitives.placing import DevicePut, Reshard, ShardingConstraint
 from curta.primitives.indexing.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -438,6 +448,21 @@ symmetric_product_p = primitive_of(SymmetricProduct)
 triangular_solve_p = primitive_of(TriangularSolve)
 tridiagonal_p = primitive_of(Tridiagonal)
 tridiagonal_solve_p = primitive_of(TridiagonalSolve)
+
+all_gather_p = primitive_of(AllGather)
+all_to_all_p = primitive_of(AllToAll)
+axis_index_p = primitive_of(AxisIndex)
+device_put_p = primitive_of(DevicePut)
+pbroadcast_p = primitive_of(Pbroadcast)
+pmax_p = primitive_of(Pmax)
+pmin_p = primitive_of(Pmin)
+ppermute_p = primitive_of(Ppermute)
+psum_p = primitive_of(Psum)
+pvary_p = primitive_of(PVary)
+reduce_scatter_p = primitive_of(PsumScatter)
+reshard_p = primitive_of(Reshard)
+shard_map_p = primitive_of(ShardMap)
+sharding_constraint_p = primitive_of(ShardingConstraint)
 
 add_jaxvals_p = add_any_p
 

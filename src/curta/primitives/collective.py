@@ -45,6 +45,8 @@ class Collective(Op):
     """
 
     places_outputs: ClassVar[bool] = True
+    meets: ClassVar[bool] = True
+    """Whether devices wait for each other in it."""
     param_names: ClassVar[Mapping[str, str | None]] = {
         "axes": "axis_names",
         "axis_index_groups": "groups",
@@ -229,6 +231,7 @@ class PVary(Linear, Collective):
     """A value that is the same for all shards, taken as one that varies."""
 
     name: ClassVar[str] = "pvary"
+    meets: ClassVar[bool] = False
     axis_names: tuple[Name, ...]
 
     def batch(

@@ -124,7 +124,7 @@ def uses_axis(op: Op, axis: BatchAxis) -> bool:
 
 def refuse_meeting(op: Op, axis: BatchAxis, what: str) -> None:
     """Raise ValueError if only some devices would come to a collective of `op`."""
-    if axis.devices and uses_axis(op, axis):
+    if axis.devices and axis.name in _meeting_axes(op):
         raise ValueError(
             f"{what} differs between devices along the axis {axis.name!r} contains a"
             " collective over that axis: some devices would wait forever for others"
@@ -140,6 +140,16 @@ def _axis_names(op: Op) -> frozenset[Any]:
     for jaxpr in jaxprs_in_params(op.params()):
         for eqn in jaxpr.eqns:
             names |= _axis_names(eqn.op)
+    return frozenset(names)
+
+
+@functools.lru_cache(maxsize=4096)
+def _meeting_axes(op: Op) -> frozenset[Any]:
+    """Those along which examples wait for each other."""
+    names = set(getattr(op, "axis_names", ())) if getattr(op, "meets", False) else set()
+    for jaxpr in jaxprs_in_params(op.params()):
+        for eqn in jaxpr.eqns:
+            names |= _meeting_axes(eqn.op)
     return frozenset(names)
 
 

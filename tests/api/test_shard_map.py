@@ -1,0 +1,370 @@
+"""`shard_map`: one device's program, run by all devices of a mesh."""
+
+import numpy as np
+import pytest
+from tests.api.eight_devices import eight_devices  # noqa: F401
+
+import curta
+import curta.numpy as jnp
+from curta import NamedSharding, P, grad, jit, lax, shard_map, vmap
+from curta.sharding import AxisType
+from curta.test_util import check_grads
+
+AUTO = (AxisType.Auto,) * 2
+X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
+W = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+
+def mesh():
+    return curta.make_mesh((4, 2), ("x", "y"), AUTO)
+
+
+def mapped(fun, in_specs, out_specs, **options):
+    return shard_map(
+        fun, mesh=mesh(), in_specs=in_specs, out_specs=out_specs, **options
+    )
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("in_spec", "shard", "devices"),
+        [
+            (P("x"), (2, 2), 4),
+            (P("x", "y"), (2, 1), 8),
+            (P(("x", "y")), (1, 2), 8),
+            (P(None, "y"), (8, 1), 2),
+            (P(), (8, 2), 1),
+        ],
+    )
+    def test_shards_come_and_go(self, in_spec, shard, devices):
+        seen = []
+
+        def body(x):
+            seen.append(x.shape)
+            return 2 * x
+
+        f = mapped(body, in_spec, in_spec)
+        for call in (f, jit(f)):
+            out = call(X)
+            np.testing.assert_array_equal(out, 2 * X)
+            assert out.sharding == NamedSharding(mesh(), in_spec)
+        assert set(seen) == {shard}
+        assert len({str(s.index) for s in out.addressable_shards}) == devices
+
+    def test_order_of_axes(self):
+        f = mapped(lambda x: x + lax.axis_index(("x", "y")), P(("x", "y")), P("x", "y"))
+        whole = f(np.zeros((8, 1), np.int32))
+        np.testing.assert_array_equal(whole, np.arange(8).reshape(4, 2))
+        g = mapped(lambda x: x, P(("y", "x")), P(("x", "y")))
+        np.testing.assert_array_equal(
+            g(np.arange(8)), np.arange(8).reshape(2, 4).T.ravel()
+        )
+
+    # Each over both axes, with what NumPy says.
+    COLLECTIVES = {
+        "psum": (lambda x: lax.psum(x, ("x", "y")), P(), X.reshape(8, 1, 2).sum(0)),
+        "psum over one": (
+            lambda x: lax.psum(x, "y"),
+            P("x"),
+            X.reshape(4, 2, 2).sum(1),
+        ),
+        "pmean": (lambda x: lax.pmean(x, ("x", "y")), P(), X.mean(0)[None]),
+        "pmax": (lambda x: lax.pmax(x, ("x", "y")), P(), X.max(0)[None]),
+        "all_gather": (
+            lambda x: lax.all_gather(x, ("x", "y"), tiled=True)[None],
+            P(("x", "y")),
+            np.stack([X] * 8),
+        ),
+        "all_gather invariant": (
+            lambda x: lax.all_gather(x, ("x", "y"), tiled=True, to="invarying"),
+            P(),
+            X,
+        ),
+        "psum_scatter": (
+            lambda x: lax.psum_scatter(
+                jnp.tile(x, (8, 1)), ("x", "y"), scatter_dimension=0, tiled=True
+            ),
+            P(("x", "y")),
+            np.tile(X.sum(0), (8, 1)),
+        ),
+        "all_to_all": (
+            lambda x: lax.all_to_all(
+                jnp.arange(8.0)[:, None] + 10 * x[:, :1], ("x", "y"), 0, 0, tiled=True
+            ),
+            P(("x", "y")),
+            (np.arange(8.0)[:, None] + 10 * X[:, 0]).reshape(64, 1),
+        ),
+        "ppermute": (
+            lambda x: lax.ppermute(x, ("x", "y"), [(i, (i + 3) % 8) for i in range(7)]),
+            P(("x", "y")),
+            np.where((np.arange(8) == 2)[:, None], 0, np.roll(X, 3, 0)),
+        ),
+        "pbroadcast": (
+            lambda x: lax.pbroadcast(x, ("x", "y"), 5),
+            P(("x", "y")),
+            np.tile(X[5], (8, 1)),
+        ),
+    }
+
+    @pytest.mark.parametrize("check", [True, False])
+    @pytest.mark.parametrize("name", COLLECTIVES)
+    def test_collectives(self, name, check):
+        fun, out_spec, expected = self.COLLECTIVES[name]
+        f = mapped(fun, P(("x", "y")), out_spec, check_vma=check)
+        for call in (f, jit(f)):
+            np.testing.assert_allclose(call(X), expected, rtol=1e-6)
+        if name != "pmax":
+            check_grads(f, (X,), 1, eps=1.0)
+
+    def test_ragged(self):
+        def body(operand, sizes):
+            offsets = jnp.cumsum(sizes) - sizes
+            me = lax.axis_index("x")
+            table = lax.all_gather(sizes, "x")
+            begins = (jnp.cumsum(table, 0) - table)[me]
+            return lax.ragged_all_to_all(
+                operand,
+                jnp.full(8, -1.0),
+                offsets,
+                sizes,
+                begins,
+                table[:, me],
+                axis_name="x",
+            )
+
+        one = curta.make_mesh((2,), ("x",), AUTO[:1])
+        f = shard_map(
+            body, mesh=one, in_specs=P("x"), out_specs=P("x"), check_vma=False
+        )
+        sizes = np.array([1, 3, 2, 1], np.int32)
+        found = np.asarray(f(np.arange(8.0, dtype=np.float32), sizes)).reshape(2, 8)
+        np.testing.assert_array_equal(found[0, :3], [0, 4, 5])
+        np.testing.assert_array_equal(found[1, :4], [1, 2, 3, 6])
+        assert (found[0, 3:] == -1).all() and (found[1, 4:] == -1).all()
+
+    def test_part_of_the_axes(self):
+        f = mapped(lambda x: lax.psum(x, "x"), P("x"), P(), axis_names={"x"})
+        np.testing.assert_array_equal(jit(f)(X), X.reshape(4, 2, 2).sum(0))
+        outer = mapped(
+            lambda x: shard_map(
+                lambda v: lax.psum(v, "y"),
+                in_specs=P("y"),
+                out_specs=P(),
+                axis_names={"y"},
+            )(x),
+            P("x"),
+            P("x"),
+            axis_names={"x"},
+        )
+        np.testing.assert_array_equal(
+            jit(outer)(X), X.reshape(4, 2, 1, 2).sum(1).reshape(4, 2)
+        )
+
+    def test_mesh_in_scope_and_static_arguments(self):
+        with curta.set_mesh(curta.make_mesh((4, 2), ("x", "y"))):
+            x = curta.device_put(X, P("x", "y"))
+            out = shard_map(lambda x: x + 1, out_specs=P("x", "y"))(x)
+            assert str(curta.typeof(out)) == "float32[8@x,2@y]"
+            smapped = curta.smap(lambda x: x * 2, in_axes=0, out_axes=1, axis_name="x")
+            assert jit(smapped)(x).shape == (2, 8)
+        f = mapped(lambda x, n: x * n["k"], (P("x"), None), P("x"))
+        np.testing.assert_array_equal(f(X, {"k": 3}), 3 * X)
+
+    def test_no_arguments_and_random_keys(self):
+        f = mapped(lambda: lax.axis_index("x")[None], (), P("x"))
+        np.testing.assert_array_equal(f(), np.arange(4))
+        keys = curta.random.split(curta.random.key(0), 8)
+        draw = mapped(vmap(lambda k: curta.random.normal(k, (2,))), P("x"), P("x"))
+        np.testing.assert_array_equal(
+            draw(keys), vmap(lambda k: curta.random.normal(k, (2,)))(keys)
+        )
+
+
+class TestTransformations:
+    def test_derivatives(self):
+        f = mapped(
+            lambda w, x: lax.psum(jnp.tanh(x @ w).sum(0), "x"),
+            (P(), P("x")),
+            P(),
+        )
+
+        def plain(w, x):
+            return jnp.tanh(x @ w).sum(0)
+
+        for i in (0, 1):
+            found = curta.jacrev(f, i)(W, X)
+            np.testing.assert_allclose(
+                found, curta.jacrev(plain, i)(W, X), rtol=1e-4, atol=1e-6
+            )
+            np.testing.assert_allclose(
+                jit(curta.jacfwd(f, i))(W, X), found, rtol=1e-4, atol=1e-6
+            )
+
+    def test_gradients_inside_count_each_shard_once(self):
+        def loss(w, x):
+            return (jnp.tanh(x @ w) ** 2).sum()
+
+        inside = mapped(grad(loss), (P(), P("x")), P())
+        np.testing.assert_allclose(inside(W, X), grad(loss)(W, X), rtol=1e-4)
+        own = mapped(grad(loss), (P(), P("x")), P("x"), check_vma=False)(W, X)
+        np.testing.assert_allclose(
+            own.reshape(4, 2, 3).sum(0), grad(loss)(W, X), rtol=1e-4
+        )
+
+    def test_vmap(self):
+        f = mapped(lambda x: lax.psum(x, "x") * x, P("x"), P("x"))
+        batch = np.stack([X, 2 * X, 3 * X])
+        for call in (vmap(f), jit(vmap(f))):
+            np.testing.assert_allclose(call(batch), np.stack([f(x) for x in batch]))
+        split = jit(vmap(f, spmd_axis_name="y"))
+        found = split(np.concatenate([batch, batch[:1]]))
+        assert found.sharding.spec == P("y", "x")
+        np.testing.assert_allclose(found[:3], np.stack([f(x) for x in batch]))
+        with pytest.raises(ValueError, match="vmap spmd_axis_name cannot appear"):
+            vmap(f, spmd_axis_name="x")(batch)
+
+    def test_remat_scan_and_custom_rules(self):
+        @curta.custom_vjp
+        def double(x):
+            return 2 * x
+
+        double.defvjp(lambda x: (2 * x, None), lambda _, ct: (3 * ct,))
+
+        @curta.checkpoint
+        def step(c):
+            return jnp.sin(c) * lax.psum(c.sum(), "x")
+
+        def body(x):
+            out, _ = lax.scan(lambda c, _: (double(step(c)), None), x, None, 2)
+            return out
+
+        f = mapped(body, P("x"), P("x"))
+        x = X / 20
+        assert f(x).shape == X.shape
+        assert np.isfinite(grad(lambda x: f(x).sum())(x)).all()
+        np.testing.assert_allclose(
+            grad(lambda x: f(x).sum())(x), jit(grad(lambda x: f(x).sum()))(x), rtol=1e-5
+        )
+
+    def test_text(self):
+        f = mapped(lambda w, x: lax.psum(w * x, "x"), (P(), P("x")), P())
+        text = str(curta.make_jaxpr(f)(2.0, X))
+        assert "shard_map[" in text and "check_vma=True" in text
+        assert "pvary[axes=('x',)]" in text and "psum_invariant[axes=('x',)]" in text
+        assert "f32[2,2]{V:x}" in text and "in_specs=(P(), P('x',))" in text
+
+    def test_types_of_shards(self):
+        def body(x):
+            assert curta.typeof(x).vma == curta.typeof(x).mat.varying == {"x"}
+            assert curta.typeof(lax.psum(x, "x")).vma == frozenset()
+            assert curta.typeof(lax.pcast(jnp.ones(2), "y", to="varying")).vma == {"y"}
+            assert curta.typeof(x * lax.axis_index("y")).vma == {"x", "y"}
+            return x
+
+        mapped(body, P("x"), P("x"))(X)
+
+
+class TestErrors:
+    def run(self, fun=lambda x: x, x=X, **options):
+        options = {"in_specs": P("x"), "out_specs": P("x"), **options}
+        return mapped(fun, **options)(x)
+
+    @pytest.mark.parametrize(
+        ("error", "message", "options"),
+        [
+            (ValueError, "evenly divisible", {"x": np.ones((6, 2))}),
+            (ValueError, "too long to be compatible", {"x": np.float32(1)}),
+            (
+                ValueError,
+                "too long to be compatible",
+                {"fun": lambda x: x.sum(), "out_specs": P("x")},
+            ),
+            (ValueError, "require replication", {"out_specs": P()}),
+            (ValueError, "marked as manual", {"in_specs": P("z")}),
+            (TypeError, "must be a pytree", {"in_specs": 1}),
+            (ValueError, "to be a subset of", {"axis_names": {"z"}}),
+            (TypeError, "`axis_names` argument", {"axis_names": "x"}),
+            (ValueError, "tree prefix|pytree structure", {"in_specs": (P(), P())}),
+            (
+                ValueError,
+                "wait forever",
+                {
+                    "fun": lambda x: lax.while_loop(
+                        lambda c: c.sum() < 100, lambda c: c + lax.psum(c, "x") + 1, x
+                    ),
+                    "check_vma": False,
+                },
+            ),
+            (
+                ValueError,
+                "wait forever",
+                {
+                    "fun": lambda x: lax.cond(
+                        x.sum() > 9, lambda x: lax.psum(x, "x"), lambda x: x, x
+                    ),
+                    "check_vma": False,
+                },
+            ),
+            (
+                TypeError,
+                r"applying `jax.lax.pcast\(..., \('x',\), to='varying'\)`",
+                {"fun": lambda x: lax.scan(lambda c, a: (c + a, c), jnp.ones(2), x)[1]},
+            ),
+            (
+                ValueError,
+                "device_put with explicit device",
+                {"fun": lambda x: curta.device_put(x, curta.devices()[0])},
+            ),
+        ],
+    )
+    def test_misuse(self, error, message, options):
+        with pytest.raises(error, match=message):
+            self.run(**options)
+
+    def test_what_meets_is_fine(self):
+        out = self.run(
+            lambda x: lax.while_loop(
+                lambda c: lax.pmax(c.max(), ("x", "y")) < 100,
+                lambda c: c + lax.psum(c, "x"),
+                x,
+            ),
+            check_vma=False,
+        )
+        assert out.shape == X.shape
+        alone = self.run(
+            lambda x: lax.while_loop(lambda c: c.sum() < 100, lambda c: c + 1, x)
+        )
+        assert (np.asarray(alone).reshape(4, -1).sum(1) >= 100).all()
+
+    def test_meshes(self):
+        with pytest.raises(ValueError, match="context mesh cannot be empty"):
+            shard_map(lambda x: x, in_specs=P(), out_specs=P())(X)
+        abstract = mesh().abstract_mesh
+        f = shard_map(lambda x: 2 * x, mesh=abstract, in_specs=P("x"), out_specs=P("x"))
+        with pytest.raises(ValueError, match="Please pass `jax.Array`s"):
+            f(X)
+        placed = curta.device_put(X, NamedSharding(mesh(), P("x")))
+        np.testing.assert_array_equal(f(placed), 2 * X)
+        with pytest.raises(ValueError, match="Received incompatible devices"):
+            mapped(lambda x: x, P(), P())(curta.device_put(X, curta.devices()[3]))
+        with pytest.raises(TypeError, match="requires a callable"):
+            shard_map(1, mesh=mesh(), in_specs=P(), out_specs=P())
+        with pytest.raises(NameError, match="Found an unbound axis name: q"):
+            self.run(lambda x: lax.psum(x, "q"))
+        with pytest.raises(ValueError, match="pvary should be called"):
+            lax.pcast(X, "x", to="varying")
+        with pytest.raises(TypeError, match="smap axis_name"):
+            curta.smap(lambda x: x, in_axes=0, out_axes=0, axis_name=("x",))
+
+
+def test_older_names():
+    old = curta.experimental.shard_map.shard_map
+    f = old(lambda x: lax.psum(x, "x"), mesh(), P("x"), P(), check_rep=False)
+    np.testing.assert_array_equal(f(X), X.reshape(4, 2, 2).sum(0))
+    grid = curta.experimental.mesh_utils.create_device_mesh((4, 2))
+    assert curta.sharding.Mesh(grid, ("x", "y"), AUTO) is mesh()
+    utils = curta.experimental.multihost_utils
+    placed = utils.host_local_array_to_global_array(X, mesh(), P("x"))
+    assert placed.sharding.spec == P("x")
+    np.testing.assert_array_equal(utils.process_allgather(placed), X)
+    assert utils.process_allgather(X).shape == (1, 8, 2)
