@@ -28,6 +28,7 @@ __all__ = [
     "TraceAnnotation",
     "annotate_function",
     "device_memory_profile",
+    "register_subprocess",
     "save_device_memory_profile",
     "start_server",
     "start_trace",
@@ -163,6 +164,14 @@ def start_server(port: int) -> NoReturn:
 def stop_server() -> NoReturn:
     """Not there, as `start_server`."""
     raise ValueError("No active profiler server: Curta has none.")
+
+
+def register_subprocess(pid: int, port: int) -> NoReturn:
+    """Not there, as `start_server`: each process records a trace of its own."""
+    raise NotImplementedError(
+        f"Curta has no profiler server to collect the trace of process {pid} at port"
+        f" {port}: record one in that process with profiler.trace(folder)."
+    )
 
 
 # ---- memory

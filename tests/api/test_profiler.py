@@ -68,6 +68,10 @@ def test_one_trace_at_a_time(tmp_path):
     assert events(tmp_path) == []
     with pytest.raises(NotImplementedError, match="no profiler server"):
         profiler.start_server(9999)
+    with pytest.raises(NotImplementedError, match="the trace of process 1 at port 2"):
+        profiler.register_subprocess(1, 2)
+    with pytest.raises(ValueError, match="No active profiler server"):
+        profiler.stop_server()
 
 
 def fields(data):

@@ -16,10 +16,12 @@ from curta.api.checkify import (
 from curta.primitives.checks import (
     DivisionByZeroError as DivisionByZeroError,
     Error as Error,
+    ErrorCategory as ErrorCategory,
     ErrorEffect as ErrorEffect,
     FailedCheckError as FailedCheckError,
     JaxException as JaxException,
     JaxRuntimeError as JaxRuntimeError,
     NaNError as NaNError,
     OOBError as OOBError,
+    init_error as init_error,
 )

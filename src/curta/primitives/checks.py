@@ -227,6 +227,9 @@ class Metadata(dict[int, Any]):
         return hash(frozenset(self))
 
 
+ErrorCategory = type[JaxException]
+
+
 # ---- what went wrong
 
 
@@ -366,6 +369,9 @@ class Error:
         kept = [e for e in self.effects if (e.error_type in types) is not others]
         leaves = [[self._pred[e], self._code[e], *self._payload[e]] for e in kept]
         return Error.of(kept, itertools.chain(*leaves), self._metadata)
+
+
+init_error = Error()
 
 
 # ---- raising it

@@ -31,8 +31,10 @@ from curta.primitives.checks import (
     OOBError,
     check_error,
 )
-from curta.primitives.elementwise import eq, gt, lt, ne, or_, rem
+from curta.primitives.elementwise.bitwise import or_
+from curta.primitives.elementwise.comparison import eq, gt, lt, ne
 from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.rounding import rem
 from curta.primitives.indexing.dynamic import DynamicSlice
 from curta.primitives.joining import Concatenate
 from curta.primitives.reduction import ArgMax, ReduceOr
