@@ -12,6 +12,7 @@ from curta.nn.activations import (
     hard_tanh as hard_tanh,
     identity as identity,
     leaky_relu as leaky_relu,
+    log1mexp as log1mexp,
     log_sigmoid as log_sigmoid,
     mish as mish,
     relu as relu,
@@ -25,6 +26,13 @@ from curta.nn.activations import (
     sparse_sigmoid as sparse_sigmoid,
     squareplus as squareplus,
     swish as swish,
+    tanh as tanh,
+)
+from curta.nn.attention import dot_product_attention as dot_product_attention
+from curta.nn.block_scaling import (
+    get_scaled_dot_general_config as get_scaled_dot_general_config,
+    scaled_dot_general as scaled_dot_general,
+    scaled_matmul as scaled_matmul,
 )
 from curta.nn.normalisation import (
     log_softmax as log_softmax,

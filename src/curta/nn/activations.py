@@ -136,6 +136,36 @@ swish = silu
 
 
 @inner_jit
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent.
+
+    >>> from curta import nn, numpy as jnp
+    >>> nn.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return jnp.tanh(x)
+
+
+@custom_jvp
+@inner_jit
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for x > 0, without cancellation.
+
+    M. Mächler, Accurately computing log(1 - exp(-|a|)) (2012).
+
+    >>> from curta import nn
+    >>> nn.log1mexp(0.5).round(4)
+    Array(-0.9328, dtype=float32, weak_type=True)
+    """
+    x = ensure_arraylike("log1mexp", x)
+    near = x < np.log(2.0).astype(np.float32)
+    return jnp.where(near, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
+
+
+@inner_jit
 def mish(x: Any) -> Any:
     """x * tanh(softplus(x)).
 

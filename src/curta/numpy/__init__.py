@@ -178,6 +178,7 @@ from curta.numpy.files import (
     save,
     savez,
 )
+from curta.numpy.fitting import polyfit, roots
 from curta.numpy.float_parts import (
     copysign,
     frexp,
@@ -488,4 +489,6 @@ from curta.numpy.windows import (
     blackman,
     hamming,
     hanning,
+    i0,
+    kaiser,
 )

@@ -1,4 +1,4 @@
-"""Window functions of signal processing."""
+"""Window functions of signal processing, and the Bessel function of one of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.custom_derivatives import custom_jvp
+from curta.api.inner import inner_jit
 from curta.numpy.arguments import concrete
-from curta.numpy.promotion import const
+from curta.numpy.promotion import const, promote_args_inexact
 
 
 def _window(name: str, M: Any, shape: Callable[[Any, Any], Any]) -> Any:
@@ -84,3 +86,47 @@ def hanning(M: int) -> Any:
         return lax.mul(const(n, 0.5), lax.sub(const(n, 1), _cosine(n, last, 1)))
 
     return _window("hanning", M, shape)
+
+
+@inner_jit
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind, of order 0, for real x.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.i0(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    (x,) = promote_args_inexact("i0", x)
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
+    return _i0(x)
+
+
+@custom_jvp
+def _i0(x: Any) -> Any:
+    size = lax.abs(x)
+    return lax.mul(lax.exp(size), lax.bessel_i0e(size))
+
+
+# The derivative is the function of order 1.
+_i0.defjvps(
+    lambda t, out, x: lax.mul(t, lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x)))
+)
+
+
+def kaiser(M: int, beta: Any) -> Any:
+    """Kaiser's window i0(beta √(1 - x²)) / i0(beta), x from -1 to 1.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.kaiser(3, 2.0).round(4)
+    Array([0.4387, 1.    , 0.4387], dtype=float32)
+    """
+
+    def shape(n: Any, last: int) -> Any:
+        x = lax.div(lax.sub(n, const(n, last / 2)), const(n, last / 2))
+        root = lax.sqrt(lax.sub(const(n, 1), lax.mul(x, x)))
+        (factor,) = promote_args_inexact("kaiser", beta)
+        wide = lax.mul(root, lax.convert_element_type(factor, root.dtype))
+        return lax.div(i0(wide), lax.convert_element_type(i0(factor), root.dtype))
+
+    return _window("kaiser", M, shape)

@@ -202,6 +202,34 @@ def _operands(x: Any, y: Any, axis: int) -> tuple[Any, Any, int]:
     return x, y, axis
 
 
+def _scaled(
+    spectra: list[Any],
+    cut: _Segments,
+    fs: Any,
+    scaling: str,
+    amplitude: bool,
+    onesided: bool,
+) -> Any:
+    """The spectra, or their products, per hertz or not."""
+    if scaling == "density":
+        scale = 1 / (fs * jnp.sum(cut.window * cut.window))
+    else:
+        scale = 1 / jnp.square(jnp.sum(cut.window))
+    if amplitude:
+        return spectra[0] * jnp.sqrt(scale).astype(spectra[0].dtype)
+    result = jnp.conj(spectra[0]) * spectra[-1] * scale.astype(spectra[0].dtype)
+    if onesided:  # the frequencies that are not there count with the others
+        result = result.at[..., 1 : None if cut.nfft % 2 else -1].multiply(2)
+    return result
+
+
+def _times(cut: _Segments, size: int, dtype: Any, fs: Any, boundary: Any) -> Any:
+    """The middles of the segments."""
+    middle = cut.length / 2
+    times = jnp.arange(middle, size - middle + 1, cut.step, dtype=dtype)
+    return (times if boundary is None else times - middle) / fs
+
+
 def _spectrogram(
     x: Any,
     y: Any,
@@ -244,23 +272,9 @@ def _spectrogram(
         )
         onesided = False
     spectra = [_spectra(s, cut, _detrending(trend), onesided) for s in signals]
-    if scaling == "density":
-        scale = 1 / (fs * jnp.sum(cut.window * cut.window))
-    else:
-        scale = 1 / jnp.square(jnp.sum(cut.window))
-    if amplitude:
-        result = spectra[0] * jnp.sqrt(scale).astype(wide)
-    else:
-        result = jnp.conj(spectra[0]) * spectra[-1] * scale.astype(wide)
-        if onesided:  # the frequencies that are not there count with the others
-            result = result.at[..., 1 : None if cut.nfft % 2 else -1].multiply(2)
+    result = _scaled(spectra, cut, fs, scaling, amplitude, onesided).astype(wide)
     frequencies = jnp.fft.rfftfreq if onesided else jnp.fft.fftfreq
-    middle = cut.length / 2
-    end = signals[0].shape[-1] - middle + 1
-    times = jnp.arange(middle, end, cut.step, dtype=real) / fs
-    if boundary is not None:
-        times = times - middle / fs
-    result = result.astype(wide)
+    times = _times(cut, signals[0].shape[-1], real, fs, boundary)
     if y is None and not amplitude:
         result = result.real
     # Time is last already, frequency goes where time was.

@@ -1,0 +1,157 @@
+"""Roots of polynomials, and the polynomial that fits data best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes, lax
+from curta.numpy import linalg
+from curta.numpy.arguments import concrete, ensure_arraylike, ensure_arraylikes
+from curta.numpy.elementary import sqrt
+from curta.numpy.constructors import array
+from curta.numpy.creation import ones
+from curta.numpy.linear_algebra import diag, dot, outer
+from curta.numpy.matrices import vander
+from curta.numpy.promotion import promote_dtypes_inexact
+from curta.numpy.ranges import arange
+from curta.numpy.rearranging import roll
+from curta.numpy.reductions import all
+from curta.numpy.searching import argmin, where
+from curta.numpy.shapes import atleast_1d
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The complex roots of the polynomial with coefficients `p`, highest first.
+
+    Args:
+      p: array of one dim; ValueError for more.
+      strip_zeros: leave leading zeros out, which have to be known then. Otherwise, as
+        jit needs it, every leading zero makes one of the roots NaN, after the others.
+
+    By the eigenvalues of the companion matrix.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.roots(jnp.array([1.0, -3.0, 2.0])).real.round(3)
+    Array([2., 1.], dtype=float32)
+    """
+    (p,) = promote_dtypes_inexact(ensure_arraylike("roots", p))
+    p = atleast_1d(p)
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    if p.size < 2:
+        return array([], dtype=dtypes.to_complex_dtype(p.dtype))
+    zeros = where(all(p == 0), len(p), argmin(p == 0))
+    if not strip_zeros:
+        return _roots_and_nan(p, zeros)
+    context = (
+        "The error occurred in the jnp.roots() function. To use this within a"
+        " JIT-compiled context, pass strip_zeros=False, but be aware that leading zeros"
+        " will result in some returned roots being set to NaN."
+    )
+    return _roots(p[concrete(zeros, context, int) :])
+
+
+def _roots(p: Any) -> Any:
+    if p.size < 2:
+        return array([], dtype=dtypes.to_complex_dtype(p.dtype))
+    companion = diag(ones((p.size - 2,), p.dtype), -1)
+    return linalg.eigvals(companion.at[0, :].set(-p[1:] / p[0]))
+
+
+def _roots_and_nan(p: Any, zeros: Any) -> Any:
+    p = where(zeros == len(p), 1, p)
+    # The zeros, moved to the end, only add roots at 0.
+    found = _roots(roll(p, -zeros))
+    found = lax.sort_key_val(found == 0, found)[1]
+    nan = np.asarray(complex(np.nan, np.nan), found.dtype)
+    return where(arange(found.size) < found.size - zeros, found, nan)
+
+
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool | str = False,
+) -> Any:
+    """The polynomial of degree `deg` that fits points best, in least squares.
+
+    Args:
+      x: places, (n,).
+      y: values there, (n,), or (n, k) for k polynomials.
+      deg: the degree, static.
+      rcond: singular values below this share of the greatest count as zero.
+      full: return also residuals, rank, singular values and rcond.
+      w: weights of the points, (n,).
+      cov: return also the covariance of the coefficients; "unscaled" does not estimate
+        the variance of the values.
+
+    Returns:
+      The coefficients, highest power first, (deg + 1,) or (deg + 1, k). ValueError for
+      a negative degree, TypeError for shapes that do not fit.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.polyfit(jnp.arange(3.0), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
+    Array([2., 1.], dtype=float32)
+    """
+    x, y = ensure_arraylikes("polyfit", x, y)
+    deg = concrete(deg, "deg must be int", int)
+    _check_points(x, y, deg)
+    limit = concrete(rcond, "rcond must be float")
+    if limit is None:
+        limit = len(x) * float(dtypes.finfo(dtypes.to_inexact_dtype(x.dtype)).eps)
+    (x,) = promote_dtypes_inexact(x)
+    left, right = vander(x, deg + 1), y
+    if w is not None:
+        (w,) = promote_dtypes_inexact(ensure_arraylike("polyfit", w))
+        if w.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if w.shape[0] != y.shape[0]:
+            raise TypeError("expected w and y to have the same length")
+        left = left * w[:, None]
+        right = right * (w[:, None] if right.ndim == 2 else w)
+    # Columns of one length make the system better conditioned.
+    scale = sqrt((left * left).sum(axis=0))
+    left = left / scale[None]
+    fit, residuals, rank, singular = linalg.lstsq(left, right, limit)
+    fit = fit / (scale[:, None] if fit.ndim > 1 else scale)
+    if full:
+        return fit, residuals, rank, singular, array(limit)
+    if cov:
+        return fit, _covariance(left, scale, residuals, len(x), y.ndim, cov)
+    return fit
+
+
+def _check_points(x: Any, y: Any, deg: int) -> None:
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if y.ndim not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+
+
+def _covariance(
+    left: Any, scale: Any, residuals: Any, n: int, rank: int, cov: bool | str
+) -> Any:
+    base = linalg.inv(dot(left.T, left)) / outer(scale, scale)
+    order = left.shape[1]
+    if cov == "unscaled":
+        variance = ones((1,), base.dtype)
+    elif n <= order:
+        raise ValueError(
+            "the number of data points must exceed order to scale the covariance matrix"
+        )
+    else:
+        variance = atleast_1d(residuals / (n - order))
+    return (
+        base * variance[None] if rank == 1 else base[:, :, None] * variance[None, None]
+    )
