@@ -18,6 +18,7 @@ from curta import (
     experimental as experimental,
     extend as extend,
     flatten_util as flatten_util,
+    image as image,
     lax as lax,
     monitoring as monitoring,
     nn as nn,

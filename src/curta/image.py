@@ -1,0 +1,264 @@
+"""Resizing images, of any number of dimensions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import curta.numpy as jnp
+from curta import lax
+from curta.numpy.arguments import canonical_axis, ensure_arraylike
+from curta.numpy.promotion import promote_dtypes_inexact
+
+
+class ResizeMethod(enum.Enum):
+    """How values between pixels come about."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> ResizeMethod:
+        """The method of a name such as "bilinear"; ValueError for others."""
+        if s not in _NAMES:
+            raise ValueError(f'Unknown resize method "{s}"')
+        return _NAMES[s]
+
+
+_NAMES = {
+    "nearest": ResizeMethod.NEAREST,
+    **dict.fromkeys(
+        ("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR
+    ),
+    "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5,
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
+    "area": ResizeMethod.AREA,
+}
+
+Kernel = Callable[[Any], Any]
+
+
+def _triangle(x: Any) -> Any:
+    return jnp.maximum(0, 1 - x)
+
+
+def _lanczos(radius: float) -> Kernel:
+    def kernel(x: Any) -> Any:
+        value = jnp.sinc(x) * jnp.sinc(x / radius)
+        return jnp.where(x > radius, 0.0, value)
+
+    return kernel
+
+
+def _cubic(a: float) -> Kernel:
+    """R. Keys, Cubic convolution interpolation (1981), with the slope a at 1."""
+
+    def kernel(x: Any) -> Any:
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = a * (((x - 5) * x + 8) * x - 4)
+        return jnp.where(x >= 2, 0.0, jnp.where(x >= 1, far, near))
+
+    return kernel
+
+
+# Of each method the kernel and its radius; AREA has none, but counts overlaps.
+_KERNELS: dict[ResizeMethod, tuple[Kernel | None, int]] = {
+    ResizeMethod.LINEAR: (_triangle, 1),
+    ResizeMethod.LANCZOS3: (_lanczos(3.0), 3),
+    ResizeMethod.LANCZOS5: (_lanczos(5.0), 5),
+    ResizeMethod.CUBIC: (_cubic(-0.5), 2),
+    ResizeMethod.CUBIC_PYTORCH: (_cubic(-0.75), 2),
+    ResizeMethod.AREA: (None, 1),
+}
+
+
+def _method(method: str | ResizeMethod, antialias: bool) -> ResizeMethod:
+    method = ResizeMethod.from_string(method) if isinstance(method, str) else method
+    if method == ResizeMethod.CUBIC_PYTORCH and antialias:
+        return ResizeMethod.CUBIC
+    return method
+
+
+def resize(
+    image: Any,
+    shape: Sequence[int],
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = lax.Precision.HIGHEST,
+) -> Any:
+    """The image in another shape.
+
+    Args:
+      image: an array.
+      shape: its new shape, of the same rank.
+      method: "nearest", "linear" (also "bilinear", ...), "cubic" (also "bicubic", ...),
+        "cubic-pytorch", "lanczos3", "lanczos5", "area", or a `ResizeMethod`.
+      antialias: when shrinking, average over all pixels that become one.
+      precision: of the products with the weights.
+
+    Returns:
+      An array of the new shape. ValueError for another rank or method.
+
+    >>> from curta import image, numpy as jnp
+    >>> image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
+    Array([0., 1., 3., 4.], dtype=float32)
+    """
+    image = ensure_arraylike("resize", image)
+    shape = tuple(map(int, shape))
+    if len(shape) != image.ndim:
+        raise ValueError(
+            "shape must have length equal to the number of dimensions of x; "
+            f" {shape} vs {image.shape}"
+        )
+    method = _method(method, antialias)
+    dims = [i for i, size in enumerate(shape) if size != image.shape[i]]
+    if method == ResizeMethod.NEAREST:
+        return _nearest(image, shape, dims)
+    (image,) = promote_dtypes_inexact(image)
+    scale = [shape[d] / image.shape[d] if shape[d] else 1.0 for d in dims]
+    zeros = [0.0] * len(dims)
+    return _resample(image, shape, dims, scale, zeros, method, antialias, precision)
+
+
+def _nearest(image: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
+    for d in dims:
+        size, wanted = image.shape[d], shape[d]
+        middles = (np.arange(wanted, dtype=np.float32) + 0.5) * size / wanted
+        image = jnp.take(image, np.floor(middles).astype(np.int32), axis=d)
+    return image
+
+
+def scale_and_translate(
+    image: Any,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = lax.Precision.HIGHEST,
+) -> Any:
+    """The image scaled and moved, in a new shape, zero where there is none.
+
+    Args:
+      image: an array.
+      shape: the shape of the result.
+      spatial_dims: the dims to scale and move.
+      scale, translation: arrays with an element for each of them: a point at x goes to
+        x * scale + translation.
+      method, antialias, precision: as of `resize`, but not "nearest".
+
+    ValueError for another rank or method. It has derivatives also by `scale` and
+    `translation`.
+
+    >>> from curta import image, numpy as jnp
+    >>> x, one = jnp.array([1.0, 2.0, 3.0]), jnp.ones(1)
+    >>> image.scale_and_translate(x, (3,), (0,), one, one, "linear")
+    Array([0., 1., 2.], dtype=float32)
+    """
+    image = ensure_arraylike("scale_and_translate", image)
+    shape = tuple(map(int, shape))
+    if len(shape) != image.ndim:
+        raise ValueError(
+            "shape must have length equal to the number of dimensions of x; "
+            f" {shape} vs {image.shape}"
+        )
+    method = _method(method, antialias)
+    if method == ResizeMethod.NEAREST:
+        raise ValueError(
+            "Nearest neighbor resampling is not currently supported for"
+            " scale_and_translate."
+        )
+    (image,) = promote_dtypes_inexact(image)
+    scale, translation = promote_dtypes_inexact(
+        jnp.asarray(scale), jnp.asarray(translation)
+    )
+    dims = [canonical_axis(d, image.ndim) for d in spatial_dims]
+    return _resample(
+        image, shape, dims, scale, translation, method, antialias, precision
+    )
+
+
+def _resample(
+    image: Any,
+    shape: tuple[int, ...],
+    dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: ResizeMethod,
+    antialias: bool,
+    precision: Any,
+) -> Any:
+    """The image times a matrix of weights along each dim."""
+    kernel, radius = _KERNELS[method]
+    for i, d in enumerate(dims):
+        sizes = image.shape[d], shape[d]
+        if kernel is None:
+            weights = _overlaps(*sizes, scale[i], translation[i])
+        elif method == ResizeMethod.CUBIC_PYTORCH:
+            weights = _edge_weights(*sizes, scale[i], translation[i], kernel, radius)
+        else:
+            weights = _weights(*sizes, scale[i], translation[i], kernel, antialias)
+        weights = weights.astype(image.dtype)
+        moved = jnp.moveaxis(image, d, -1)
+        moved = jnp.matmul(moved, weights, precision=precision)
+        image = jnp.moveaxis(moved, -1, d)
+    return image
+
+
+def _places(n: int, scale: Any, translation: Any) -> Any:
+    """Where the middles of the new pixels are among the old ones."""
+    number = jnp.arange(n, dtype=jnp.result_type(scale, translation, np.float32))
+    return (number + 0.5) / scale - translation / scale - 0.5
+
+
+def _normalised(weights: Any) -> Any:
+    """Columns of sum 1; those that see no pixel stay 0."""
+    total = jnp.sum(weights, axis=0, keepdims=True)
+    seen = jnp.abs(total) > 1000 * float(np.finfo(np.float32).eps)
+    return jnp.where(seen, weights / jnp.where(total != 0, total, 1), 0)
+
+
+def _weights(
+    m: int, n: int, scale: Any, translation: Any, kernel: Kernel, antialias: bool
+) -> Any:
+    """The share of each of m pixels in each of n new ones, (m, n)."""
+    places = _places(n, scale, translation)
+    width = jnp.maximum(1 / jnp.asarray(scale), 1) if antialias else 1.0
+    old = jnp.arange(m, dtype=places.dtype)
+    weights = _normalised(kernel(jnp.abs(places[None] - old[:, None]) / width))
+    inside = (places >= -0.5) & (places <= m - 0.5)
+    return jnp.where(inside[None], weights, 0)
+
+
+def _edge_weights(
+    m: int, n: int, scale: Any, translation: Any, kernel: Kernel, radius: int
+) -> Any:
+    """`_weights` for an image whose edges go on beyond it."""
+    places = _places(n, scale, translation)
+    old = np.arange(-radius, m + radius)
+    weights = kernel(jnp.abs(places[None] - old[:, None].astype(places.dtype)))
+    summed = jnp.zeros((m, n), weights.dtype)
+    return _normalised(summed.at[np.clip(old, 0, m - 1)].add(weights))
+
+
+def _overlaps(m: int, n: int, scale: Any, translation: Any) -> Any:
+    """How much of each new pixel is covered by each old one."""
+    dtype = jnp.result_type(scale, translation, np.float32)
+    start = jnp.arange(n, dtype=dtype) / scale - translation / scale
+    old = jnp.arange(m, dtype=dtype)[:, None]
+    common = jnp.minimum(start + 1 / scale, old + 1) - jnp.maximum(start, old)
+    weights = _normalised(jnp.maximum(0, common))
+    places = _places(n, scale, translation)
+    inside = (places >= -0.5) & (places <= m - 0.5)
+    return jnp.where(inside[None], weights, 0)
