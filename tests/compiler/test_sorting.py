@@ -1,5 +1,7 @@
 """Sorts and selections in compiled programs: native, equal to `eval` bit for bit."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.sorting import GreatestOfRows, OrderOfRows, SortedRows
+from curta.compiler.llvm import target
 from curta.compiler.pipeline import compile_jaxpr
 from curta.primitives.sorting import Sort, TopK
 
@@ -127,6 +130,27 @@ def test_empty_and_single():
         x = np.ones((2, size), np.float32)
         assert curta.jit(lambda x: jnp.sort(x))(x).shape == (2, size)
         assert curta.jit(lax.top_k, static_argnums=1)(x, size)[0].shape == (2, size)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("values", ["random", "sorted", "equal", "few", "skewed"])
+def test_both_ways_to_sort_a_long_row(monkeypatch, wide, values):
+    """By radix and by vectors, whatever the machine prefers."""
+    host = dataclasses.replace(target.host(), vector_bytes=64 if wide else 32)
+    monkeypatch.setattr("curta.compiler.graph.sorting.target.host", lambda: host)
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2**32, 70_001, dtype=np.uint32)
+    x = {
+        "random": x, "sorted": np.sort(x), "equal": x * 0 + 7, "few": x % 5,
+        "skewed": (rng.exponential(size=x.size) ** 8).astype(np.uint32),
+    }[values]  # fmt: skip
+    assert SortedRows().routine(curta.typeof(x)).by_vectors is wide
+    assert_same(compiled(lambda x: jnp.sort(x), x), [np.sort(x)])
+    order = compiled(lambda x: jnp.argsort(x), x)[0]
+    np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+    for dtype in "uint32", "uint8":
+        y = x.astype(dtype)
+        assert_same(compiled(lambda y: lax.top_k(y, 200), y), TopK(200, 0).eval(y))
 
 
 def test_the_ops_of_the_library_evaluate():

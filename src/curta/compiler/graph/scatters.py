@@ -16,7 +16,7 @@ from curta import dtypes
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
-from curta.primitives.elementwise import add
+from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.indexing.gather import ScatterAdd
 from curta.primitives.indexing.numbers import ScatterDimensionNumbers
 from curta.primitives.slicing import Slice

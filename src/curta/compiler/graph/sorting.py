@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,11 @@ import numpy as np
 from curta import dtypes
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.compiler.library.radix import SHORT
 from curta.compiler.library.select import FirstPlaces
-from curta.compiler.library.sort import LARGEST, SHORT, RowSort
+from curta.compiler.library.sort import LARGEST, RowSort
 from curta.compiler.library.sort_keys import kind_of
+from curta.compiler.llvm import target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from curta.primitives.elementwise.complex import Imag, Real
@@ -41,7 +44,7 @@ class SortedRows(LibraryOp):
         return Sort(args[0].ndim - 1).eval(*args)[0]
 
     def routine(self, *avals: ShapedArray) -> RowSort:
-        return RowSort(*_rows(avals[0]), _kinds(*avals), places=False)
+        return _row_sort(avals, places=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +71,7 @@ class OrderOfRows(LibraryOp):
         return Sort(axis, num_keys=len(args)).eval(*args, places)[-1]
 
     def routine(self, *avals: ShapedArray) -> RowSort:
-        return RowSort(*_rows(avals[0]), _kinds(*avals), descending=self.descending)
+        return _row_sort(avals, descending=self.descending)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +116,11 @@ def _fits(aval: ShapedArray, dimension: int) -> bool:
 
 def _rows(aval: ShapedArray) -> tuple[int, int]:
     return math.prod(aval.shape[:-1]), aval.shape[-1]
+
+
+def _row_sort(avals: Sequence[ShapedArray], **how: bool) -> RowSort:
+    wide = target.host().vector_bytes == 64
+    return RowSort(*_rows(avals[0]), _kinds(*avals), wide_vectors=wide, **how)
 
 
 def _kinds(*avals: ShapedArray) -> tuple[str, ...]:

@@ -119,7 +119,9 @@ class _Emitter:
         self.module = module
         self.what = what
         self.key = what.key
-        self.vector = self.key.with_lanes(64 // self.key.size)
+        self.vector = self.key.with_lanes(min(64 // self.key.size, 16))
+        # What is collected at a time: packing lanes needs wide registers.
+        self.packs = self.vector if module.vector_bytes == 64 else self.key
 
     def emit(self, name: str) -> None:
         what = self.what
@@ -223,8 +225,8 @@ class _Emitter:
         whole = first + b.and_(last - first, -4 * lanes)
         with b.loop(first, whole, 4 * lanes) as loop:
             found = collector.any_found(self.vector, loop.index, 4)
-            with b.when(found), b.loop(0, 4 * lanes, lanes) as inner:
-                collector.collect(self.vector, loop.index + inner.index)
+            with b.when(found), b.loop(0, 4 * lanes, self.packs.lanes) as inner:
+                collector.collect(self.packs, loop.index + inner.index)
         with b.loop(whole, last) as rest:
             collector.collect(key, rest.index)
         b.call(cut, None, parts[0])
@@ -345,7 +347,8 @@ class _Collector:
             places = b.offset(self.places, count, I32)
             if new.lanes > 1:
                 b.compress(new, keys, mask)
-                count = count + b.compress(number, places, mask)
+                b.compress(number, places, mask)
+                count = count + b.count_lanes(mask)
             else:
                 b.store(new, keys)
                 b.store(number, places)

@@ -1,37 +1,24 @@
 """Stable sorts of rows: the rows themselves, or the order of rows of keys.
 
-Long rows are sorted by radix, from the lowest byte of the last key to the highest of
-the first (D. E. Knuth, The Art of Computer Programming, vol. 3, 5.2.5). A pass counts
-the bytes, adds up the counts and moves the elements; it is left out where all bytes
-are equal. A very long row is cut into pieces, which are counted and moved in parallel:
-what comes first in an earlier piece comes first. Short rows are sorted by insertion.
+There are three ways. Short rows are sorted by insertion, others by radix (radix.py). A
+machine with wide vectors sorts by quicksort what needs no more than one word for each
+element: the key alone, or a key of up to 32 bits with its place (vector_sort.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from curta.compiler.library.sort_keys import (
-    bits_of,
-    decode,
-    encode,
-    encode_total,
-    is_float,
-    specials,
-)
-from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
+from curta.compiler.library.quicksort import SEGMENTS_SIZE
+from curta.compiler.library.radix import DIGITS, SHORT, RadixSort
+from curta.compiler.library.sort_keys import bits_of
+from curta.compiler.library.vector_sort import VectorSort
+from curta.compiler.llvm.builder import Module
 
-SHORT = 32  # elements of a row that is sorted by insertion
 LARGEST = 2**31 - 1  # elements of a row: places are 32-bit integers
 _PIECE = 1 << 15  # elements of a row that are worth a chunk
 _MOST_PIECES = 32
 _MOST_CHUNKS = 16  # of rows: each has its own memory
-_DIGITS = 256
-
-# What a row in the making is: words in memory that all functions share.
-_SOURCE, _KEYS, _NEW_KEYS, _PLACES, _NEW_PLACES, _COUNTS, _SHIFT, _RESULT = range(8)
 
 
 @dataclass(frozen=True)
@@ -48,12 +35,21 @@ class RowSort:
     kinds: tuple[str, ...]
     places: bool = True
     descending: bool = False
+    wide_vectors: bool = False
 
     @property
     def work(self) -> int:
         """Roughly how many operations it takes."""
         passes = sum(bits_of(kind) // 8 for kind in self.kinds)
         return self.rows * self.size * passes * 4
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether it is a quicksort by vectors."""
+        if not self.wide_vectors or len(self.kinds) > 1:
+            return False
+        bits = bits_of(self.kinds[0])
+        return bits <= 32 if self.places else bits >= 32
 
     @property
     def pieces(self) -> int:
@@ -71,8 +67,11 @@ class RowSort:
     def _row_parts(self) -> tuple[int, ...]:
         """The bytes of the parts of the memory of a row."""
         key = max(bits_of(kind) for kind in self.kinds) // 8 * self.size
+        if self.by_vectors:
+            word = 8 * self.size if self.places else key
+            return word, word, 0, 0, SEGMENTS_SIZE
         place = 4 * self.size if self.places else 0
-        return key, key, place, place, 4 * _DIGITS * self.pieces
+        return key, key, place, place, 4 * DIGITS * self.pieces
 
     @property
     def offsets(self) -> list[int]:
@@ -89,363 +88,5 @@ class RowSort:
 
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr result, ptr keys.., ptr scratch, ptr parallel_for)`."""
-        _Emitter(module, self).emit(name)
-
-
-class _Emitter:
-    def __init__(self, module: Module, sort: RowSort) -> None:
-        self.module = module
-        self.sort = sort
-        self.types = [Type(f"i{bits_of(kind)}") for kind in sort.kinds]
-
-    def emit(self, name: str) -> None:
-        sort = self.sort
-        chunk = self._short_rows() if sort.size <= SHORT else self._long_rows()
-        b = self.module.function(name, [PTR] * (len(sort.kinds) + 3))
-        table = b.scratch(8 * len(b.arguments), align=8)
-        for i, pointer in enumerate(b.arguments):
-            b.store(pointer, b.offset(table, i, PTR))
-        launcher, code = b.arguments[-1], b.function_address(chunk)
-        if sort.chunks == 1:
-            b.call(chunk, None, table, b.const(I64, 0))
-        else:
-            b.call(launcher, None, code, table, b.const(I64, sort.chunks))
-        b.ret()
-
-    def encoded(self, b: Builder, x: Value, key: int) -> Value:
-        kind = self.sort.kinds[key]
-        if self.sort.descending:
-            return b.not_(encode_total(b, x, kind))
-        return encode(b, x, kind)
-
-    def _rows_of_chunk(
-        self, b: Builder, body: Callable[[Value, list[Value]], None]
-    ) -> None:
-        """Run a body for each row of a chunk, with the addresses of its arrays."""
-        sort = self.sort
-        table, chunk = b.arguments
-        pointers = [
-            b.load(PTR, b.offset(table, i, PTR)) for i in range(len(self.types) + 1)
-        ]
-        first = b.udiv(chunk * sort.rows, sort.chunks)
-        last = b.udiv((chunk + 1) * sort.rows, sort.chunks)
-        element = I32 if sort.places else self.types[0]
-        with b.loop(first, last) as loop:
-            start = loop.index * sort.size
-            types = [element, *self.types]
-            at = [b.offset(p, start, t) for p, t in zip(pointers, types, strict=True)]
-            body(at[0], at[1:])
-
-    # ------------------------------------------------------------- short rows
-
-    def _short_rows(self) -> str:
-        """By insertion into a list of places; the keys are compared where they lie."""
-        sort, types = self.sort, self.types
-        b = self.module.function("short_rows", [PTR, I64], exported=False)
-        memory = [b.scratch(t.size * sort.size) for t in types]
-        places = b.scratch(4 * sort.size)
-
-        def row(result: Value, sources: list[Value]) -> None:
-            with b.loop(0, sort.size) as loop:
-                keys = []
-                for k, (t, source) in enumerate(zip(types, sources, strict=True)):
-                    key = self.encoded(b, b.load(t, b.offset(source, loop.index, t)), k)
-                    b.store(key, b.offset(memory[k], loop.index, t))
-                    keys.append(key)
-                place = self._place_for(b, keys, memory, places, loop.index)
-                number = b.convert(loop.index, "i32")
-                b.store(number, b.offset(places, place, I32))
-            with b.loop(0, sort.size) as loop:
-                place = b.load(I32, b.offset(places, loop.index, I32))
-                if not sort.places:
-                    element = b.offset(sources[0], b.convert(place, "i64"), types[0])
-                    value = b.load(types[0], element)
-                    b.store(value, b.offset(result, loop.index, types[0]))
-                else:
-                    b.store(place, b.offset(result, loop.index, I32))
-
-        self._rows_of_chunk(b, row)
-        b.ret()
-        return b.name
-
-    def _place_for(
-        self, b: Builder, keys: Values, memory: Values, places: Value, count: Value
-    ) -> Value:
-        """Where in the list the next element goes; the later ones move up."""
-
-        def before(place: Value) -> Value:
-            """Whether the new element comes before the one at a place of the list."""
-            other = b.convert(b.load(I32, b.offset(places, place, I32)), "i64")
-            less = b.const(I1, 0)
-            for t, key, array in list(zip(self.types, keys, memory, strict=True))[::-1]:
-                there = b.load(t, b.offset(array, other, t))
-                smaller = b.compare("lt", key, there, unsigned=True)
-                less = b.or_(smaller, b.and_(b.eq(key, there), less))
-            return less
-
-        def goes_on(carry: Values) -> Value:
-            place = carry[0]
-            there = place > 0
-            return b.if_(there, lambda: [before(place - 1)], lambda: [b.const(I1, 0)])[
-                0
-            ]
-
-        def move(carry: Values) -> Values:
-            below = carry[0] - 1
-            number = b.load(I32, b.offset(places, below, I32))
-            b.store(number, b.offset(places, carry[0], I32))
-            return [below]
-
-        return b.while_loop([count], goes_on, move)[0]
-
-    # -------------------------------------------------------------- long rows
-
-    def _long_rows(self) -> str:
-        passes = [self._passes(k) for k in range(len(self.types))]
-        finish = self._finish()
-        restore = self._restore()
-        sort, offsets = self.sort, self.sort.offsets
-        b = self.module.function("long_rows", [PTR, I64], exported=False)
-        table, chunk = b.arguments
-        count = len(self.types) + 1
-        scratch, launcher = (
-            b.load(PTR, b.offset(table, count + i, PTR)) for i in (0, 1)
-        )
-        memory = b.offset(scratch, chunk * offsets[-1], I8)
-        context = b.scratch(64, align=8)
-
-        def run(function: str) -> None:
-            if sort.pieces == 1:
-                b.call(function, None, context, b.const(I64, 0))
-            else:
-                code, pieces = b.function_address(function), b.const(I64, sort.pieces)
-                b.call(launcher, None, code, context, pieces)
-
-        def row(result: Value, sources: list[Value]) -> None:
-            b.store(result, b.offset(context, _RESULT, PTR))
-            for word, offset in zip(range(_KEYS, _COUNTS + 1), offsets, strict=False):
-                b.store(b.offset(memory, offset, I8), b.offset(context, word, PTR))
-            for k in reversed(range(len(sources))):
-                begin, counts, move = passes[k]
-                b.store(sources[k], b.offset(context, _SOURCE, PTR))
-                run(begin)
-                with b.loop(0, bits_of(sort.kinds[k]), 8) as loop:
-                    b.store(loop.index, b.offset(context, _SHIFT, I64))
-                    run(counts)
-                    with b.when(self._add_up(b, context)):
-                        run(move)
-                        self._swap(b, context)
-            run(finish)
-            if restore:
-                b.call(restore, None, context)
-
-        self._rows_of_chunk(b, row)
-        b.ret()
-        return b.name
-
-    def _word(self, b: Builder, context: Value, word: int, type_: Type = PTR) -> Value:
-        return b.load(type_, b.offset(context, word, type_))
-
-    def _swap(self, b: Builder, context: Value) -> None:
-        for one, other in ((_KEYS, _NEW_KEYS), (_PLACES, _NEW_PLACES)):
-            x, y = self._word(b, context, one), self._word(b, context, other)
-            b.store(y, b.offset(context, one, PTR))
-            b.store(x, b.offset(context, other, PTR))
-
-    def _add_up(self, b: Builder, context: Value) -> Value:
-        """Counts become the places of the first of each; whether bytes differ."""
-        pieces, size = self.sort.pieces, self.sort.size
-        counts = self._word(b, context, _COUNTS)
-        vector = I32.with_lanes(16)
-        start = [b.const(I32, 0), b.const(I1, 1)]
-
-        def place(piece: Value, digit: Value) -> Value:
-            return b.offset(counts, piece * _DIGITS + digit, I32)
-
-        with b.loop(0, _DIGITS, 16, carried=start) as loop:
-            before, differ = loop.carried
-            with b.loop(0, pieces, carried=[b.const(vector, 0)]) as each:
-                there = b.load(vector, place(each.index, loop.index))
-                each.next(each.carried[0] + there)
-            total = each.results[0]
-            running = _running_sum(b, total)
-            first = running - total + b.splat(before, 16)
-            with b.loop(0, pieces, carried=[first]) as each:
-                at = place(each.index, loop.index)
-                there = b.load(vector, at)
-                b.store(each.carried[0], at)
-                each.next(each.carried[0] + there)
-            all_equal = b.any_lane(b.eq(total, size))
-            loop.next(before + b.extract(running, 15), b.and_(differ, ~all_equal))
-        return loop.results[1]
-
-    def _piece(self, name: str) -> tuple[Builder, Value, Value, Value, Value]:
-        """A function that runs on a piece of the row: its context and its bounds."""
-        b = self.module.function(name, [PTR, I64], exported=False)
-        context, piece = b.arguments
-        width = -(-self.sort.size // self.sort.pieces)
-        first = b.min(piece * width, self.sort.size)
-        last = b.min(first + width, self.sort.size)
-        return b, context, piece, first, last
-
-    def _passes(self, k: int) -> Sequence[str]:
-        """The functions that begin a key, count its bytes, and move it."""
-        return self._begin(k), self._count(self.types[k]), self._move(self.types[k])
-
-    def _begin(self, k: int) -> str:
-        """The keys of the elements, in the order so far."""
-        t, is_first = self.types[k], k == len(self.types) - 1
-        b, context, _, first, last = self._piece(f"begin{k}")
-        source, keys = self._word(b, context, _SOURCE), self._word(b, context, _KEYS)
-        places = self._word(b, context, _PLACES)
-
-        def encode_at(lanes: int, index: Value) -> None:
-            wide = t.with_lanes(lanes)
-            x = b.load(wide, b.offset(source, index, t))
-            b.store(self.encoded(b, x, k), b.offset(keys, index, t))
-            if self.sort.places:
-                number = b.splat(b.convert(index, "i32"), lanes)
-                number = number + b.lane_index(number.type)
-                b.store(number, b.offset(places, index, I32))
-
-        if is_first:
-            _walk(b, first, last, t, encode_at)
-        else:
-            with b.loop(first, last) as loop:
-                at = b.load(I32, b.offset(places, loop.index, I32))
-                x = b.load(t, b.offset(source, b.convert(at, "i64"), t))
-                b.store(self.encoded(b, x, k), b.offset(keys, loop.index, t))
-        b.ret()
-        return b.name
-
-    def _digit(self, b: Builder, context: Value, t: Type) -> Callable[[Value], Value]:
-        shift = b.convert(self._word(b, context, _SHIFT, I64), t.kind)
-        return lambda key: b.convert(
-            b.and_(b.lshr(key, shift), _DIGITS - 1), "i64", unsigned=True
-        )
-
-    def _counts(self, b: Builder, context: Value, piece: Value) -> Value:
-        counts = self._word(b, context, _COUNTS)
-        return b.offset(counts, piece * _DIGITS, I32)
-
-    def _count(self, t: Type) -> str:
-        name = f"count_{t}"
-        if self.module.defines(name):
-            return name
-        b, context, piece, first, last = self._piece(name)
-        keys, counts = self._word(b, context, _KEYS), self._counts(b, context, piece)
-        digit = self._digit(b, context, t)
-        b.fill(counts, 0, 4 * _DIGITS)
-        with b.loop(first, last) as loop:
-            key = b.load(t, b.offset(keys, loop.index, t))
-            place = b.offset(counts, digit(key), I32)
-            b.store(b.load(I32, place) + 1, place)
-        b.ret()
-        return name
-
-    def _move(self, t: Type) -> str:
-        name = f"move_{t}"
-        if self.module.defines(name):
-            return name
-        b, context, piece, first, last = self._piece(name)
-        keys, to = self._word(b, context, _KEYS), self._word(b, context, _NEW_KEYS)
-        places = self._word(b, context, _PLACES)
-        new_places = self._word(b, context, _NEW_PLACES)
-        counts, digit = self._counts(b, context, piece), self._digit(b, context, t)
-        with b.loop(first, last) as loop:
-            key = b.load(t, b.offset(keys, loop.index, t))
-            next_place = b.offset(counts, digit(key), I32)
-            place = b.load(I32, next_place)
-            b.store(place + 1, next_place)
-            at = b.convert(place, "i64", unsigned=True)
-            b.store(key, b.offset(to, at, t))
-            if self.sort.places:
-                number = b.load(I32, b.offset(places, loop.index, I32))
-                b.store(number, b.offset(new_places, at, I32))
-        b.ret()
-        return name
-
-    def _finish(self) -> str:
-        """The places, or the numbers that the keys stand for, as the result."""
-        b, context, _, first, last = self._piece("finish")
-        result = self._word(b, context, _RESULT)
-        if self.sort.places:
-            start = b.offset(self._word(b, context, _PLACES), first, I32)
-            b.copy(b.offset(result, first, I32), start, (last - first) * 4)
-        else:
-            t, keys = self.types[0], self._word(b, context, _KEYS)
-
-            def decode_at(lanes: int, index: Value) -> None:
-                key = b.load(t.with_lanes(lanes), b.offset(keys, index, t))
-                number = decode(b, key, self.sort.kinds[0])
-                b.store(number, b.offset(result, index, t))
-
-            _walk(b, first, last, t, decode_at)
-        b.ret()
-        return b.name
-
-    def _restore(self) -> str | None:
-        """Zeros and NaNs as they were, in the order in which they came."""
-        kind = self.sort.kinds[0]
-        if self.sort.places or not is_float(kind):
-            return None
-        t, size = self.types[0], self.sort.size
-        b = self.module.function("restore", [PTR], exported=False)
-        (context,) = b.arguments
-        source, result = (self._word(b, context, w) for w in (_SOURCE, _RESULT))
-        lanes = 64 // t.size
-        whole = size - size % lanes
-
-        def counted(carry: Values, index: Value, type_: Type) -> Values:
-            x = b.load(type_, b.offset(source, index, t))
-            below, zero, nan = specials(b, x, kind)
-            minus = b.and_(zero, b.compare("lt", x, 0))
-            flags = (below, nan, b.or_(minus, nan))
-            return [c + _number_set(b, f) for c, f in zip(carry, flags, strict=True)]
-
-        with b.loop(0, whole, lanes, carried=[b.const(I64, 0)] * 3) as loop:
-            loop.next(*counted(loop.carried, loop.index, t.with_lanes(lanes)))
-        with b.loop(whole, size, carried=loop.results) as loop:
-            loop.next(*counted(loop.carried, loop.index, t))
-        zeros, nans, needed = loop.results
-        with b.when(needed > 0), b.loop(0, size, carried=[zeros, size - nans]) as loop:
-            x = b.load(t, b.offset(source, loop.index, t))
-            _, zero, nan = specials(b, x, kind)
-            with b.when(b.or_(zero, nan)):
-                place = b.select(zero, *loop.carried)
-                b.store(x, b.offset(result, place, t))
-            at_zero, at_nan = loop.carried
-            loop.next(at_zero + b.convert(zero, "i64"), at_nan + b.convert(nan, "i64"))
-        b.ret()
-        return b.name
-
-
-def _walk(
-    b: Builder, first: Value, last: Value, t: Type, body: Callable[[int, Value], None]
-) -> None:
-    """Run the body on vectors of elements, then on what is left of them."""
-    lanes = 64 // t.size
-    whole = first + b.and_(last - first, -lanes)
-    with b.loop(first, whole, lanes) as loop:
-        body(lanes, loop.index)
-    with b.loop(whole, last) as loop:
-        body(1, loop.index)
-
-
-def _running_sum(b: Builder, x: Value) -> Value:
-    """In each lane, the sum of the lanes up to it."""
-    distance = 1
-    while distance < x.lanes:
-        shifted = [max(i - distance, -1) for i in range(x.lanes)]
-        zeros = b.const(x.type, 0)
-        x = x + b.shuffle(x, zeros, [i if i >= 0 else x.lanes for i in shifted])
-        distance *= 2
-    return x
-
-
-def _number_set(b: Builder, mask: Value) -> Value:
-    """How many lanes of a mask hold."""
-    if mask.lanes == 1:
-        return b.convert(mask, "i64")
-    bits = b.bitcast(mask, Type(f"i{mask.lanes}"))
-    return b.convert(b.population_count(bits), "i64", unsigned=True)
+        how = VectorSort if self.by_vectors else RadixSort
+        how(module, self).emit(name)

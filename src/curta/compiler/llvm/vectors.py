@@ -135,12 +135,34 @@ class VectorInstructions(Instructions, ABC):
         self.call(name, None, value, self._aligned(pointers, value.type), mask)
         return None
 
-    def compress(self, value: Value, pointer: Value, mask: Value) -> Value:
-        """Store the lanes where the mask holds, without gaps; gives their number."""
-        name = f"llvm.masked.compressstore.{_many(value.type).suffix}"
-        self.call(name, None, value, self._aligned(pointer, value.type), mask)
-        bits = self.bitcast(mask, Type(f"i{value.lanes}"))
+    def packed(self, value: Value, mask: Value) -> Value:
+        """The lanes where the mask holds, first; the others are anything.
+
+        For registers of 64 bytes: LLVM writes beyond the stack where it has to split
+        the vector, and takes long over elements of less than 32 bits.
+        """
+        if value.type.bits < 32:
+            wide = self.convert(value, "i32", unsigned=True)
+            return self.convert(self.packed(wide, mask), value.type.kind)
+        if value.lanes * value.type.size > 64:
+            raise TypeError(f"cannot pack the lanes of {value.type}")
+        name = f"llvm.experimental.vector.compress.{_many(value.type).suffix}"
+        rest = Value("poison", value.type, self)
+        return self.call(name, value.type, value, mask, rest)
+
+    def count_lanes(self, mask: Value) -> Value:
+        """How many lanes of a mask hold, as an i64."""
+        if mask.lanes == 1:
+            return self.convert(mask, "i64")
+        bits = self.bitcast(mask, Type(f"i{mask.lanes}"))
         return self.convert(self.population_count(bits), "i64", unsigned=True)
+
+    def compress(self, value: Value, pointer: Value, mask: Value) -> None:
+        """Store the lanes where the mask holds, without gaps, and anything after them.
+
+        As many lanes are written as there are.
+        """
+        self.store(self.packed(value, mask), pointer)
 
     def strided(self, pointer: Value, stride: Operand, element: Type) -> Value:
         """Addresses of lanes that lie `stride` elements apart, for gather, scatter."""

@@ -1,0 +1,274 @@
+"""Quicksort by vectors, of unsigned integers in place.
+
+A vector is compared with the pivot, and its lanes are packed to either side: those
+below it stay, the others go to spare memory and follow. Where a pivot of samples has
+split badly, the next one is the middle of the range, so that there are at most
+twice as many levels as bits. Up to 32 elements are sorted by their ranks, which are
+counted. Segments that wait lie on a stack; the larger one waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.types import I1, I64, PTR, Type, Value
+
+_FEW = 32  # elements that are sorted by rank
+_DEPTH = 64  # segments that may wait
+_BAD = 16  # a split is bad if one side has less than this part
+MOST_SEGMENTS = 256  # that are shared out among threads
+SEGMENTS_SIZE = 16 * MOST_SEGMENTS + 8  # bytes: of their bounds, and of their number
+
+
+@dataclass(frozen=True)
+class Quicksort:
+    """The functions of a module that sort integers of a type.
+
+    With `unique`, no two of them are equal.
+    """
+
+    module: Module
+    key: Type
+    unique: bool
+
+    @property
+    def vector(self) -> Type:
+        """As many keys as fill a register."""
+        return self.key.with_lanes(64 // self.key.size)
+
+    def emit(self) -> tuple[str, str]:
+        """Add `void sort(ptr keys, spare, i64 first, last)` and `void spread(ptr keys,
+        spare, i64 size, limit, ptr segments)`, which splits into segments of at most
+        `limit` elements, to be sorted one by one.
+        """
+        names = f"sort_{self.key}", f"spread_{self.key}"
+        if not self.module.defines(names[0]):
+            self._partition()
+            self._middle()
+            self._ranks()
+            self._sort(names[0])
+            self._spread(names[1])
+        return names
+
+    def _name(self, what: str) -> str:
+        return f"{what}_{self.key}"
+
+    # ------------------------------------------------------------ the segments
+
+    def _sort(self, name: str) -> None:
+        b = self.module.function(name, [PTR, PTR, I64, I64], exported=False)
+        keys, spare, first, last = b.arguments
+
+        def finish(start: Value, size: Value) -> None:
+            b.call(self._name("ranks"), None, keys, spare, start, size)
+
+        self._segments(b, (keys, spare), (first, last), b.const(I64, _FEW), finish)
+        b.ret()
+
+    def _spread(self, name: str) -> None:
+        b = self.module.function(name, [PTR, PTR, I64, I64, PTR], exported=False)
+        keys, spare, size, limit, segments = b.arguments
+        count = b.offset(segments, 2 * MOST_SEGMENTS, I64)
+        b.store(b.const(I64, 0), count)
+
+        def finish(start: Value, size: Value) -> None:
+            number = b.load(I64, count)
+            end = start + size
+
+            def add() -> Values:
+                b.store(start, b.offset(segments, number * 2, I64))
+                b.store(end, b.offset(segments, number * 2 + 1, I64))
+                b.store(number + 1, count)
+                return []
+
+            def at_once() -> Values:
+                b.call(self._name("sort"), None, keys, spare, start, end)
+                return []
+
+            b.if_(number < MOST_SEGMENTS, add, at_once)
+
+        bounds = b.const(I64, 0), size
+        self._segments(b, (keys, spare), bounds, limit, finish)
+        b.ret()
+
+    def _segments(
+        self,
+        b: Builder,
+        arrays: tuple[Value, Value],
+        bounds: tuple[Value, Value],
+        limit: Value,
+        finish: Callable[[Value, Value], None],
+    ) -> None:
+        """Split segments until they have at most `limit` elements, then finish them."""
+        stack = b.scratch(24 * _DEPTH, align=8)
+        top = b.scratch(8, align=8)
+        b.store(b.const(I64, 0), top)
+
+        def push(first: Value, last: Value, bad: Value) -> None:
+            place = b.load(I64, top)
+            for i, word in enumerate((first, last, b.convert(bad, "i64"))):
+                b.store(word, b.offset(stack, place * 3 + i, I64))
+            b.store(place + 1, top)
+
+        def turn(_: Values) -> Values:
+            place = b.load(I64, top) - 1
+            b.store(place, top)
+            first, last, bad = (
+                b.load(I64, b.offset(stack, place * 3 + i, I64)) for i in range(3)
+            )
+            size = last - first
+
+            def split() -> Values:
+                self._split(b, arrays, (first, last), bad, push)
+                return []
+
+            def done() -> Values:
+                finish(first, size)
+                return []
+
+            b.if_(b.compare("gt", size, limit), split, done)
+            return []
+
+        push(*bounds, b.const(I1, 0))
+        b.while_loop([], lambda _: b.load(I64, top) > 0, turn)
+
+    def _split(
+        self,
+        b: Builder,
+        arrays: tuple[Value, Value],
+        bounds: tuple[Value, Value],
+        bad: Value,
+        push: Callable[[Value, Value, Value], None],
+    ) -> None:
+        first, last = bounds
+        size = last - first
+        partition = partial(b.call, self._name("partition"), I64, *arrays, first, last)
+
+        def middle() -> Values:
+            return [b.call(self._name("middle"), self.key, arrays[0], first, last)]
+
+        (pivot,) = b.if_(
+            b.ne(bad, 0), middle, lambda: [self._sample(b, arrays[0], first, size)]
+        )
+        cut = partition(pivot)
+        none_below = b.eq(cut, first)
+
+        def equals() -> Values:
+            """Nothing is below the pivot: what equals it is in its place."""
+            with b.when(b.ne(pivot, -1)):
+                push(partition(pivot + 1), last, b.const(I1, 1))
+            return []
+
+        def both() -> Values:
+            low, high = cut - first, last - cut
+            small = b.compare("lt", b.min(low, high), b.udiv(size, _BAD))
+            swap = b.compare("gt", low, high)
+            larger = b.select(swap, first, cut), b.select(swap, cut, last)
+            smaller = b.select(swap, cut, first), b.select(swap, last, cut)
+            push(*larger, small)
+            push(*smaller, small)
+            return []
+
+        b.if_(none_below, equals, both)
+
+    def _sample(self, b: Builder, keys: Value, first: Value, size: Value) -> Value:
+        """The median of three medians of three."""
+        step = b.udiv(size, 9)
+        x = [
+            b.load(self.key, b.offset(keys, first + step * i, self.key))
+            for i in range(9)
+        ]
+
+        def median(x: Value, y: Value, z: Value) -> Value:
+            low, high = b.min(x, y, True), b.max(x, y, True)
+            return b.max(low, b.min(high, z, True), True)
+
+        return median(*(median(*x[i::3]) for i in range(3)))
+
+    # ------------------------------------------------------------ the elements
+
+    def _partition(self) -> None:
+        """`i64 partition(ptr keys, spare, i64 first, last, pivot)`: where it cuts."""
+        key, vector = self.key, self.vector
+        parameters = [PTR, PTR, I64, I64, key]
+        b = self.module.function(self._name("partition"), parameters, I64, False)
+        keys, spare, first, last, pivot = b.arguments
+        limit, lanes = b.splat(pivot, vector.lanes), vector.lanes
+
+        def step(places: Values, x: Value, there: Value | None) -> Values:
+            below = b.compare("lt", x, limit, unsigned=True)
+            above = b.not_(below)
+            if there is not None:
+                below, above = b.and_(below, there), b.and_(above, there)
+            low, high = places
+            if there is None:  # lanes after those packed were read already
+                b.compress(x, b.offset(keys, low, key), below)
+                b.compress(x, b.offset(spare, high, key), above)
+            else:
+                for place, array, mask in ((low, keys, below), (high, spare, above)):
+                    packed = b.packed(x, mask)
+                    kept = b.first_lanes(b.count_lanes(mask), lanes)
+                    b.masked_store(packed, b.offset(array, place, key), kept)
+            return [low + b.count_lanes(below), high + b.count_lanes(above)]
+
+        whole = first + b.and_(last - first, -lanes)
+        with b.loop(first, whole, lanes, carried=[first, first]) as loop:
+            x = b.load(vector, b.offset(keys, loop.index, key))
+            loop.next(*step(loop.carried, x, None))
+        there = b.first_lanes(last - whole, lanes)
+        x = b.masked_load(vector, b.offset(keys, whole, key), there)
+        low, high = step(loop.results, x, there)
+        source = b.offset(spare, first, key)
+        b.copy(b.offset(keys, low, key), source, (high - first) * key.size)
+        b.ret(low)
+
+    def _middle(self) -> None:
+        """`middle(ptr keys, i64 first, last)`: halfway from the least to the greatest.
+
+        All ones if they are equal, and else a number that splits them.
+        """
+        key = self.key
+        b = self.module.function(self._name("middle"), [PTR, I64, I64], key, False)
+        keys, first, last = b.arguments
+        start = b.load(key, b.offset(keys, first, key))
+        ends = [b.splat(start, self.vector.lanes)] * 2
+        whole = first + b.and_(last - first, -self.vector.lanes)
+        with b.loop(first, whole, self.vector.lanes, carried=ends) as loop:
+            x = b.load(self.vector, b.offset(keys, loop.index, key))
+            least, most = loop.carried
+            loop.next(b.min(least, x, True), b.max(most, x, True))
+        least = b.reduce_lanes(loop.results[0], lambda x, y: b.min(x, y, True))
+        most = b.reduce_lanes(loop.results[1], lambda x, y: b.max(x, y, True))
+        with b.loop(whole, last, carried=[least, most]) as loop:
+            x = b.load(key, b.offset(keys, loop.index, key))
+            least, most = loop.carried
+            loop.next(b.min(least, x, True), b.max(most, x, True))
+        least, most = loop.results
+        half = least + b.lshr(most - least, 1) + 1
+        b.ret(b.select(b.eq(least, most), least, half))
+
+    def _ranks(self) -> None:
+        """`void ranks(ptr keys, spare, i64 first, size)`: sort a few elements."""
+        key, many = self.key, self.key.with_lanes(_FEW)
+        parameters = [PTR, PTR, I64, I64]
+        b = self.module.function(self._name("ranks"), parameters, exported=False)
+        keys, spare, first, size = b.arguments
+        keys, spare = b.offset(keys, first, key), b.offset(spare, first, key)
+        there = b.first_lanes(size, _FEW)
+        every = b.masked_load(many, keys, there, -1)
+        bits = Type(f"i{_FEW}")
+        with b.loop(0, size) as loop:
+            x = b.load(key, b.offset(keys, loop.index, key))
+            one = b.splat(x, _FEW)
+            before = b.bitcast(b.compare("lt", every, one, unsigned=True), bits)
+            if not self.unique:
+                earlier = b.shl(1, b.convert(loop.index, bits.kind)) - 1
+                equal = b.bitcast(b.eq(every, one), bits)
+                before = b.or_(before, b.and_(equal, earlier))
+            rank = b.convert(b.population_count(before), "i64", unsigned=True)
+            b.store(x, b.offset(spare, rank, key))
+        b.copy(keys, spare, size * key.size)
+        b.ret()
