@@ -83,6 +83,7 @@ from curta.api.sharded_arrays import (
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
 from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
+from curta.api.transfer_guard import transfer_guard as transfer_guard
 from curta.api.vjp import (
     fwd_and_bwd as fwd_and_bwd,
     linear_transpose as linear_transpose,
@@ -114,6 +115,9 @@ from curta.config import (
     numpy_rank_promotion as numpy_rank_promotion,
     softmax_custom_jvp as softmax_custom_jvp,
     threefry_partitionable as threefry_partitionable,
+    transfer_guard_device_to_device as transfer_guard_device_to_device,
+    transfer_guard_device_to_host as transfer_guard_device_to_host,
+    transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from curta.core.array import Array as Array
 from curta.core.compile_time import (

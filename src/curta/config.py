@@ -272,6 +272,41 @@ traceback_filtering = _define(
 
 # ---- devices, threads, compiler
 
+_GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+transfer_guard_host_to_device = _define(
+    "jax_transfer_guard_host_to_device",
+    "allow",
+    parse_one_of(*_GUARDS),
+    "Whether NumPy arrays and Python scalars may become arrays without device_put.",
+    traced=True,
+)
+transfer_guard_device_to_device = _define(
+    "jax_transfer_guard_device_to_device",
+    "allow",
+    parse_one_of(*_GUARDS),
+    "Whether arrays may change their device.",
+)
+transfer_guard_device_to_host = _define(
+    "jax_transfer_guard_device_to_host",
+    "allow",
+    parse_one_of(*_GUARDS),
+    "Accepted: elements are in the host's memory, where NumPy reads them.",
+)
+_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+
+
+def _guard_all(level: str) -> None:
+    for direction in _DIRECTIONS:
+        config.update(f"jax_transfer_guard_{direction}", level)
+
+
+transfer_guard_everywhere = _define(
+    "jax_transfer_guard",
+    "allow",
+    parse_one_of(*_GUARDS),
+    "The three settings above at once.",
+    on_change=_guard_all,
+)
 default_device = _define(
     "jax_default_device",
     None,

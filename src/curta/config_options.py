@@ -41,7 +41,7 @@ class TraceContext:
 
 _DEBUGGING = {
     *("jax_debug_nans", "jax_debug_infs", "jax_debug_key_reuse"),
-    "jax_no_execution",
+    *("jax_no_execution", "jax_transfer_guard_host_to_device"),
 }
 _contexts: dict[tuple[Any, ...], TraceContext] = {}
 
@@ -237,7 +237,8 @@ def _make_context(overrides: dict[str, Any]) -> TraceContext:
         overrides[name] if name in overrides else getattr(Config, name)
         for name in _traced
     )
-    debugging = any(v for v, name in zip(key, _traced) if name in _DEBUGGING)
+    looking = [v for v, name in zip(key, _traced) if name in _DEBUGGING]
+    debugging = any(v and v != "allow" for v in looking)
     return _contexts.setdefault(key, TraceContext(key, tuple(_traced), debugging))
 
 

@@ -8,14 +8,15 @@ import numpy as np
 
 from curta import tree_util
 from curta.api.jit_shardings import constrained
+from curta.config import config, transfer_guard_host_to_device
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import NamedSharding, Sharding
-from curta.core.trace import Tracer
+from curta.core.trace import Tracer, typeof
 from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
-from curta.runtime.transfer import to_array
+from curta.runtime.transfer import guard_transfer, to_array
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.vmap import BatchTracer
 
@@ -74,15 +75,26 @@ def _not_a_prefix(device: Any, x: Any, errors: list[Any]) -> ValueError:
 def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
     if isinstance(x, Tracer):
         return x if sharding is None else _put_traced(x, sharding)
-    array = to_array(x)
+    array = x if type(x) is ArrayImpl else _explicit(x)
     if sharding is None:
         return array
+    if array is x and array.sharding.device_set != sharding.device_set:
+        guard_transfer("device_to_device", array.aval, explicit=True)
     _check_fits(array.aval, sharding)
     aval = placed_aval(array.aval, sharding)
     placed = ArrayImpl(array._storage(), aval, sharding)
     if donate and array is x:
         array.delete()
     return placed
+
+
+def _explicit(x: Any) -> ArrayImpl:
+    """A NumPy array or scalar as an array; the user asks for the transfer."""
+    if config.jax_transfer_guard_host_to_device == "allow":
+        return to_array(x)
+    guard_transfer("host_to_device", typeof(x), explicit=True)
+    with transfer_guard_host_to_device("allow"):
+        return to_array(x)
 
 
 def _put_traced(x: Tracer, sharding: Sharding) -> Any:

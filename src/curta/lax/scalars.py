@@ -9,6 +9,7 @@ import numpy as np
 from curta.core.stage import JaxprTrace
 from curta.core.trace import Trace, current_trace, typeof
 from curta.runtime.array import wrap
+from curta.runtime.transfer import guard_implicit_transfer
 
 
 def scalar_array(x: Any) -> Any:
@@ -22,4 +23,5 @@ def scalar_array(x: Any) -> Any:
             return trace.tracer(x)
         trace = trace.parent
     aval = typeof(x)
+    guard_implicit_transfer(aval)
     return wrap(np.asarray(x, aval.dtype), aval)

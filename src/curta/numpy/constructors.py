@@ -15,6 +15,7 @@ from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.transfer import guard_implicit_transfer
 
 
 @takes_out_sharding
@@ -120,7 +121,9 @@ def _from_numpy(x: Any, dtype: Any) -> Any:
     value = np.array(x, dtype=dtype, order="C")
     if value.ndim == 0:
         return scalar_array(value[()])
-    return wrap(value, ShapedArray(value.shape, value.dtype))
+    aval = ShapedArray(value.shape, value.dtype)
+    guard_implicit_transfer(aval)
+    return wrap(value, aval)
 
 
 def _common_dtype(leaves: list[Any]) -> Any:

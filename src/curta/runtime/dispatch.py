@@ -13,12 +13,13 @@ from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
+from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.donation import donate, find_donation
 from curta.runtime.executables import checked, overwriting
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.propagation import Destinations, Shardings
-from curta.runtime.transfer import to_array
+from curta.runtime.transfer import guard_transfer, to_array
 
 
 class CompiledCall:
@@ -54,11 +55,12 @@ class CompiledCall:
         native = isinstance(self.run, NativeExecutable)
         self.overwritten = self.run.overwrites.values() if native else ()
         self.storage = borrowed if isinstance(run, NativeExecutable) else copied
-        lasts = native and self.run.may_last
+        self.loop = self.run if native and self.run.measured else None
+        lasts = native and self.run.lasts
         self.special = bool(lasts or self.consumed or self.places or self.without_bits)
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
-        if self.special:
+        if self.special or (self.loop is not None and self.loop.lasts):
             return self._start(args)
         inputs = []
         for x in args:
@@ -108,6 +110,8 @@ def copied(x: Any) -> Any:
 def borrowed(x: Any) -> Any:
     """The elements of a NumPy array or scalar, for as long as a call lasts."""
     if type(x) is np.ndarray and x.dtype.num in _AS_THEY_ARE and x.flags.carray:
+        if config.jax_transfer_guard_host_to_device != "allow":
+            guard_transfer("host_to_device", typeof(x))
         return x
     return copied(x)
 

@@ -49,7 +49,7 @@ class NativeExecutable:
         )
         # A loop may turn any number of times: the last call says what to expect.
         self.lasts = self.may_last and program.cost < UNKNOWN
-        self._measured = program.cost >= UNKNOWN
+        self.measured = program.cost >= UNKNOWN
         self._entry = native_entry(
             program.code,
             program.address,
@@ -64,11 +64,11 @@ class NativeExecutable:
             outs = [make() for make in self._make]
         else:
             outs = self._results(args)
-        begin = time.perf_counter() if self._measured else 0.0
+        begin = time.perf_counter() if self.measured else 0.0
         # Refused: not aligned, say, or of a dtype that is equal but not identical.
         if not self._entry(*outs, *args):
             return self.otherwise(*args)
-        if self._measured:
+        if self.measured:
             self.lasts = time.perf_counter() - begin > _LONG_TIME
         return outs
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.stage import refuse_dead_tracer
-from curta.core.trace import Tracer, typeof
-from curta.errors import UnexpectedTracerError
+from curta.core.trace import Tracer, current_trace, typeof
+from curta.errors import JaxRuntimeError, UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
+
+logger = logging.getLogger(__name__)
 
 
 def to_array(x: Any) -> ArrayImpl:
@@ -29,8 +33,35 @@ def to_array(x: Any) -> ArrayImpl:
 
 def to_storage(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     """A fresh C-contiguous NumPy array of the elements of a NumPy value or scalar."""
+    guard_implicit_transfer(aval)
     dtype = dtypes.physical_dtype(aval.dtype)
     return np.array(x, dtype, order="C", copy=True)
+
+
+def guard_implicit_transfer(aval: ShapedArray) -> None:
+    """Log or refuse that something becomes an array, outside of recorded programs."""
+    if (
+        config.jax_transfer_guard_host_to_device != "allow"
+        and current_trace().is_evaluating()
+    ):
+        guard_transfer("host_to_device", aval)
+
+
+def guard_transfer(direction: str, aval: ShapedArray, explicit: bool = False) -> None:
+    """Log or refuse a transfer, as the settings of `transfer_guard` say."""
+    setting = getattr(config, f"jax_transfer_guard_{direction}")
+    level, _, also = setting.partition("_")
+    if level == "allow" or (explicit and not also):
+        return
+    what = f"{direction.replace('_', '-')} transfer: aval={aval!r}"
+    if level == "log":
+        logger.warning("%s", what)
+        return
+    raise JaxRuntimeError(
+        f"INVALID_ARGUMENT: Disallowed {what}. jax_transfer_guard_{direction} is"
+        f" {setting!r}. Bring the array to the device with device_put beforehand, or"
+        f' allow it with transfer_guard_{direction}("allow").'
+    )
 
 
 def from_storage(data: np.ndarray[Any, Any], weak_type: bool = False) -> ArrayImpl:
