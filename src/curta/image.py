@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -114,7 +115,7 @@ def resize(
     Array([0., 1., 3., 4.], dtype=float32)
     """
     image = ensure_arraylike("resize", image)
-    shape = tuple(map(int, shape))
+    shape = tuple(map(operator.index, shape))
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of x; "
@@ -167,7 +168,7 @@ def scale_and_translate(
     Array([0., 1., 2.], dtype=float32)
     """
     image = ensure_arraylike("scale_and_translate", image)
-    shape = tuple(map(int, shape))
+    shape = tuple(map(operator.index, shape))
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of x; "

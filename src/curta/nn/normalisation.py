@@ -14,7 +14,12 @@ from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.config import config
 from curta.core.trace import typeof
-from curta.numpy.arguments import canonical_axis, check_arraylike, ensure_arraylike
+from curta.numpy.arguments import (
+    canonical_axis,
+    check_arraylike,
+    concrete,
+    ensure_arraylike,
+)
 from curta.numpy.promotion import promote_args_inexact
 
 Axis = int | tuple[int, ...] | None
@@ -201,7 +206,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     """
     x = jnp.asarray(x)
     chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
-    count = operator.index(num_classes)
+    context = "The error arose in jax.nn.one_hot argument `num_classes`."
+    count = concrete(num_classes, context, operator.index)
     return _one_hot(x, count, dtype=chosen, axis=axis)
 
 
