@@ -15,7 +15,7 @@ from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.transfer import guard_implicit_transfer
+from curta.runtime.transfer import fresh_copy, guard_implicit_transfer
 
 
 @takes_out_sharding
@@ -118,7 +118,7 @@ def _from_value(x: Any, dtype: Any) -> Any:
 def _from_numpy(x: Any, dtype: Any) -> Any:
     if dtype is None:
         dtype = dtypes.dtype(x)
-    value = np.array(x, dtype=dtype, order="C")
+    value = fresh_copy(x, dtype)
     if value.ndim == 0:
         return scalar_array(value[()])
     aval = ShapedArray(value.shape, value.dtype)
