@@ -333,6 +333,21 @@ def test_matrices_are_factored(which: str, dtype: Any) -> None:
     check(lambda xs: [lax.scan(step, None, xs)[1]], rows, rtol=1e-3)
 
 
+def test_matrices_are_factored_in_other_loops_too() -> None:
+    """A state that is too large for registers does not send the loop to Python."""
+
+    def step(p: Any, noise: Any) -> Any:
+        gain = jnp.linalg.solve(p[:3, :3] + jnp.eye(3), p[:3]).T
+        return 0.9 * (p - gain @ p[:3]) + noise * jnp.eye(12), p[0]
+
+    root = normal(12, 12) / 4
+    args = root @ root.T + np.eye(12, dtype=np.float32), normal(5) ** 2
+    closed = staged(lambda *a: flat(lax.scan(step, *a)), *args)
+    assert not in_registers(closed)
+    compiled = assert_compiles(closed, *args, rtol=1e-4)
+    assert compiled.native is not None
+
+
 def test_random_numbers_are_those_of_numpy() -> None:
     def step(key: Any, _: Any) -> Any:
         key, sub = curta.random.split(key)
@@ -345,6 +360,18 @@ def test_random_numbers_are_those_of_numpy() -> None:
             wanted, same = fun(key)
         np.testing.assert_array_equal(bits, same)
         np.testing.assert_allclose(normals, wanted, rtol=1e-5)
+
+
+def test_one_array_in_two_shapes() -> None:
+    def step(c: Any, _: Any) -> Any:
+        row, column = c
+        return (row + column[0], column * row.sum()), row
+
+    def run(x: Any) -> Any:
+        x = jnp.exp(x).sum(1)  # a temporary, whose memory a reshape shares
+        return flat(lax.scan(step, (x, x.reshape(1, 3)), None, length=4))
+
+    check(run, normal(3, 2), rtol=1e-4)
 
 
 def test_many_functions_are_called() -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta.compiler.graph.small_matrices import expanded
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
+from curta.core.op import Op
 from curta.primitives.composed import Composed
 
 
-def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The jaxpr with the bodies of all calls in their places."""
-    if not any(isinstance(e.op, (JaxprOp, Composed)) for e in closed.eqns):
+def inline_calls(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
+    """The jaxpr with the bodies of all calls in their places.
+
+    In a loop, where a step in Python costs most, small matrices are factored by ops.
+    """
+    if not any(_stands_for(e.op, e.invars, in_loop) for e in closed.eqns):
         return closed
-    inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts))
+    inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts), in_loop)
     jaxpr = closed.jaxpr
     env: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
@@ -28,7 +33,8 @@ def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 class _Inliner:
-    def __init__(self, constvars: list[Var], consts: list[Any]) -> None:
+    def __init__(self, constvars: list[Var], consts: list[Any], in_loop: bool) -> None:
+        self.in_loop = in_loop
         self.constvars = constvars
         self.consts = consts
         self.eqns: list[Eqn] = []
@@ -36,11 +42,8 @@ class _Inliner:
     def add(self, eqn: Eqn, env: dict[Var, Atom]) -> None:
         """Append the eqn, or what it calls; `env` says how variables are now called."""
         invars = tuple(_read(v, env) for v in eqn.invars)
-        if isinstance(eqn.op, JaxprOp):
-            body = eqn.op.jaxpr
-        elif isinstance(eqn.op, Composed):
-            body = eqn.op.expansion([v.aval for v in invars])
-        else:
+        body = _stands_for(eqn.op, invars, self.in_loop)
+        if body is None:
             self.eqns.append(
                 eqn.replace(invars=invars) if invars != eqn.invars else eqn
             )
@@ -61,6 +64,16 @@ class _Inliner:
             for old, new in zip(eqn.outvars, renamed, strict=True):
                 env[old] = env.get(new, new)
         return [_read(v, env) for v in jaxpr.outvars]
+
+
+def _stands_for(op: Op, invars: tuple[Atom, ...], in_loop: bool) -> ClosedJaxpr | None:
+    """The jaxpr to put in the place of an op, if there is one."""
+    if isinstance(op, JaxprOp):
+        return op.jaxpr
+    avals = [v.aval for v in invars]
+    if isinstance(op, Composed):
+        return op.expansion(avals)
+    return expanded(op, avals) if in_loop else None
 
 
 def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:

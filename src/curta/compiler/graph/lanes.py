@@ -69,9 +69,7 @@ def lane_code(
         return None
     maker = LaneMaker(extent)
     try:
-        arrays = dict(zip(operands, eqn.invars, strict=True))
-        known = {b: maker.argument(a.aval, b) for b, a in arrays.items()}
-        args = [known[b] for b in operands]
+        args = maker.arguments([a.aval for a in eqn.invars], operands)
         avals = [v.aval for v in eqn.outvars]
         outs = maker.control(eqn.op, args, avals, tuple(results))
         for out, array in zip(outs, results, strict=True):
@@ -80,7 +78,9 @@ def lane_code(
     except (Unsuited, Refused, NoLowering, MissingRule):
         return None
     steps = tuple(maker.blocks[0])
-    return RegisterCode(tuple(known), tuple(results), steps, maker.lane)
+    return RegisterCode(
+        tuple(dict.fromkeys(operands)), tuple(results), steps, maker.lane
+    )
 
 
 def _examples(eqn: Eqn) -> int | None:
@@ -376,7 +376,7 @@ def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
 
 
 def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
-    flat = inline_calls(closed)
+    flat = inline_calls(closed, in_loop=True)
     return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
 
 

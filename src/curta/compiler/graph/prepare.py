@@ -14,8 +14,8 @@ from curta.compiler.graph.loop import Loop, called, renamed
 from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
 from curta.compiler.graph.loop_residuals import recompute
-from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.loop_rows import rows_inside
+from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sorting import by_library
 from curta.control.cond import Cond
@@ -25,12 +25,12 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.transforms.dce import dce_jaxpr
 
 
-def prepare(closed: ClosedJaxpr) -> ClosedJaxpr:
+def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     """The program without calls, simplified, its loops and branches prepared too."""
-    flat = inline_calls(closed)
+    flat = inline_calls(closed, in_loop)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = dce_jaxpr(in_pieces(by_library(simplify(flat.jaxpr))))
-    eqns = [_with_prepared_parts(e, consts) for e in jaxpr.eqns]
+    eqns = [_with_prepared_parts(e, consts, in_loop) for e in jaxpr.eqns]
     if not any(isinstance(e.op, (Scan, While)) for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
     jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
@@ -42,20 +42,20 @@ def prepare(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr, list(consts.values()))
 
 
-def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any]) -> Eqn:
+def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any], in_loop: bool) -> Eqn:
     """The eqn with its jaxprs prepared; the consts of a loop become its operands."""
     op = eqn.op
     if isinstance(op, Cond):
-        branches = tuple(map(prepare, op.branches))
+        branches = tuple(prepare(b, in_loop) for b in op.branches)
         return eqn.replace(op=dataclasses.replace(op, branches=branches))
     if isinstance(op, Scan):
-        body, given = _open(prepare(op.jaxpr), consts)
+        body, given = _open(prepare(op.jaxpr, True), consts)
         count = op.num_consts + len(given)
         op = op.with_body(body, count, op.num_carry)
         return eqn.replace(op=op, invars=(*given, *eqn.invars))
     if isinstance(op, While):
-        test, for_test = _open(prepare(op.cond_jaxpr), consts)
-        body, for_body = _open(prepare(op.body_jaxpr), consts)
+        test, for_test = _open(prepare(op.cond_jaxpr, True), consts)
+        body, for_body = _open(prepare(op.body_jaxpr, True), consts)
         first, second, rest = op.parts(eqn.invars)
         first, second = [*for_test, *first], [*for_body, *second]
         op = dataclasses.replace(

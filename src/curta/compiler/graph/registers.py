@@ -17,7 +17,6 @@ import numpy as np
 
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.simplify import simplify
-from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import is_virtual
 from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
@@ -69,16 +68,16 @@ def register_code(
         return None
     try:
         maker = RegisterMaker()
-        arrays = dict(zip(operands, eqn.invars, strict=True))
-        known = {b: maker.argument(a.aval, b) for b, a in arrays.items()}
-        args = [known[b] for b in operands]
+        args = maker.arguments([a.aval for a in eqn.invars], operands)
         outs = maker.control(eqn.op, args, avals, tuple(results))
         for out, array in zip(outs, results, strict=True):
             if out is not None:
                 maker.add(Write(maker.register(out), array))
     except (Unsuited, Refused, NoLowering, MissingRule):
         return None
-    return RegisterCode(tuple(known), tuple(results), tuple(maker.blocks[0]))
+    return RegisterCode(
+        tuple(dict.fromkeys(operands)), tuple(results), tuple(maker.blocks[0])
+    )
 
 
 def _is_small(eqn: Eqn) -> bool:
@@ -137,6 +136,14 @@ class RegisterMaker:
     def elements_of(self, aval: ShapedArray) -> int:
         """How many elements of such a value there are in registers."""
         return aval.size
+
+    def arguments(
+        self, avals: Sequence[ShapedArray], arrays: Sequence[Buffer]
+    ) -> list[Var]:
+        """Variables for arrays in memory: one for each array of a shape."""
+        pairs = list(zip(arrays, avals, strict=True))
+        found = {pair: self.argument(pair[1], pair[0]) for pair in dict.fromkeys(pairs)}
+        return [found[pair] for pair in pairs]
 
     def argument(self, aval: ShapedArray, array: Buffer) -> Var:
         """A variable for an array in memory."""
@@ -247,7 +254,7 @@ class RegisterMaker:
 
     def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
         """The steps of a jaxpr; what its results are."""
-        flat = inline_calls(closed)
+        flat = inline_calls(closed, in_loop=True)
         jaxpr = dce_jaxpr(simplify(flat.jaxpr))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
@@ -275,9 +282,6 @@ class RegisterMaker:
             with np.errstate(all="ignore"):
                 found = evaluate_op(op, constants)
             return [self._known(a, x) for a, x in zip(avals, found, strict=True)]
-        expansion = expanded(op, [a.aval for a in args])
-        if expansion is not None:
-            return self.run(expansion, args)
         unrolled = unroll(self, op, args, avals)
         if unrolled is not None:
             return unrolled

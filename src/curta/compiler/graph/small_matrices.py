@@ -1,6 +1,6 @@
 """Decompositions of small matrices, written out as other ops.
 
-In a loop in registers a matrix of few elements is factored by straight code: a column
+Inside of a loop, a matrix of few elements is factored by straight code: a column
 after the other, each step over the whole matrix, with masks that are known. The values
 are those of the ops' `eval` rules up to rounding; so is what happens to NaN and to
 singular matrices.
@@ -42,13 +42,16 @@ from curta.primitives.reduction import ArgMax
 from curta.primitives.shape import Iota, Rev
 from curta.primitives.structure import BroadcastInDim, Reshape, zeros
 
+LARGEST = 8  # rows and columns of a matrix
 _INT = np.dtype(np.int32)
 _SINGLE = np.dtype(np.float32)
 
 
 def expanded(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that such an op stands for; None for any other op."""
-    return _expanded(op, tuple(avals)) if type(op) in _RULES else None
+    if type(op) not in _RULES or any(d > LARGEST for d in avals[0].shape[-2:]):
+        return None
+    return _expanded(op, tuple(avals))
 
 
 @functools.lru_cache(maxsize=256)
