@@ -1,0 +1,1 @@
+"""Small libraries on top, to read and to change: layers and optimisers."""

@@ -1,0 +1,354 @@
+"""Optimisers as triples of functions: initialise, update, read the parameters.
+
+`init_fn(params)` makes the state, `update_fn(step, grads, state)` the next one, and
+`params_fn(state)` gives the parameters back; they and the gradients are pytrees.
+
+>>> import curta
+>>> from curta import numpy as jnp
+>>> from curta.example_libraries import optimizers
+>>> init, update, params = optimizers.sgd(0.1)
+>>> state = init({"x": jnp.array(1.0)})
+>>> for step in range(3):
+...     grads = curta.grad(lambda p: p["x"] ** 2)(params(state))
+...     state = update(step, grads, state)
+>>> params(state)["x"].round(3)
+Array(0.512, dtype=float32)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import curta.numpy as jnp
+from curta import tree, tree_util
+
+Schedule = Callable[[Any], Any]
+
+
+class OptimizerState(NamedTuple):
+    """The states of the leaves, flattened, with the structures to restore them."""
+
+    packed_state: Any
+    tree_def: Any
+    subtree_defs: Any
+
+
+tree_util.register_pytree_node(
+    OptimizerState,
+    lambda s: ((s.packed_state,), (s.tree_def, tuple(s.subtree_defs))),
+    lambda structures, state: OptimizerState(state[0], *structures),
+)
+
+
+class Optimizer(NamedTuple):
+    """The three functions of an optimiser."""
+
+    init_fn: Callable[[Any], OptimizerState]
+    update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
+    params_fn: Callable[[OptimizerState], Any]
+
+
+def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
+    """Make an optimiser of arrays one of pytrees.
+
+    >>> from curta.example_libraries import optimizers
+    >>> @optimizers.optimizer
+    ... def halving():
+    ...     return lambda x: x, lambda i, g, x: x / 2, lambda x: x
+    >>> init, update, params = halving()
+    >>> params(update(0, [1.0], init([8.0])))
+    [4.0]
+    """
+
+    @functools.wraps(opt_maker)
+    def make(*args: Any, **kwargs: Any) -> Optimizer:
+        init, update, get_params = opt_maker(*args, **kwargs)
+
+        def init_tree(params: Any) -> OptimizerState:
+            leaves, structure = tree.flatten(params)
+            states = [tree.flatten(init(x)) for x in leaves]
+            packed, inner = zip(*states) if states else ((), ())
+            return OptimizerState(list(packed), structure, tuple(inner))
+
+        def update_tree(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
+            packed, structure, inner = state
+            leaves, given = tree.flatten(grads)
+            if given != structure:
+                raise TypeError(
+                    "optimizer update function was passed a gradient tree that did not"
+                    " match the parameter tree structure with which it was initialized:"
+                    f" parameter tree {structure} and grad tree {given}."
+                )
+            states = map(tree.unflatten, inner, packed)
+            updated = [tree.flatten(update(i, g, s)) for g, s in zip(leaves, states)]
+            for before, (_, after) in zip(inner, updated):
+                if after != before:
+                    raise TypeError(
+                        "optimizer update function produced an output structure that"
+                        f" did not match its input structure: input {before} and"
+                        f" output {after}."
+                    )
+            return OptimizerState([flat for flat, _ in updated], structure, inner)
+
+        def params_tree(state: OptimizerState) -> Any:
+            packed, structure, inner = state
+            states = map(tree.unflatten, inner, packed)
+            return tree.unflatten(structure, [get_params(s) for s in states])
+
+        return Optimizer(init_tree, update_tree, params_tree)
+
+    return make
+
+
+def _first(state: Any) -> Any:
+    return state[0]
+
+
+@optimizer
+def sgd(step_size: Any) -> Any:
+    """Stochastic gradient descent; `step_size` is a number or a schedule."""
+    step_size = make_schedule(step_size)
+    return lambda x: x, lambda i, g, x: x - step_size(i) * g, lambda x: x
+
+
+@optimizer
+def momentum(step_size: Any, mass: float) -> Any:
+    """Gradient descent with momentum (B. Polyak, 1964)."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - step_size(i) * velocity, velocity
+
+    return lambda x: (x, jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def nesterov(step_size: Any, mass: float) -> Any:
+    """Gradient descent with Y. Nesterov's momentum (1983)."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - step_size(i) * (mass * velocity + g), velocity
+
+    return lambda x: (x, jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
+    """Adaptive subgradients (J. Duchi, E. Hazan and Y. Singer, 2011)."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, squares, mean = state
+        squares = squares + jnp.square(g)
+        safe = jnp.where(squares > 0, squares, 1)
+        inverse = jnp.where(squares > 0, 1 / jnp.sqrt(safe), 0.0)
+        mean = (1 - momentum) * (g * inverse) + momentum * mean
+        return x - step_size(i) * mean, squares, mean
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+    """Gradients over the root of their mean square (G. Hinton, 2012)."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, squares = state
+        squares = squares * gamma + jnp.square(g) * (1 - gamma)
+        return x - step_size(i) * g / jnp.sqrt(squares + eps), squares
+
+    return lambda x: (x, jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def rmsprop_momentum(
+    step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+) -> Any:
+    """`rmsprop` with momentum."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, squares, velocity = state
+        squares = squares * gamma + jnp.square(g) * (1 - gamma)
+        step = step_size(i) * g / jnp.sqrt(squares + eps)
+        velocity = momentum * velocity + step
+        return x - velocity, squares, velocity
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+    """Adaptive moments (D. Kingma and J. Ba, 2015)."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, m, v = state
+        m = (1 - b1) * g + b1 * m
+        v = (1 - b2) * jnp.square(g) + b2 * v
+        # Both begin at zero, towards which they are therefore biased.
+        mean = m / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))
+        square = v / (1 - jnp.asarray(b2, m.dtype) ** (i + 1))
+        return x - step_size(i) * mean / (jnp.sqrt(square) + eps), m, v
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def adamax(
+    step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> Any:
+    """Adam with the largest gradient for their mean square (ibid., section 7.1)."""
+    step_size = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, m, largest = state
+        m = (1 - b1) * g + b1 * m
+        largest = jnp.maximum(b2 * largest, jnp.abs(g))
+        unbiased = step_size(i) / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))
+        return x - unbiased * m / (largest + eps), m, largest
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, _first
+
+
+@optimizer
+def sm3(step_size: Any, momentum: float = 0.9) -> Any:
+    """Adagrad with a vector for each axis (R. Anil et al., 2019)."""
+    step_size = make_schedule(step_size)
+
+    def init(x: Any) -> Any:
+        wide = jnp.atleast_1d(x)
+        lines = [jnp.zeros(size, wide.dtype) for size in wide.shape]
+        return x, jnp.zeros_like(wide), lines
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, lines = state
+        g = jnp.atleast_1d(g)
+        wide = [
+            line.reshape([-1 if a == axis else 1 for a in range(g.ndim)])
+            for axis, line in enumerate(lines)
+        ]
+        squares = functools.reduce(jnp.minimum, wide) + jnp.square(g)
+        safe = jnp.where(squares > 0, squares, 1)
+        inverse = jnp.where(squares > 0, 1 / jnp.sqrt(safe), 0.0)
+        mean = (1 - momentum) * (g * inverse) + momentum * mean
+        axes = range(g.ndim)
+        lines = [squares.max([a for a in axes if a != axis]) for axis in axes]
+        return x - (step_size(i) * mean).reshape(jnp.shape(x)), mean, lines
+
+    return init, update, _first
+
+
+# --- schedules of step sizes ---------------------------------------------------------
+
+
+def constant(step_size: Any) -> Schedule:
+    """The same step size at every step."""
+    return lambda i: step_size
+
+
+def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+    """step_size * decay_rate ** (i / decay_steps)."""
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(
+    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+) -> Schedule:
+    """step_size / (1 + decay_rate * i / decay_steps), in whole steps if `staircase`."""
+
+    def schedule(i: Any) -> Any:
+        share = jnp.floor(i / decay_steps) if staircase else i / decay_steps
+        return step_size / (1 + decay_rate * share)
+
+    return schedule
+
+
+def polynomial_decay(
+    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
+) -> Schedule:
+    """From `step_size` to `final_step_size`, and so on from there."""
+
+    def schedule(i: Any) -> Any:
+        left = (1 - jnp.minimum(i, decay_steps) / decay_steps) ** power
+        return left * (step_size - final_step_size) + final_step_size
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """`values[k]` after the k-th of the increasing `boundaries`."""
+    boundaries, values = jnp.array(boundaries), jnp.array(values)
+    if not boundaries.ndim == values.ndim == 1:
+        raise ValueError("boundaries and values must be sequences")
+    if not boundaries.shape[0] == values.shape[0] - 1:
+        raise ValueError("boundaries length must be one shorter than values length")
+    return lambda i: values[jnp.sum(i > boundaries)]
+
+
+def make_schedule(scalar_or_schedule: Any) -> Schedule:
+    """A schedule as it is, a number as the schedule that is constant."""
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if jnp.ndim(scalar_or_schedule) == 0:
+        return constant(scalar_or_schedule)
+    raise TypeError(type(scalar_or_schedule))
+
+
+# --- gradients -----------------------------------------------------------------------
+
+
+def l2_norm(tree: Any) -> Any:
+    """The length of a pytree as one vector."""
+    leaves = tree_util.tree_leaves(tree)
+    return jnp.sqrt(sum(jnp.vdot(x, x) for x in leaves))
+
+
+def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+    """The gradients, shortened to `max_norm` if they are longer."""
+    norm = l2_norm(grad_tree)
+
+    def clipped(g: Any) -> Any:
+        return jnp.where(norm < max_norm, g, g * (max_norm / norm))
+
+    return tree_util.tree_map(clipped, grad_tree)
+
+
+# --- states as pytrees of pytrees ----------------------------------------------------
+
+
+class JoinPoint:
+    """Where the tree of parameters ends and the state of one of them begins."""
+
+    def __init__(self, subtree: Any) -> None:
+        self.subtree = subtree
+
+    def __iter__(self) -> Any:
+        yield self.subtree
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """The state as the tree of parameters, with a `JoinPoint` at each leaf."""
+    packed, structure, inner = opt_state
+    points: Sequence[Any] = [
+        JoinPoint(state) for state in map(tree.unflatten, inner, packed)
+    ]
+    return tree.unflatten(structure, points)
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """What `unpack_optimizer_state` has taken apart."""
+    points, structure = tree.flatten(marked_pytree)
+    if not all(isinstance(point, JoinPoint) for point in points):
+        raise AssertionError("every leaf of the tree has to be a JoinPoint")
+    states = [tree.flatten(point.subtree) for point in points]
+    packed, inner = zip(*states) if states else ((), ())
+    return OptimizerState(list(packed), structure, tuple(inner))
