@@ -12,7 +12,7 @@
 ...     grads = curta.grad(lambda p: p["x"] ** 2)(params(state))
 ...     state = update(step, grads, state)
 >>> params(state)["x"].round(3)
-Array(0.512, dtype=float32)
+Array(0.512, dtype=float32, weak_type=True)
 """
 
 from __future__ import annotations
