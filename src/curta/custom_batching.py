@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import lax, tree_util
-from curta.api.custom_derivatives import CustomFunction
+from curta.api.custom_function import CustomFunction
 from curta.control.custom_vmap import CustomVmapCall
 from curta.core.flat import FlatFunction, debug_info, function_name
 from curta.core.stage import stage

@@ -10,6 +10,122 @@ X = jnp.arange(3.0)
 
 # what goes wrong, the mistake, the class, JAX's opening words, what helps
 MISTAKES = [
+    ("cond None", lambda: lax.cond(None, int, int), TypeError, "cond predicate is", ""),
+    (
+        "cond complex",
+        lambda: lax.cond(1j, lambda: 1, lambda: 2),
+        TypeError,
+        "Pred type must be either boolean or number, got complex64",
+        "",
+    ),
+    (
+        "cond str result",
+        lambda: lax.cond(True, lambda: {"a": "b"}, lambda: {"a": "c"}),
+        TypeError,
+        "function <lambda>",
+        "traced for cond returned a value of type <class 'str'> at output component"
+        " ['a'], which is not a valid JAX type",
+    ),
+    (
+        "cond leaf",
+        lambda: lax.cond(
+            True, lambda: {"a": X, "b": 1}, lambda: {"a": X[:2], "b": 1.5}
+        ),
+        TypeError,
+        "cond branches must have equal output types",
+        "at path ['a'] has type float32[3] but the corresponding output of false_fun"
+        " has type float32[2]",
+    ),
+    (
+        "switch operand",
+        lambda: lax.switch(0, [int, int], 1.0, operand=2.0),
+        TypeError,
+        "if 'operand' keyword is passed then no positional operands",
+        "",
+    ),
+    (
+        "switch index list",
+        lambda: lax.switch([0], [lambda: 1, lambda: 2]),
+        TypeError,
+        "Branch index must be scalar, got [0] of shape (1,).",
+        "",
+    ),
+    (
+        "switch index str",
+        lambda: lax.switch("a", [lambda: 1, lambda: 2]),
+        TypeError,
+        "Index type must be an integer, got a.",
+        "",
+    ),
+    (
+        "while callables",
+        lambda: lax.while_loop(1, lambda c: c, 0),
+        TypeError,
+        "lax.while_loop: body_fun and cond_fun arguments should be callable.",
+        "",
+    ),
+    (
+        "while leaf",
+        lambda: lax.while_loop(
+            lambda s: s["i"] < 3,
+            lambda s: {"i": s["i"] + 1, "x": s["x"].astype(int)},
+            {"i": 0, "x": X},
+        ),
+        TypeError,
+        "while_loop body function carry input and carry output must have equal types",
+        "component s['x'] has type float32[3] but the corresponding output carry"
+        " component has type int32[3], so the dtypes do not match",
+    ),
+    (
+        "fori callable",
+        lambda: lax.fori_loop(0, 3, None, 0),
+        TypeError,
+        "lax.fori_loop: body_fun argument should be callable.",
+        "",
+    ),
+    (
+        "scan callable",
+        lambda: lax.scan(None, 0, X),
+        TypeError,
+        "lax.scan: f argument should be a callable.",
+        "",
+    ),
+    (
+        "scan unroll",
+        lambda: lax.scan(lambda c, x: (c, x), 0.0, X, unroll=-1),
+        ValueError,
+        "`unroll` must be a `bool` or a non-negative `int`.",
+        "",
+    ),
+    (
+        "scan output",
+        lambda: lax.scan(lambda c, x: (c, object()), 0.0, X),
+        TypeError,
+        "function <lambda>",
+        "traced for scan returned a value of type <class 'object'> at output component"
+        " [1], which is not a valid JAX type",
+    ),
+    (
+        "reduce dims",
+        lambda: lax.reduce(X, 0.0, lax.add, (1,)),
+        ValueError,
+        "reduction axes (1,) contains out-of-bounds indices for float32[3].",
+        "",
+    ),
+    (
+        "reduce shapes",
+        lambda: lax.reduce((X, X[:2]), (0.0, 0.0), lambda a, b: a, (0,)),
+        ValueError,
+        "reduce requires operands of one shape, got (3,), (2,).",
+        "",
+    ),
+    (
+        "reduce result",
+        lambda: lax.reduce(X, 0.0, lambda a, b: a > b, (0,)),
+        ValueError,
+        "the function of reduce must return what it takes, scalars of type float32[]",
+        "it returned bool[]",
+    ),
     (
         "cond branches",
         lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0),

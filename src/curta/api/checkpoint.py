@@ -44,8 +44,8 @@ def checkpoint(
     check_callable(fun)
     if concrete:
         raise NotImplementedError(
-            "The 'concrete' option to jax.checkpoint is deprecated; use"
-            " static_argnums for arguments that Python control flow depends on"
+            "The `concrete` option to `jax.checkpoint` was removed. In its place use"
+            " `static_argnums`, for arguments that Python control flow depends on."
         )
     places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
 

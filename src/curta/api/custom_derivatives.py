@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,150 +11,16 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.arguments import leaf_names
+from curta.api.custom_function import CustomFunction, PrimalFunction
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
 from curta.control.custom_vjp import CustomVJP
-from curta.core.flat import FlatFunction, debug_info, function_name
+from curta.core.flat import debug_info, function_name
 from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
 from curta.core.tangents import Zero
-from curta.core.trace import Tracer, current_trace, typeof
+from curta.core.trace import Tracer, typeof
 from curta.core.tracebacks import api_boundary
 from curta.errors import UnexpectedTracerError
 from curta.primitives.structure import add_tangents, instantiate
-
-
-class CustomFunction:
-    """What the decorators share: resolving arguments and nondiff_argnums."""
-
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: Sequence[str] = (),
-    ):
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        places = set(nondiff_argnums)
-        if nondiff_argnames:
-            names = list(inspect.signature(fun).parameters)
-            places.update(names.index(name) for name in nondiff_argnames)
-        self.nondiff_argnums = tuple(sorted(places))
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __getattr__(self, name: str) -> Any:
-        """The methods of decorators below this one, `def_vmap` for example."""
-        fun = self.__dict__.get("fun")
-        if name.startswith("def") and isinstance(fun, CustomFunction):
-            return getattr(fun, name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-
-    def resolve(
-        self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        """The arguments as positional ones, with defaults; TypeError if that fails."""
-        if not kwargs and len(args) == _positional_count(self.fun):
-            return args
-        try:
-            signature = inspect.signature(self.fun)
-        except (ValueError, TypeError):
-            return args
-        try:
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-        except TypeError as error:
-            raise TypeError(
-                f"The input arguments to the {kind}-decorated function"
-                f" {self._name()} could not be resolved to positional-only arguments."
-                f" Binding failed with the error:\n{error}"
-            ) from error
-        if any(name in kwargs for name in bound.kwargs):
-            raise TypeError(
-                f"The input arguments to the {kind}-decorated function"
-                f" {self._name()} could not be resolved to positional-only arguments."
-                " The following keyword arguments could not be resolved to positions:"
-                f" {', '.join(sorted(bound.kwargs))}"
-            )
-        return bound.args
-
-    def _name(self) -> str:
-        return function_name(self.fun)
-
-    def _split(self, args: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
-        fixed = [args[i] for i in self.nondiff_argnums]
-        traced = tuple(x for i, x in enumerate(args) if i not in self.nondiff_argnums)
-        return fixed, traced
-
-    def _traced_places(self, args: tuple[Any, ...]) -> list[int]:
-        return [i for i in range(len(args)) if i not in self.nondiff_argnums]
-
-    def _merged(self, fixed: Sequence[Any]) -> Callable[..., Callable[..., Any]]:
-        def with_fixed(fun: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*traced: Any) -> Any:
-                full = list(traced)
-                for i, x in zip(self.nondiff_argnums, fixed, strict=True):
-                    full.insert(i, x)
-                return fun(*full)
-
-            return call
-
-        return with_fixed
-
-
-@functools.cache
-def _positional_count(fun: Callable[..., Any]) -> int | None:
-    """The number of parameters, if all are plain positional ones."""
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (ValueError, TypeError):
-        return None
-    kinds = inspect.Parameter
-    plain = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
-    return len(parameters) if all(p.kind in plain for p in parameters) else None
-
-
-class _Primal(FlatFunction):
-    """A function with rules, as one of flat leaves; staged, it notes its types."""
-
-    __slots__ = ("out_avals",)
-
-    def __init__(self, fun: Callable[..., Any], in_tree: Any):
-        super().__init__(fun, in_tree)
-        self.out_avals: list[Any] | None = None
-
-    def __call__(self, *leaves: Any) -> list[Any]:
-        outs = super().__call__(*leaves)
-        if current_trace().records:
-            self.out_avals = [typeof(x) for x in outs]
-        return outs
-
-    def check(self, out_tree: Any, outs: Sequence[Any], what: str, kind: str) -> None:
-        """Raise TypeError if a rule's outputs are other than the function's.
-
-        `what` is the message up to "but instead", `kind` how the function is called.
-        """
-        if self.out_tree is None or self.out_avals is None:
-            return
-        avals = [typeof(x) for x in outs]
-        found = _type_tree(out_tree, avals)
-        expected = _type_tree(self.out_tree, self.out_avals)
-        if out_tree != self.out_tree:
-            raise TypeError(
-                f"{what} first element had container/pytree structure:\n    {found}\n"
-                f"while the {kind} had output container/pytree structure:\n"
-                f"    {expected}."
-            )
-        pairs = zip(avals, self.out_avals, strict=True)
-        if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in pairs):
-            raise TypeError(
-                f"{what} first element had shapes/dtypes of:\n    {found}\nwhile the"
-                f" {kind} had output shapes/dtypes of:\n    {expected}"
-            )
-
-
-def _type_tree(tree: Any, avals: Sequence[Any]) -> str:
-    shown = tree_util.tree_unflatten(tree, [a.str_short() for a in avals])
-    return str(shown).replace("'", "")
 
 
 class custom_jvp(CustomFunction):
@@ -224,7 +89,7 @@ class custom_jvp(CustomFunction):
         fixed, traced = self._split(args)
         with_fixed = self._merged(fixed)
         leaves, in_tree = tree_util.tree_flatten((traced, {}))
-        flat = _Primal(with_fixed(self.fun), in_tree)
+        flat = PrimalFunction(with_fixed(self.fun), in_tree)
         rule = _FlatJVP(self, self.jvp, fixed, in_tree)
         info = debug_info("custom_jvp fun", self.fun)
         call = CustomJVP(flat, rule, info, function_name(self.jvp), self.symbolic_zeros)
@@ -249,7 +114,7 @@ class _FlatJVP:
         self.fixed = fixed
         self.in_tree = in_tree
         self.out_tree: Any = None
-        self.primal: _Primal | None = None
+        self.primal: PrimalFunction | None = None
 
     def __call__(
         self, primals: Sequence[Any], tangents: Sequence[Any]
@@ -390,7 +255,7 @@ class custom_vjp(CustomFunction):
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(_TRACER_IN_NONDIFF)
         leaves, in_tree = tree_util.tree_flatten((traced, {}))
-        flat = _Primal(self._merged(fixed)(self.fun), in_tree)
+        flat = PrimalFunction(self._merged(fixed)(self.fun), in_tree)
         rules = _FlatVJP(self, fixed, in_tree, leaves, flat)
         info = debug_info("custom_vjp fun", self.fun)
         if any(isinstance(x, Ref) for x in leaves):
@@ -428,7 +293,7 @@ class _FlatVJP:
         fixed: list[Any],
         in_tree: Any,
         leaves: Sequence[Any],
-        primal: _Primal,
+        primal: PrimalFunction,
     ):
         self.owner = owner
         self.fixed = fixed
@@ -510,12 +375,12 @@ class _FlatVJP:
 
     def _structure_error(self, rule: str, found: Any, args_tree: Any) -> str:
         return (
-            f"Custom VJP bwd rule {rule} must produce an output with the same"
+            "Custom VJP bwd rule must produce an output with the same"
             " container (pytree) structure as the args tuple of the primal function,"
             " and in particular must produce a tuple of length equal to the number of"
             " arguments to the primal function, but got bwd output structure"
             f" {tree_util.tree_structure(found)} for primal input structure"
-            f" {args_tree}."
+            f" {args_tree}. The rule is {rule}."
         )
 
     def _cotangent(self, rule: str, i: int, ct: Any, aval: Any) -> Any:
@@ -525,7 +390,7 @@ class _FlatVJP:
         if isinstance(ct, SymbolicZero):
             if (ct.shape, ct.dtype) != (expected.shape, expected.dtype):
                 raise ValueError(
-                    f"Custom VJP bwd rule {rule} produced a SymbolicZero with a"
+                    "Custom VJP bwd rule produced a SymbolicZero with a"
                     " shape/dtype that does not match the corresponding input tangent"
                     f" shape/dtype: at output leaf {i} the SymbolicZero had"
                     f" shape/dtype {ct.aval.str_short()} while the corresponding input"
@@ -540,9 +405,10 @@ class _FlatVJP:
             if isinstance(ct, np.ndarray) and found.shape == expected.shape:
                 return ct.astype(expected.dtype)
             raise ValueError(
-                f"Custom VJP bwd rule {rule} must produce an output with the same"
+                "Custom VJP bwd rule must produce an output with the same"
                 " type as the args tuple of the primal function, but at output leaf"
-                f" {i} the bwd rule produced an output of type {found.str_short()},"
+                f" {i} the bwd rule {rule} produced an output of type"
+                f" {found.str_short()},"
                 " corresponding to an input of type"
                 f" {aval.str_short()} whose cotangent type is {expected.str_short()}."
             )

@@ -9,6 +9,7 @@ from typing import Any
 
 from curta import tree
 from curta.core.jaxpr import DebugInfo
+from curta.tree_util import keystr
 
 
 class FlatFunction:
@@ -25,6 +26,12 @@ class FlatFunction:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         out, self.out_tree = tree.flatten(self.fun(*args, **kwargs))
         return out
+
+    def result_path(self, i: int) -> str:
+        """Where in the output its leaf `i` is, as `['w'][0]`."""
+        places = tree.unflatten(self.out_tree, range(self.out_tree.num_leaves))
+        path = next(p for p, k in tree.leaves_with_path(places) if k == i)
+        return keystr(path)
 
 
 def debug_info(

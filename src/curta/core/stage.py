@@ -15,13 +15,21 @@ from curta import dtypes, errors
 from curta.config import config
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.check import check_jaxpr
+from curta.core.flat import FlatFunction
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
 from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.placement import aligned, placed_out_aval
 from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
 from curta.core.source_info import SourceInfo, known_place, swap_place, user_frame
-from curta.core.trace import Trace, Tracer, current_trace, typeof, use_trace
+from curta.core.trace import (
+    Trace,
+    Tracer,
+    current_trace,
+    is_array_like,
+    typeof,
+    use_trace,
+)
 
 
 class JitTracer(Tracer):
@@ -135,11 +143,20 @@ class JaxprTrace(Trace):
 
     # ---- what errors say
 
-    def refuse_refs(self, outs: Sequence[Any]) -> None:
-        """Raise ValueError if there is a reference among the outputs."""
-        for x in outs:
+    def check_outputs(self, outs: Sequence[Any], fun: Any) -> None:
+        """Raise ValueError for references in the outputs, TypeError for no arrays."""
+        info = self.debug_info
+        for i, x in enumerate(outs):
             if isinstance(x, Ref):
-                raise returned_ref(x, self.debug_info, self._argument_name(x))
+                raise returned_ref(x, info, self._argument_name(x))
+            if not is_array_like(x):
+                path = fun.result_path(i) if isinstance(fun, FlatFunction) else ""
+                place = f" at output component {path}" if path else ""
+                raise TypeError(
+                    f"function {info.function()} traced for {info.traced_for} returned"
+                    f" a value of type {type(x)}{place}, which is not a valid"
+                    " JAX type. Return arrays, scalars and pytrees of them."
+                )
 
     def _argument_name(self, ref: Ref) -> str:
         """The name of the argument that a reference is, empty if it is none."""
@@ -260,7 +277,7 @@ def stage(
         with use_trace(trace):
             outs = fun(*[trace.new_arg(aval) for aval in in_avals])
             if not refs_out:
-                trace.refuse_refs(outs)
+                trace.check_outputs(outs, fun)
             closed = trace.jaxpr(outs)
     finally:
         swap_place(place)

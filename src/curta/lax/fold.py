@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -88,7 +89,7 @@ def reduce(
     Array([3., 8.], dtype=float32)
     """
     flat, inits, structure = _flat("reduce", operands, init_values)
-    axes = canonicalize_axes(dimensions, typeof(flat[0]).ndim)
+    axes = _axes(flat, dimensions)
     if len(flat) == 1:
         found = _known(computation, inits[0], _KNOWN)
         if found is not None:
@@ -100,6 +101,22 @@ def reduce(
     closed, out_tree = _scalar_function("reduce", computation, inits, structure)
     outs = Reduce(computation, closed, axes)(*flat, *inits)
     return tree.unflatten(out_tree, outs)
+
+
+def _axes(operands: Sequence[Any], dimensions: Sequence[int]) -> tuple[int, ...]:
+    """The dims to fold, in range and each once; ValueError otherwise."""
+    avals = [typeof(x) for x in operands]
+    if any(a.shape != avals[0].shape for a in avals):
+        shapes = ", ".join(str(a.shape) for a in avals)
+        raise ValueError(f"reduce requires operands of one shape, got {shapes}.")
+    ndim = avals[0].ndim
+    axes = tuple(operator.index(d) for d in dimensions)
+    if not all(-ndim <= d < ndim for d in axes):
+        raise ValueError(
+            f"reduction axes {axes} contains out-of-bounds indices for"
+            f" {avals[0].str_short()}."
+        )
+    return canonicalize_axes(axes, ndim)
 
 
 def reduce_window(
@@ -224,6 +241,14 @@ def _scalar_function(
 
     avals = [typeof(x) for x in inits]
     closed = stage(run, [*avals, *avals], debug_info(f"{name} comp", computation))
+    found = [(a.shape, a.dtype) for a in closed.out_avals]
+    if found != [(a.shape, a.dtype) for a in avals]:
+        shown = ", ".join(a.str_short() for a in closed.out_avals)
+        wanted = ", ".join(a.str_short() for a in avals)
+        raise ValueError(
+            f"the function of {name} must return what it takes, scalars of type"
+            f" {wanted}: it returned {shown}"
+        )
     if any(isinstance(c, Tracer) for c in closed.consts):
         raise NotImplementedError(
             "Reduction computations can't close over Tracers. Make them an operand:"

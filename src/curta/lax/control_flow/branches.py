@@ -56,13 +56,7 @@ def cond(
             "lax.cond: true_fun and false_fun arguments should be callable, got"
             f" {true_fun} and {false_fun}."
         )
-    if operand is not _NOT_GIVEN:
-        if operands:
-            raise TypeError(
-                "if 'operand' keyword is passed then no positional operands can be"
-                f" passed, got operand={operand} and positional operands {operands}"
-            )
-        operands = (operand,)
+    operands = _operands(operand, operands)
     aval = _predicate(pred)
     if config.jax_disable_jit and not isinstance(pred, Tracer):
         return true_fun(*operands) if pred else false_fun(*operands)
@@ -73,15 +67,36 @@ def cond(
     return _branch("cond", index, (false_fun, true_fun), names[::-1], operands)
 
 
+def _operands(operand: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operands, of which one may be given by keyword."""
+    if operand is _NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError(
+            "if 'operand' keyword is passed then no positional operands can be"
+            f" passed, got operand={operand} and positional operands {operands}"
+        )
+    return (operand,)
+
+
 def _predicate(pred: Any) -> ShapedArray:
-    if not is_array_like(pred):
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if isinstance(pred, Sequence):
         raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}.")
+    if not is_array_like(pred):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred}.")
     aval = typeof(pred)
     if aval.shape:
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {aval.shape}.")
-    if not (aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)):
-        raise TypeError(f"Pred type must be either boolean or number, got {pred}")
+    if not any(dtypes.issubdtype(aval.dtype, k) for k in _PREDICATES):
+        raise TypeError(
+            f"Pred type must be either boolean or number, got {aval.dtype.name}."
+        )
     return aval
+
+
+_PREDICATES = (np.bool_, np.integer, np.floating)
 
 
 @api_boundary
@@ -105,13 +120,14 @@ def switch(
         raise TypeError(
             "lax.switch: branches argument should be a sequence of callables."
         )
-    if operand is not _NOT_GIVEN:
-        operands = (operand,)
-    aval = typeof(index)
-    if aval.shape:
+    operands = _operands(operand, operands)
+    if np.ndim(index):
         raise TypeError(
-            f"Branch index must be scalar, got {index} of shape {aval.shape}."
+            f"Branch index must be scalar, got {index} of shape {np.shape(index)}."
         )
+    if not is_array_like(index):
+        raise TypeError(f"Index type must be an integer, got {index}.")
+    aval = typeof(index)
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(
             f"Index type must be an integer, got {index} as {aval.dtype.name}"

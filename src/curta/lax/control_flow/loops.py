@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.arguments import check_callable
 from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
@@ -50,8 +49,10 @@ def while_loop(
     >>> lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
     """
-    check_callable(cond_fun)
-    check_callable(body_fun)
+    if not (callable(cond_fun) and callable(body_fun)):
+        raise TypeError(
+            "lax.while_loop: body_fun and cond_fun arguments should be callable."
+        )
     if config.jax_disable_jit:
         try:
             return _while_in_python(cond_fun, body_fun, init_val)
@@ -130,7 +131,8 @@ def fori_loop(
     >>> lax.fori_loop(0, 4, lambda i, x: x + i, 0)
     Array(6, dtype=int32, weak_type=True)
     """
-    check_callable(body_fun)
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     lower, upper, dtype = _bounds(lower, upper)
     first, last = concrete_or_none(lower), concrete_or_none(upper)
     static = first is not None and last is not None

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
-from curta.api.arguments import check_callable
 from curta.api.vmap import vmap
 from curta.config import config
 from curta.control.scan import Scan
@@ -59,7 +58,8 @@ def scan(
     >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(3))
     (Array(3, dtype=int32), Array([0, 0, 1], dtype=int32, weak_type=True))
     """
-    check_callable(f)
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
     xs_leaves, xs_tree = flat_arrays(xs)
     length = _scan_length(xs_leaves, length)
     if config.jax_disable_jit:
@@ -83,6 +83,8 @@ def scan(
     if unroll is True:
         unroll = max(length, 1)
     unroll = _static("unroll", "`int` or `bool`", unroll)
+    if unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     op = Scan(
         body.closed(consts, [typeof(c) for c in consts]),
         length,

@@ -1,0 +1,147 @@
+"""What functions with rules of their own share: arguments, and checks of outputs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import tree_util
+from curta.core.flat import FlatFunction, function_name
+from curta.core.trace import current_trace, typeof
+
+
+class CustomFunction:
+    """What the decorators share: resolving arguments and nondiff_argnums."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        places = set(nondiff_argnums)
+        if nondiff_argnames:
+            names = list(inspect.signature(fun).parameters)
+            places.update(names.index(name) for name in nondiff_argnames)
+        self.nondiff_argnums = tuple(sorted(places))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        """The methods of decorators below this one, `def_vmap` for example."""
+        fun = self.__dict__.get("fun")
+        if name.startswith("def") and isinstance(fun, CustomFunction):
+            return getattr(fun, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def resolve(
+        self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The arguments as positional ones, with defaults; TypeError if that fails."""
+        if not kwargs and len(args) == _positional_count(self.fun):
+            return args
+        try:
+            signature = inspect.signature(self.fun)
+        except (ValueError, TypeError):
+            return args
+        try:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+        except TypeError as error:
+            raise TypeError(
+                f"The input arguments to the {kind}-decorated function"
+                f" {self._name()} could not be resolved to positional-only arguments."
+                f" Binding failed with the error:\n{error}"
+            ) from error
+        if any(name in kwargs for name in bound.kwargs):
+            raise TypeError(
+                f"The input arguments to the {kind}-decorated function"
+                f" {self._name()} could not be resolved to positional-only arguments."
+                " The following keyword arguments could not be resolved to positions:"
+                f" {', '.join(sorted(bound.kwargs))}"
+            )
+        return bound.args
+
+    def _name(self) -> str:
+        return function_name(self.fun)
+
+    def _split(self, args: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
+        fixed = [args[i] for i in self.nondiff_argnums]
+        traced = tuple(x for i, x in enumerate(args) if i not in self.nondiff_argnums)
+        return fixed, traced
+
+    def _traced_places(self, args: tuple[Any, ...]) -> list[int]:
+        return [i for i in range(len(args)) if i not in self.nondiff_argnums]
+
+    def _merged(self, fixed: Sequence[Any]) -> Callable[..., Callable[..., Any]]:
+        def with_fixed(fun: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*traced: Any) -> Any:
+                full = list(traced)
+                for i, x in zip(self.nondiff_argnums, fixed, strict=True):
+                    full.insert(i, x)
+                return fun(*full)
+
+            return call
+
+        return with_fixed
+
+
+@functools.cache
+def _positional_count(fun: Callable[..., Any]) -> int | None:
+    """The number of parameters, if all are plain positional ones."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (ValueError, TypeError):
+        return None
+    kinds = inspect.Parameter
+    plain = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    return len(parameters) if all(p.kind in plain for p in parameters) else None
+
+
+class PrimalFunction(FlatFunction):
+    """A function with rules, as one of flat leaves; staged, it notes its types."""
+
+    __slots__ = ("out_avals",)
+
+    def __init__(self, fun: Callable[..., Any], in_tree: Any):
+        super().__init__(fun, in_tree)
+        self.out_avals: list[Any] | None = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        outs = super().__call__(*leaves)
+        if current_trace().records:
+            self.out_avals = [typeof(x) for x in outs]
+        return outs
+
+    def check(self, out_tree: Any, outs: Sequence[Any], what: str, kind: str) -> None:
+        """Raise TypeError if a rule's outputs are other than the function's.
+
+        `what` is the message up to "but instead", `kind` how the function is called.
+        """
+        if self.out_tree is None or self.out_avals is None:
+            return
+        avals = [typeof(x) for x in outs]
+        found = _type_tree(out_tree, avals)
+        expected = _type_tree(self.out_tree, self.out_avals)
+        if out_tree != self.out_tree:
+            raise TypeError(
+                f"{what} first element had container/pytree structure:\n    {found}\n"
+                f"while the {kind} had output container/pytree structure:\n"
+                f"    {expected}."
+            )
+        pairs = zip(avals, self.out_avals, strict=True)
+        if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in pairs):
+            raise TypeError(
+                f"{what} first element had shapes/dtypes of:\n    {found}\nwhile the"
+                f" {kind} had output shapes/dtypes of:\n    {expected}"
+            )
+
+
+def _type_tree(tree: Any, avals: Sequence[Any]) -> str:
+    shown = tree_util.tree_unflatten(tree, [a.str_short() for a in avals])
+    return str(shown).replace("'", "")
