@@ -23,6 +23,7 @@ from curta.compiler.native import UNKNOWN
 
 MOST_ELEMENTS = 64  # of a value in registers
 MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vector
+_WORTHWHILE = 4 * GRAIN_COST  # of a chunk, as the turns of a loop are a guess
 LIKELY = 16  # turns of a while loop, where work is shared out
 _WEIGHT = 32  # of an expression, since nothing runs side by side
 
@@ -204,7 +205,7 @@ def blocks(code: RegisterCode, vector_bytes: int) -> Blocks:
         lanes //= 2
     count = -(-code.lane.extent // lanes)
     cost = 2 * code_cost(code.steps, LIKELY) // _WEIGHT * lanes
-    grain = max(1, -(-GRAIN_COST // max(1, cost)), -(-count // MANY_CHUNKS))
+    grain = max(1, -(-_WORTHWHILE // max(1, cost)), -(-count // MANY_CHUNKS))
     return Blocks(lanes, min(grain, count), -(-count // min(grain, count)))
 
 
