@@ -211,3 +211,13 @@ def test_signatures_are_values():
     assert {source(0), source(0, np.True_)} == {source(0)}
     with pytest.raises(ValueError, match="Sink is immutable"):
         sink(0).idx = 1
+
+
+@pytest.mark.parametrize("draw", ["poisson", "binomial", "gamma", "dirichlet"])
+def test_samplers_use_their_key_once(watching, draw):
+    arguments = {"binomial": (3, 0.5), "dirichlet": (jnp.ones(2),)}.get(draw, (2.0,))
+    key = random.key(0)
+    expected = getattr(random, draw)(random.key(0), *arguments)
+    assert str(getattr(random, draw)(key, *arguments)) == str(expected)
+    with reused():
+        random.normal(key)

@@ -13,7 +13,7 @@ from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.random.keys import check_key, split_key
+from curta.random.keys import check_key, split_key, used_again
 from curta.random.samplers import uniform
 from curta.random.shapes import float_dtype, parameter_shape
 
@@ -61,7 +61,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     drawn = lax.select(
         small,
         _poisson_by_products(key, few, shape, dtype, most),
-        _poisson_by_rejection(key, many, shape, dtype, most),
+        _poisson_by_rejection(used_again(key), many, shape, dtype, most),
     )
     return lax.select(lam == 0, jnp.zeros_like(drawn), drawn)
 
@@ -174,7 +174,7 @@ def _binomial(
         key, lax.select(small, count, lax.full_like(count, 0.0)), q, dtype, most
     )
     by_rejection = _binomial_by_rejection(
-        key,
+        used_again(key),
         lax.select(small, lax.full_like(count, 1e4), count),
         lax.select(small, lax.full_like(q, 0.5), q),
         dtype,

@@ -260,6 +260,16 @@ def key_dtype(impl_spec: Any = None) -> dtypes.KeyDType:
     return resolve_implementation(impl_spec).dtype
 
 
+def used_again(key: Any) -> Any:
+    """A typed key for a second draw, of which elements use one or the other.
+
+    With `jax_debug_key_reuse` it is a clone; otherwise jaxprs do not show it.
+    """
+    if config.jax_debug_key_reuse:
+        return RandomClone(_implementation(key))(key)
+    return key
+
+
 def clone(key: Any) -> Any:
     """The same key, said to be used a second time on purpose.
 

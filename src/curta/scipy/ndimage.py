@@ -91,7 +91,7 @@ def _map_coordinates(
     for corner in itertools.product(*map(neighbours, coordinates)):
         places = [index for index, _ in corner]
         indices = tuple(map(_OUTSIDE[mode], places, input.shape))
-        value = input[indices]
+        value = input.at[indices].get(mode="clip")
         if mode == "constant":
             inside = [(0 <= i) & (i < size) for i, size in zip(places, input.shape)]
             within = functools.reduce(operator.and_, inside)
