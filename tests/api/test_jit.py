@@ -9,6 +9,8 @@ import warnings
 import numpy as np
 import pytest
 
+import curta
+import curta.numpy
 from curta.api.grad import grad
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
@@ -535,3 +537,22 @@ def test_debug_nans():
 def test_debug_infs():
     with debug_infs(True), pytest.raises(FloatingPointError, match=r"\(inf\) .* mul"):
         jit(lambda x: mul(x, x))(1e30)
+
+
+class TestDialects:
+    def test_the_text_is_the_jaxpr_under_any_name(self):
+        lowered = jit(lambda x: add(x, x)).lower(1.0)
+        for dialect in (None, "jaxpr", "hlo", "stablehlo"):
+            assert "add a a" in lowered.as_text(dialect)
+            assert lowered.compiler_ir(dialect) is lowered.compiler_ir()
+        with pytest.raises(ValueError, match="unknown dialect: mhlo"):
+            lowered.as_text("mhlo")
+
+
+def test_python_scalars_have_the_dtype_of_the_call_in_derivatives():
+    def fun(x):
+        with enable_x64(True):
+            return curta.numpy.sin(x)
+
+    assert curta.grad(fun)(0.5).dtype == np.float32
+    assert curta.jvp(fun, (0.5,), (1.0,))[1].dtype == np.float32

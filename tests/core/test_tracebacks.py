@@ -87,7 +87,8 @@ def test_only_the_lines_of_the_user_are_left(transform, mode):
     assert ("For simplicity" in str(getattr(error, "__notes__", ""))) == (
         mode == "quiet_remove_frames"
     )
-    assert isinstance(error.__cause__, UnfilteredStackTrace) == (mode == "remove_frames")
+    unfiltered = isinstance(error.__cause__, UnfilteredStackTrace)
+    assert unfiltered == (mode == "remove_frames")
 
 
 def test_the_whole_traceback_is_the_cause():

@@ -138,9 +138,16 @@ class Lowered(Stage):
     """A function ready to be compiled."""
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The text of what will be compiled: the jaxpr."""
-        if dialect not in (None, "jaxpr"):
-            raise ValueError(f"Unknown dialect: {dialect}. The only one is 'jaxpr'.")
+        """The text of what will be compiled: the jaxpr.
+
+        It is what a program gets that asks for "hlo" or "stablehlo", too. Raises
+        ValueError for other dialects.
+        """
+        if dialect not in (None, "jaxpr", "hlo", "stablehlo"):
+            raise ValueError(
+                f"unknown dialect: {dialect}. What is compiled is the 'jaxpr', which"
+                " 'hlo' and 'stablehlo' give as well."
+            )
         return str(self._staged.closed)
 
     def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:

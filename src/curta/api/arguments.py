@@ -8,7 +8,7 @@ from typing import Any
 
 from curta import dtypes, tree_util
 from curta.core.array import Array
-from curta.core.avals import ShapedArray, placed_aval
+from curta.core.avals import ShapedArray, is_python_scalar, placed_aval
 from curta.core.refs import AbstractRef, Ref
 from curta.core.sharding import Sharding
 from curta.core.stage import recording_trace
@@ -103,6 +103,11 @@ def aval_of(x: Any) -> Any:
             aval = placed_aval(aval, sharding)
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return typeof(x)
+
+
+def with_dtype(x: Any) -> Any:
+    """A leaf of arguments; a Python scalar gets its dtype, which settings decide."""
+    return as_result(x) if is_python_scalar(x) else x
 
 
 def as_result(x: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import dtypes, tree_util
-from curta.api.arguments import as_result, check_callable
+from curta.api.arguments import as_result, check_callable, with_dtype
 from curta.api.linearized import FlatWithAux
 from curta.core.avals import ShapedArray
 from curta.core.tangents import Zero
@@ -56,10 +56,10 @@ def jvp(
         _check_tangent(typeof(p), typeof(t))
     flat = FlatWithAux(fun, in_tree, has_aux)
     seeds = [
-        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else t
+        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else with_dtype(t)
         for t in tangent_leaves
     ]
-    outs, out_tangents = jvp_flat(flat, leaves, seeds)
+    outs, out_tangents = jvp_flat(flat, list(map(with_dtype, leaves)), seeds)
     count = len(outs) - flat.aux_count
 
     def tree(values: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
-from curta.api.arguments import as_result
+from curta.api.arguments import as_result, with_dtype
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
@@ -82,6 +82,7 @@ def forward(
 ) -> Forward:
     """Linearise `partial`, which is the user's `fun` of some of its arguments."""
     leaves, in_tree = tree_util.tree_flatten(args)
+    leaves = list(map(with_dtype, leaves))
     flat = FlatWithAux(partial, in_tree, has_aux)
     info = debug_info(what, fun)
     lin = linearize_flat(flat, leaves, info)

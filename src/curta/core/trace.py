@@ -145,23 +145,30 @@ class Tracer(Array):
         return value
 
     def __bool__(self) -> bool:
-        _check_scalar_conversion(self, "bool")
+        _check_truth(self)
         return bool(self._concretize(errors.TracerBoolConversionError))
 
     def __int__(self) -> int:
+        _check_scalar(self)
         return int(self._concretize(errors.ConcretizationTypeError, _through("int")))
 
     def __float__(self) -> float:
+        _check_scalar(self)
         return float(
             self._concretize(errors.ConcretizationTypeError, _through("float"))
         )
 
     def __complex__(self) -> complex:
+        _check_scalar(self)
         return complex(
             self._concretize(errors.ConcretizationTypeError, _through("complex"))
         )
 
     def __index__(self) -> int:
+        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
+            raise TypeError(
+                "Only integer scalar arrays can be converted to a scalar index."
+            )
         return self._concretize(errors.TracerIntegerConversionError).__index__()
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -208,11 +215,24 @@ def _through(kind: str) -> str:
     )
 
 
-def _check_scalar_conversion(x: Tracer, kind: str) -> None:
-    if x.aval.size != 1:
+def _check_truth(x: Tracer) -> None:
+    if x.aval.size == 0:
         raise ValueError(
-            f"The truth value of an array with {'more than one' if x.size else 'no'}"
-            " element is ambiguous. Use a.any() or a.all()"
+            "The truth value of an empty array is ambiguous. Use `array.size > 0` to"
+            " check that an array is not empty."
+        )
+    if x.aval.size > 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use"
+            " a.any() or a.all()"
+        )
+
+
+def _check_scalar(x: Tracer) -> None:
+    if x.aval.shape:
+        raise TypeError(
+            "Only scalar arrays can be converted to Python scalars; got"
+            f" arr.ndim={len(x.aval.shape)}"
         )
 
 

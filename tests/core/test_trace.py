@@ -1,0 +1,27 @@
+"""Tracers that are asked for what only values have."""
+
+import operator
+
+import pytest
+
+import curta
+import curta.numpy
+
+
+@pytest.mark.parametrize("convert", [int, float, complex, operator.index, bool])
+@pytest.mark.parametrize("shape", [(10,), (0,), (1, 1)])
+def test_what_is_no_scalar_converts_to_none_traced_or_not(convert, shape):
+    x = curta.numpy.ones(shape, int)
+    if convert is bool and shape == (1, 1):
+        return
+    errors = []
+    for fun in convert, curta.jit(convert):
+        with pytest.raises((TypeError, ValueError)) as info:
+            fun(x)
+        errors.append((type(info.value), str(info.value).split(";")[0]))
+    assert errors[0] == errors[1]
+
+
+def test_only_integers_are_indices():
+    with pytest.raises(TypeError, match="Only integer scalar arrays can be converted"):
+        curta.jit(lambda x: [1, 2][x])(1.0)
