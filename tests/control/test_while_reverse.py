@@ -7,6 +7,7 @@ import curta
 import curta.numpy as jnp
 from curta import config, grad, jit, lax, random, vjp, vmap
 from curta.core.jaxpr import jaxprs_in_params
+from curta.experimental import io_callback
 
 
 @pytest.fixture(params=[1, 2, 5, 64])
@@ -154,3 +155,49 @@ def test_memory_is_bounded_by_the_option(rows):
 def test_the_option_is_a_positive_number():
     with pytest.raises(ValueError, match="at least 1"):
         config.update("curta_while_checkpoints", 0)
+
+
+# ---- effects
+
+
+def noted_loop(log, result=False):
+    """A loop of n steps that notes each one; its value may need what that returns."""
+
+    def note(i):
+        log.append(int(i))
+        return np.float32(0.5)
+
+    shape = curta.ShapeDtypeStruct((), "float32") if result else None
+
+    def fun(x, n):
+        def body(carry):
+            i, x = carry
+            found = io_callback(note if result else log.append, shape, i, ordered=True)
+            return i + 1, jnp.sin(x) * (found if result else 0.5)
+
+        return lax.while_loop(lambda c: c[0] < n, body, (0, x))[1]
+
+    return fun
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, curta.jit])
+def test_effects_happen_in_the_forward_pass_alone(wrap):
+    log = []
+    slope = wrap(curta.grad(noted_loop(log)))(1.0, 4)
+    curta.effects_barrier()
+    assert [int(i) for i in log] == [0, 1, 2, 3]
+    silent = lambda x: lax.fori_loop(0, 4, lambda _, x: jnp.sin(x) * 0.5, x)  # noqa: E731
+    np.testing.assert_allclose(slope, curta.grad(silent)(1.0), rtol=1e-5)
+    log.clear()
+    _, push = curta.linearize(lambda x: noted_loop(log)(x, 3), 1.0)
+    push(1.0), push(2.0)
+    curta.effects_barrier()
+    assert len(log) == 3
+
+
+def test_effects_whose_results_are_needed_again_are_refused():
+    log = []
+    fun = noted_loop(log, result=True)
+    assert np.isfinite(fun(1.0, 2)) and len(log) == 2
+    with pytest.raises(NotImplementedError, match="Effects not supported in the deri"):
+        curta.grad(fun)(1.0, 2)

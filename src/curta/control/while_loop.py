@@ -33,7 +33,7 @@ from curta.transforms.checkify import (
     own_checks,
     without_checks,
 )
-from curta.transforms.dce import dce_jaxpr
+from curta.transforms.dce import dce_jaxpr, without_effects
 from curta.transforms.discharge import Flags, TakesRefs, accesses
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.key_use import while_key_use
@@ -132,11 +132,21 @@ class While(TakesRefs):
         if split_jaxpr(self.cond_jaxpr, cond_unknown).out_unknown[0]:
             return partial.defer(self, args)
         outs = self._known_loop(args, const_unknown, carry_unknown)
-        later = partial.defer(self, args)
+        later = partial.defer(self._silent(), args)
         known = iter(outs)
         return [
             x if u else next(known) for x, u in zip(later, carry_unknown, strict=True)
         ]
+
+    def _silent(self) -> While:
+        """The loop as it runs for a derivative, when it has run before."""
+        if not self.effects:
+            return self
+        why = "the derivative of a while loop, which runs its steps again"
+        cond, body = (
+            without_effects(c, why) for c in (self.cond_jaxpr, self.body_jaxpr)
+        )
+        return dataclasses.replace(self, cond_jaxpr=cond, body_jaxpr=body)
 
     def _known_loop(
         self,
