@@ -168,6 +168,7 @@ def _axis_size(
         None if d is None else _size_along(x, d)
         for x, d in zip(leaves, dims, strict=True)
     ]
+    _check_split_alike(leaves, dims)
     known = {s for s in sizes if s is not None} | ({given} - {None})
     if not known:
         raise ValueError(
@@ -179,6 +180,20 @@ def _axis_size(
     (size,) = known
     assert size is not None
     return size
+
+
+def _check_split_alike(leaves: Sequence[Any], dims: Sequence[int | None]) -> None:
+    """Refuse mapped axes that are split over different explicit axes of a mesh."""
+    places = [
+        where.entries[d]
+        for x, d in zip(leaves, dims, strict=True)
+        if d is not None and (where := typeof(x).placement) and where.entries
+    ]
+    if len(set(places)) > 1:
+        raise ValueError(
+            "Mapped away dimension of inputs passed to vmap should be sharded the same."
+            f" Got inconsistent axis specs: {' vs '.join(map(str, places))}"
+        )
 
 
 def _size_along(x: Any, dim: int) -> int:

@@ -377,13 +377,15 @@ class Scope(NamedTuple):
 
     `concrete` is None where only an abstract mesh is known. With `checks_varying`
     avals say over which manual axes a value varies. `resources` is the mesh of the
-    older `with mesh:`.
+    older `with mesh:`. With `guesses`, types are split by a guess where it is ambiguous
+    how; whoever asks for that knows better.
     """
 
     abstract: AbstractMesh = EMPTY_ABSTRACT_MESH
     concrete: Mesh | None = None
     checks_varying: bool = False
     resources: Mesh | None = None
+    guesses: bool = False
 
 
 _NOTHING = Scope()
@@ -411,6 +413,11 @@ def concrete_mesh(abstract: AbstractMesh) -> Mesh | None:
     if around is not None and around.abstract_mesh is abstract:
         return around
     return next((m for m in _meshes.values() if m.abstract_mesh is abstract), None)
+
+
+def guessing() -> Any:
+    """A context manager within which ambiguous splits are guessed."""
+    return mesh_context(scope()._replace(guesses=True))
 
 
 def within(abstract: AbstractMesh, **changes: Any) -> Any:

@@ -305,10 +305,10 @@ def _places(
 
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     used = spec.used_axes()
-    for what, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
-        if not axes <= {*mesh.axis_names}:
+    for what, sums in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        if not sums <= {*mesh.axis_names}:
             raise ValueError(
-                f"{what} axes {set(axes)} is not found in mesh.axis_names="
+                f"{what} axes {set(sums)} is not found in mesh.axis_names="
                 f"{mesh.axis_names}. Got pspec={spec}"
             )
     for name in used:

@@ -211,7 +211,10 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
         _out_avals.clear()
     if not op.takes_refs and any(map(is_ref_type, avals)):
         raise _refused_ref(op, avals)
-    found = _out_avals[key] = placed_out_aval(op, avals)
+    found = placed_out_aval(op, avals)
+    # Placement depends on the mesh in scope too.
+    if not op.places_outputs and all(a.placement is None for a in avals):
+        _out_avals[key] = found
     return found
 
 

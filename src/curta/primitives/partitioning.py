@@ -25,7 +25,7 @@ from curta.primitives.base import Elementwise
 from curta.primitives.collective import Collective, PVary
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
-from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.elementwise.convert import ConvertElementType, Identity
 from curta.primitives.elementwise.select import SelectN
 from curta.primitives.families import Reduction
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
@@ -163,9 +163,10 @@ def _elementwise(op: Op, query: Query) -> list[Entries]:
 @_rule.register
 def _select(op: SelectN, query: Query) -> list[Entries]:
     which, *cases = query.entries
-    if len(set(cases)) > 1:
+    found = {entries for entries in cases if any(entries)}
+    if len(found) > 1:
         query.refuse("select cases must have the same shardings.")
-    if which and which != cases[0]:
+    if any(which) and found and which not in found:
         query.refuse(
             "select `which` must be scalar or have the same sharding as cases."
         )
@@ -216,6 +217,7 @@ def _alike(op: ShardAlike, query: Query) -> list[Entries]:
     return [first if any(first) else second] * 2
 
 
+@_rule.register(Identity)
 @_rule.register(Rev)
 @_rule.register(Cumulative)
 def _same(op: Op, query: Query) -> list[Entries]:
@@ -452,7 +454,8 @@ def _with_placement(
             )
         mesh = next(p.mesh for p in placements if p.entries)
         entries = [a.sharding.spec.partitions for a in avals]
-        query = Query(op, avals, entries, outs, mesh.size_of, strict=True)
+        strict = not scope().guesses
+        query = Query(op, avals, entries, outs, mesh.size_of, strict)
         split = out_entries(query)
     return [
         _in_scope(a.update(placement=placement(mesh, e, varying)))

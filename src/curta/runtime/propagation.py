@@ -273,8 +273,10 @@ class _Walk:
     ) -> Sequence[Entries]:
         """The splits of the outputs of an op."""
         if isinstance(op, ShardMap):
+            pairs = zip(op.out_specs, outs, strict=True)
             return [
-                self.of_spec(s, a.ndim) for s, a in zip(op.out_specs, outs, strict=True)
+                a.placement.entries if a.placement else self.of_spec(s, a.ndim)
+                for s, a in pairs
             ]
         if isinstance(op, InspectSharding):
             op.callback(self.shardings(split, avals)[0])

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.mesh import guessing
 from curta.core.placement import placed_as
 from curta.core.source_info import UNKNOWN, swap_place
 from curta.core.tangents import LinearArg, Zero, is_linear
 from curta.core.trace import typeof
 from curta.primitives.structure import add_any
+
+
+_PLAINLY = nullcontext()
 
 
 def backward_pass(
@@ -57,16 +62,16 @@ def _backwards(
             x.val if type(x) is Literal else _known_or_linear(env, x)  # type: ignore[arg-type]
             for x in eqn.invars
         ]
+        cts = given[0]
         if eqn.op.multiple_results:
-            found = eqn.op.transpose(
-                [
-                    Zero(v.aval.to_tangent_aval()) if ct is None else ct
-                    for v, ct in zip(eqn.outvars, given, strict=True)
-                ],
-                *operands,
-            )
-        else:
-            found = eqn.op.transpose(given[0], *operands)
+            cts = [
+                Zero(v.aval.to_tangent_aval()) if ct is None else ct
+                for v, ct in zip(eqn.outvars, given, strict=True)
+            ]
+        # The split of a cotangent is that of its primal, whatever its rule would say.
+        split = any(v.aval.placement is not None for v in (*eqn.invars, *eqn.outvars))
+        with guessing() if split else _PLAINLY:
+            found = eqn.op.transpose(cts, *operands)
         accumulate(eqn.invars, found)
     return [
         pending.get(var, Zero(var.aval.to_tangent_aval())) if is_linear(x) else None
