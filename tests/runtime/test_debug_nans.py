@@ -104,3 +104,13 @@ def test_what_is_there_already():
             text = str(info.value)
             assert "in mul" in text or "is an input or a literal" in text
         assert jnp.sinc(0.0) == 1.0  # what is masked is not looked at
+
+
+def test_sharded_computations():
+    f = curta.pmap(lambda x: 0.0 / x)
+    with curta.debug_nans(True):
+        f(jnp.ones(1))
+        with pytest.raises(FloatingPointError) as info:
+            f(jnp.zeros(1))
+    message = "Invalid value (nan) encountered in sharded computation: div at "
+    assert str(info.value).startswith(message + __file__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from curta.compiler.graph.inline import inline_calls
 from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
+from curta.control.shard_map import ShardMap
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
@@ -180,9 +181,10 @@ def checked(name: str, closed: ClosedJaxpr, run: Executable) -> Executable:
     def run_checked(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
         outs = run(*args)
         if bad := special_value(outs, closed.out_avals):
-            _check_ops(closed, args)
+            sharded = _is_sharded(closed.jaxpr)
+            _check_ops(closed, args, sharded)
             raise FloatingPointError(
-                f"{_found(bad, name, UNKNOWN)}. Because jax_debug_nans or"
+                f"{_found(bad, name, UNKNOWN, sharded)}. Because jax_debug_nans or"
                 " jax_debug_infs is set, the ops of the function were run one by one"
                 " to find where it comes from, but the de-optimized function did not"
                 " produce such a value: it is an input or a literal, or comes from the"
@@ -193,17 +195,17 @@ def checked(name: str, closed: ClosedJaxpr, run: Executable) -> Executable:
     return run_checked
 
 
-def _check_ops(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+def _check_ops(closed: ClosedJaxpr, args: Sequence[Any], sharded: bool) -> None:
     """Run the ops one by one, in NumPy, until one gives a bad value."""
     flat = inline_calls(closed)
     consts = [to_array(c)._storage() for c in flat.consts]
-    with np.errstate(all="ignore"), watching(_look):
+    with np.errstate(all="ignore"), watching(partial(_look, sharded)):
         evaluate(flat.jaxpr, consts, args)
 
 
-def _look(eqn: Eqn, outs: Sequence[Any]) -> None:
+def _look(sharded: bool, eqn: Eqn, outs: Sequence[Any]) -> None:
     if bad := special_value(outs, [v.aval for v in eqn.outvars]):
-        raise FloatingPointError(_found(bad, eqn.op.name, eqn.source_info))
+        raise FloatingPointError(_found(bad, eqn.op.name, eqn.source_info, sharded))
 
 
 def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> None:
@@ -213,14 +215,27 @@ def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> No
     operands.
     """
     if bad := special_value(outs, avals):
-        if any(jaxprs_in_params(op.params())):
-            with np.errstate(all="ignore"), watching(_look):
+        inner = list(jaxprs_in_params(op.params()))
+        sharded = isinstance(op, ShardMap) or any(map(_is_sharded, inner))
+        if inner:
+            with np.errstate(all="ignore"), watching(partial(_look, sharded)):
                 op.eval(*args)
-        raise FloatingPointError(_found(bad, op.name, user_frame()))
+        raise FloatingPointError(_found(bad, op.name, user_frame(), sharded))
 
 
-def _found(value: str, name: str, place: SourceInfo) -> str:
+def _is_sharded(jaxpr: Jaxpr) -> bool:
+    """Whether devices compute parts of it, as JAX's words for errors tell."""
+    return any(
+        isinstance(eqn.op, ShardMap)
+        or any(map(_is_sharded, jaxprs_in_params(eqn.op.params())))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _found(value: str, name: str, place: SourceInfo, sharded: bool) -> str:
     at = "" if place.code is None else f" at {place}"
+    if sharded:
+        return f"Invalid value ({value}) encountered in sharded computation: {name}{at}"
     return f"invalid value ({value}) encountered in {name}{at}"
 
 
