@@ -374,6 +374,15 @@ def test_one_array_in_two_shapes() -> None:
     check(run, normal(3, 2), rtol=1e-4)
 
 
+def test_elements_that_are_moved_often() -> None:
+    def step(c: Any, x: Any) -> Any:
+        for _ in range(400):
+            c = c[::-1].T
+        return c + x, None
+
+    check(lambda *a: flat(lax.scan(step, *a)), normal(3, 3), normal(2, 3, 3))
+
+
 def test_many_functions_are_called() -> None:
     def step(c: Any, x: Any) -> Any:
         for i in range(14):

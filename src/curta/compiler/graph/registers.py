@@ -18,7 +18,7 @@ import numpy as np
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.unrolled import unroll
-from curta.compiler.graph.values import is_virtual
+from curta.compiler.graph.values import DEEPEST, is_virtual
 from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.index import LoopVar, as_index, unravel
@@ -128,6 +128,7 @@ class RegisterMaker:
         self.known: dict[Var, NDArray] = {}
         self.elements = RegisterElements(self)
         self._level: dict[Var, int] = {}
+        self._depth: dict[Atom, int] = {}  # of ops that only move elements
         self._branch = 0
         self._steps = 0
 
@@ -292,9 +293,12 @@ class RegisterMaker:
         for out in outs:
             self.definitions[out] = eqn
             self._level[out] = self.level(*args)
-        if op.name not in _MOVING:
-            for out in outs:
-                self.register(out)
+        depth = 1 + max((self._depth.get(a, 0) for a in args), default=0)
+        if op.name in _MOVING and depth < DEEPEST:
+            self._depth.update((out, depth) for out in outs)
+            return outs
+        for out in outs:
+            self.register(out)
         return outs
 
     def _constant(self, atom: Atom) -> NDArray | None:
