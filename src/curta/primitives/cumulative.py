@@ -65,6 +65,10 @@ class Cumulative(Op):
         """One step of the fold, on scalar expressions made by builder `b`."""
         self._missing("lower")
 
+    def joined(self, left: Any, right: Any) -> Any:
+        """The reduction of arrays that are reductions, element by element."""
+        self._missing("lower")
+
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
         require_number(self.name, x.dtype)
@@ -160,6 +164,9 @@ class CumSum(Cumulative):
     def combine(self, b: Any, acc: Any, x: Any) -> Any:
         return b.add(acc, x)
 
+    def joined(self, left: Any, right: Any) -> Any:
+        return add(left, right)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
 
@@ -184,6 +191,9 @@ class CumProd(Cumulative):
     def combine(self, b: Any, acc: Any, x: Any) -> Any:
         return b.mul(acc, x)
 
+    def joined(self, left: Any, right: Any) -> Any:
+        return mul(left, right)
+
     def pair(self, left: Dual, right: Dual) -> Dual:
         (x, dx), (y, dy) = left, right
         return mul(x, y), add_any(mul(dx, y), mul(x, dy))
@@ -206,6 +216,9 @@ class CumMax(Cumulative):
     def combine(self, b: Any, acc: Any, x: Any) -> Any:
         return b.max(acc, x)
 
+    def joined(self, left: Any, right: Any) -> Any:
+        return max_(left, right)
+
     def pair(self, left: Dual, right: Dual) -> Dual:
         (x, dx), (y, dy) = left, right
         return max_.jvp([x, y], [dx, dy])
@@ -227,6 +240,9 @@ class CumMin(Cumulative):
 
     def combine(self, b: Any, acc: Any, x: Any) -> Any:
         return b.min(acc, x)
+
+    def joined(self, left: Any, right: Any) -> Any:
+        return min_(left, right)
 
     def pair(self, left: Dual, right: Dual) -> Dual:
         (x, dx), (y, dy) = left, right
@@ -252,6 +268,21 @@ class CumLogSumExp(Cumulative):
                 " are subtypes of inexact."
             )
         return out
+
+    def identity(self, dtype: Any) -> Any:
+        if dtype.kind == "c":
+            self._missing("lower")
+        return dtype.type(-np.inf)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        difference = b.sub(acc, x)
+        rest = exp.scalar(b, b.neg(b.abs(difference)))
+        out = b.add(b.max(acc, x), log1p.scalar(b, rest))
+        # inf - inf and NaN: their sum is what is wanted.
+        return b.select(b.compare("ne", difference, difference), b.add(acc, x), out)
+
+    def joined(self, left: Any, right: Any) -> Any:
+        return _log_add_exp(left, right)
 
     def accumulated(self, x: Any) -> Any:
         if x.dtype.kind != "c":

@@ -15,6 +15,7 @@ from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
 from curta.compiler.graph.loop_residuals import recompute
 from curta.compiler.graph.loop_rows import rows_inside
+from curta.compiler.graph.scans import in_blocks
 from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sorting import by_library
@@ -29,7 +30,7 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     """The program without calls, simplified, its loops and branches prepared too."""
     flat = inline_calls(closed, in_loop)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
-    jaxpr = dce_jaxpr(in_pieces(by_library(simplify(flat.jaxpr))))
+    jaxpr = dce_jaxpr(in_blocks(in_pieces(by_library(simplify(flat.jaxpr)))))
     eqns = [_with_prepared_parts(e, consts, in_loop) for e in jaxpr.eqns]
     if not any(isinstance(e.op, (Scan, While)) for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)

@@ -1,0 +1,111 @@
+"""Long cumulative reductions, in blocks that threads share out.
+
+Each block is reduced from its own beginning; then what came before it is taken in. That
+is two passes over memory in place of a chain, and sums lose less to rounding: their
+error grows with the length of a block and the number of blocks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.primitives.cumulative import Cumulative
+from curta.primitives.elementwise.comparison import eq
+from curta.primitives.elementwise.select import select_n
+from curta.primitives.shape import Iota
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.structure import BroadcastInDim, Reshape
+
+_LENGTH = 1024  # of a block
+_LONG = 1 << 15  # elements that are worth blocks
+
+
+def scan_in_blocks(eqn: Eqn, context: Context) -> Results | None:
+    """cumsum x -> cumsum of rows of x, plus what came before each."""
+    op = eqn.op
+    if not isinstance(op, Cumulative):
+        return None
+    (x,) = eqn.invars
+    wide = x.aval.dtype.kind == "c" or x.aval.dtype.itemsize >= 4
+    if op.axis != x.aval.ndim - 1 or x.aval.shape[-1] < _LONG or not wide:
+        return None
+    # A zero of the dtype, whatever the settings make of 64 bits now.
+    zero = Literal(x.aval.dtype.type(0), ShapedArray((), x.aval.dtype))
+    closed = stage(lambda *args: [_in_blocks(op, *args)], [x.aval, zero.aval])
+    return _inlined(closed.jaxpr, [x, zero], context)
+
+
+def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
+    """The reduction along the last dim."""
+    *outer, size = typeof(x).shape
+    axis, reverse = len(outer), op.reverse
+    if size < _LONG:
+        return op(x)
+    blocks = -(-size // _LENGTH)
+    gap = blocks * _LENGTH - size
+    # Padding comes after all elements, in the order in which they are reduced.
+    padded = _padded(x, zero, (gap, 0) if reverse else (0, gap))
+    rows = Reshape((*outer, blocks, _LENGTH))(padded)
+    inside = dataclasses.replace(op, axis=axis + 1)(rows)
+    whole = _part(inside, 0 if reverse else _LENGTH - 1)
+    totals = _in_blocks(op, whole, zero)
+    before = _padded(totals, zero, (-1, 1) if reverse else (1, -1))
+    shape = typeof(inside).shape
+    before = BroadcastInDim(shape, tuple(range(axis + 1)))(before)
+    place = Iota(np.dtype(np.int32), shape, axis)()
+    first = np.int32(blocks - 1 if reverse else 0)
+    found = select_n(
+        eq(place, BroadcastInDim(shape, ())(first)), op.joined(before, inside), inside
+    )
+    flat = Reshape((*outer, blocks * _LENGTH))(found)
+    start = gap if reverse else 0
+    low, high = (*[0] * axis, start), (*outer, start + size)
+    return Slice(low, high, None)(flat)
+
+
+def _padded(x: Any, zero: Any, sizes: tuple[int, int]) -> Any:
+    """`x` with zeros before and after its last dim; negative sizes cut it."""
+    if sizes == (0, 0):
+        return x
+    config = [(0, 0, 0)] * (typeof(x).ndim - 1) + [(*sizes, 0)]
+    return Pad(tuple(config))(x, zero)
+
+
+def _part(x: Any, place: int) -> Any:
+    """`x[..., place]`."""
+    *outer, _ = typeof(x).shape
+    low, high = (*[0] * len(outer), place), (*outer, place + 1)
+    return Reshape(tuple(outer))(Slice(low, high, None)(x))
+
+
+def _inlined(jaxpr: Jaxpr, args: list[Atom], context: Context) -> Results:
+    """The results of a jaxpr without constants, its eqns added to the context."""
+    env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Atom:
+        return atom if isinstance(atom, Literal) else env[atom]
+
+    for eqn in jaxpr.eqns:
+        outs = tuple(Var(v.aval) for v in eqn.outvars)
+        invars = tuple(map(read, eqn.invars))
+        context.add(eqn.replace(invars=invars, outvars=outs))
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+_REWRITES: dict[str, Rewrite] = {scan_in_blocks.__name__: scan_in_blocks}
+
+
+def in_blocks(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with long cumulative reductions in blocks."""
+    if not any(isinstance(e.op, Cumulative) for e in jaxpr.eqns):
+        return jaxpr
+    return simplify(jaxpr, _REWRITES)
