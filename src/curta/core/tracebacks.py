@@ -57,7 +57,7 @@ def api_boundary(fun: _Fun) -> _Fun:
 
 def is_boundary(function: _Fun) -> _Fun:
     """Say that a function calls `shorten_traceback` for every exception."""
-    _boundaries.add(function.__code__)  # type: ignore[attr-defined]
+    _boundaries.add(function.__code__)
     return function
 
 

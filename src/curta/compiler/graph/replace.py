@@ -51,8 +51,9 @@ def _may_replace(plan: Plan, argument: Buffer, result: Buffer) -> bool:
 
 
 def _stores_once(item: Item) -> bool:
-    simple = isinstance(item, LoopItem) and not item.ordered and not item.partial
-    return simple and len(item.writes) == 1
+    if not isinstance(item, LoopItem) or item.ordered or item.partial:
+        return False
+    return len(item.writes) == 1
 
 
 def _reads_in_turn(
