@@ -484,6 +484,20 @@ def test_a_while_loop_over_many_examples_ends_with_those_of_a_block() -> None:
     check_lanes(lambda x, e: flat(curta.vmap(root, (0, None))(x, e)), x, bound)
 
 
+def test_a_condition_of_many_shared_parts() -> None:
+    """Compared part by part, not path by path: of those there are 2**60."""
+
+    def goes_on(x: Any) -> Any:
+        for _ in range(60):
+            x = x * x + x
+        return x < 1
+
+    def run(x: Any) -> Any:
+        return [curta.vmap(lambda x: lax.while_loop(goes_on, lambda x: x + 0.1, x))(x)]
+
+    check_lanes(run, normal(130) / 100)
+
+
 def test_loops_in_loops_over_many_examples() -> None:
     def inner(c: Any, x: Any) -> Any:
         return c * 0.9 + x, None

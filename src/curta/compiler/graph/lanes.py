@@ -366,10 +366,14 @@ def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
     (flags,) = test.invars
     if flags.aval.ndim == 0 or len(test.op.params()["axes"]) < flags.aval.ndim:
         return None
-    matcher = _Matcher(op, args, cond.jaxpr, body.jaxpr)
+    number = _numbered(op, args, cond.jaxpr, body.jaxpr)
+    made.update((v, e) for e in body.jaxpr.eqns for v in e.outvars)
     carry = body.jaxpr.invars[op.body_nconsts :]
     for before, after in zip(carry, body.jaxpr.outvars, strict=True):
-        if not (after is before or matcher.is_masked(after, before, flags)):
+        if after is before:
+            continue
+        which = _mask(made.get(after) if isinstance(after, Var) else None, before, made)
+        if which is None or number(which) != number(flags):
             return None
     jaxpr = cond.jaxpr.replace(outvars=(flags,))
     return ClosedJaxpr(dce_jaxpr(jaxpr), cond.consts)
@@ -380,53 +384,52 @@ def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
 
 
-class _Matcher:
-    """Finds the values of a condition again among those of the body."""
+def _mask(eqn: Eqn | None, old: Var, made: dict[Var, Eqn]) -> Atom | None:
+    """The flags by which an eqn selects something new over `old`, if it does."""
+    if eqn is None or not isinstance(eqn.op, SelectN) or len(eqn.invars) != 3:
+        return None
+    which, kept, _ = eqn.invars
+    if kept is not old:
+        return None
+    spread = made.get(which) if isinstance(which, Var) else None
+    if spread is None or not isinstance(spread.op, BroadcastInDim):
+        return which
+    (flags,) = spread.invars
+    dims = tuple(spread.op.params()["broadcast_dimensions"])
+    return flags if dims == tuple(range(flags.aval.ndim)) else which
 
-    def __init__(
-        self, op: While, args: Sequence[Atom], cond: Jaxpr, body: Jaxpr
-    ) -> None:
-        self._made = {v: e for j in (cond, body) for e in j.eqns for v in e.outvars}
-        self._same: dict[Var, Any] = {}
-        consts, others, _ = op.parts(args)
-        for var, atom in zip(cond.invars, [*consts], strict=False):
-            self._same[var] = atom if isinstance(atom, Var) else var
-        for var, atom in zip(body.invars, others, strict=False):
-            self._same[var] = atom if isinstance(atom, Var) else var
-        carry = body.invars[op.body_nconsts :]
-        for i, var in enumerate(carry):
-            self._same[var] = self._same[cond.invars[op.cond_nconsts + i]] = i
 
-    def is_masked(self, after: Atom, before: Var, flags: Atom) -> bool:
-        """Whether `after` is `before` wherever the flags are not set."""
-        eqn = self._made.get(after) if isinstance(after, Var) else None
-        if eqn is None or not isinstance(eqn.op, SelectN) or len(eqn.invars) != 3:
-            return False
-        which, old, _ = eqn.invars
-        spread = self._made.get(which) if isinstance(which, Var) else None
-        if spread is not None and isinstance(spread.op, BroadcastInDim):
-            rank = flags.aval.ndim
-            if tuple(spread.op.params()["broadcast_dimensions"]) == tuple(range(rank)):
-                which = spread.invars[0]
-        return old is before and self.equal(which, flags)
+def _numbered(
+    op: While, args: Sequence[Atom], cond: Jaxpr, body: Jaxpr
+) -> Callable[[Atom], Any]:
+    """A number for each value of a condition and a body, equal for equal values."""
+    numbers: dict[Atom, Any] = {}
+    known: dict[Any, Any] = {}
+    first, second, initial = op.parts(args)
+    for jaxpr, consts in ((cond, first), (body, second)):
+        outside = [*consts, *(("carry", i) for i in range(len(initial)))]
+        for var, value in zip(jaxpr.invars, outside, strict=True):
+            numbers[var] = var if isinstance(value, Literal) else value
 
-    def equal(self, a: Atom, b: Atom) -> bool:
-        """Whether two values are computed alike from the same carry."""
-        if isinstance(a, Literal) or isinstance(b, Literal):
-            return (
-                isinstance(a, Literal)
-                and isinstance(b, Literal)
-                and a.aval == b.aval
-                and constant_of(a).tobytes() == constant_of(b).tobytes()
-            )
-        if a in self._same or b in self._same:
-            return bool(self._same.get(a, a) == self._same.get(b, b))
-        x, y = self._made.get(a), self._made.get(b)
-        if x is None or y is None:
-            return a is b
-        return (
-            x.op == y.op
-            and x.outvars.index(a) == y.outvars.index(b)
-            and len(x.invars) == len(y.invars)
-            and all(map(self.equal, x.invars, y.invars))
-        )
+    def number(atom: Atom) -> Any:
+        if isinstance(atom, Literal):
+            return constant_of(atom).tobytes(), atom.aval
+        return numbers[atom]
+
+    for jaxpr in (cond, body):
+        numbers.update((v, v) for v in jaxpr.constvars)
+        for eqn in jaxpr.eqns:
+            key: Any = (eqn.op, *map(number, eqn.invars))
+            if eqn.effects or not _is_hashable(key):
+                key = (eqn,)
+            for i, out in enumerate(eqn.outvars):
+                numbers[out] = known.setdefault((i, *key), out)
+    return number
+
+
+def _is_hashable(key: Any) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
