@@ -178,3 +178,19 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     ShapedArray(float32[], weak_type=True)
     """
     return typeof(x)
+
+
+def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
+    """`f` of the elements of several sequences of one length, as a list.
+
+    Raises ValueError where the lengths differ.
+
+    >>> from curta.api_util import safe_map
+    >>> safe_map(max, [1, 5], [3, 2])
+    [3, 5]
+    """
+    columns = [list(arg) for arg in args]
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"length mismatch: {lengths}")
+    return [f(*row) for row in zip(*columns)]

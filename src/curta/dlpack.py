@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.transfer import from_dlpack as _from_dlpack
 
-__all__ = ["from_dlpack"]
+__all__ = ["from_dlpack", "is_supported_dtype"]
 
 
 def from_dlpack(
@@ -40,3 +42,15 @@ def from_dlpack(
             " or of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
         )
     return ArrayImpl(data, array.aval, as_sharding(device))
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of this dtype can be shared through DLPack; TypeError for None.
+
+    >>> is_supported_dtype("float32"), is_supported_dtype("O")
+    (True, False)
+    """
+    if dtype is None:
+        raise TypeError("Expected string or dtype, got None.")
+    kind = np.dtype(dtype)
+    return kind.kind in "biufc"

@@ -8,6 +8,8 @@ from curta.tree.keys import (
     DictKey as DictKey,
     FlattenedIndexKey as FlattenedIndexKey,
     GetAttrKey as GetAttrKey,
+    KeyEntry as KeyEntry,
+    KeyPath as KeyPath,
     SequenceKey as SequenceKey,
     keystr as keystr,
 )

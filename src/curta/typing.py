@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from curta.core.array import Array
 
-__all__ = ["Array", "ArrayLike"]
+__all__ = ["Array", "ArrayLike", "DTypeLike"]
 
 # What functions of arrays accept: arrays, NumPy's arrays and scalars, Python scalars.
 ArrayLike: TypeAlias = (
     Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 )
+
+# What names a dtype: "float32", np.float32, jnp.float32, float, np.dtype("float32").
+DTypeLike: TypeAlias = str | type[Any] | np.dtype

@@ -88,3 +88,58 @@ def test_missing_rules_are_named():
         curta.grad(bare.bind)(1.0)
     with pytest.raises(TypeError, match="def_impl is for primitives made from a name"):
         curta.make_jaxpr(lax.sin)(1.0).eqns[0].primitive.def_impl(abs)
+
+
+def _product():
+    prim = Primitive("product")
+    prim.def_impl(lambda x, y: x * y)
+    prim.def_abstract_eval(lambda x, y: x)
+    ad.defbilinear(
+        prim, lambda ct, x, y: prim.bind(ct, y), lambda ct, x, y: prim.bind(x, ct)
+    )
+    batching.defbroadcasting(prim)
+    return prim
+
+
+def test_bilinear_and_broadcasting():
+    prim = _product()
+    x, y = jnp.array([1.0, 2.0]), jnp.array([3.0, 5.0])
+    grads = curta.grad(lambda x, y: prim.bind(x, y).sum(), (0, 1))(x, y)
+    np.testing.assert_array_equal(grads[0], y)
+    np.testing.assert_array_equal(grads[1], x)
+    rows = curta.vmap(prim.bind, (0, None))(jnp.stack([x, y]), y)
+    np.testing.assert_array_equal(rows, jnp.stack([x, y]) * y)
+
+
+def test_defjvp2_and_deflinear():
+    exp = Primitive("own_exp")
+    exp.def_impl(jnp.exp)
+    exp.def_abstract_eval(lambda x: x)
+    ad.defjvp2(exp, lambda t, out, x: t * out)
+    assert curta.grad(exp.bind)(1.0) == np.exp(np.float32(1.0))
+    twice = Primitive("twice")
+    twice.def_impl(lambda x: 2 * x)
+    twice.def_abstract_eval(lambda x: x)
+    ad.deflinear(twice, lambda ct: [twice.bind(ct)])
+    assert curta.grad(twice.bind)(1.0) == 2
+    assert ad.get_primitive_transpose(twice) is ad.primitive_transposes[twice]
+    with pytest.raises(NotImplementedError, match="Transpose rule .* for 'own_exp'"):
+        ad.get_primitive_transpose(exp)
+
+
+def test_reducers():
+    total = Primitive("total")
+    total.def_impl(lambda x, axes: jnp.sum(x, axes))
+    total.def_abstract_eval(
+        lambda x, axes: x.update(
+            shape=tuple(s for i, s in enumerate(x.shape) if i not in axes)
+        )
+    )
+    batching.defreducer(total)
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    for axis in 0, 1, 2:
+        got = curta.vmap(lambda x: total.bind(x, axes=(1,)), axis)(x)
+        want = curta.vmap(lambda x: jnp.sum(x, 1), axis)(x)
+        np.testing.assert_array_equal(got, want)
+    assert batching.broadcast(x, 5, 1).shape == (2, 5, 3, 4)
+    assert batching.bdim_at_front(x, 2, 4).shape == (4, 2, 3)

@@ -17,6 +17,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta.control.primitives import add_jaxvals_p as add_jaxvals_p
 from curta.core.primitive import Primitive
 from curta.core.tangents import (
     LinearArg as UndefinedPrimal,
@@ -25,18 +26,33 @@ from curta.core.tangents import (
 )
 from curta.core.trace import typeof
 from curta.core.user_op import jvp_rules, transpose_rules
-from curta.primitives.structure import add_tangents, instantiate as instantiate_zeros
+from curta.primitives.structure import (
+    add_any as add_jaxvals,
+    add_tangents,
+    instantiate as instantiate_zeros,
+    zeros as zeros_like_aval,
+)
+from curta.transforms.jvp import JVPTrace as JVPTrace, JVPTracer as JVPTracer
 
 __all__ = [
+    "JVPTrace",
+    "JVPTracer",
     "UndefinedPrimal",
     "Zero",
+    "add_jaxvals",
+    "add_jaxvals_p",
     "add_tangents",
+    "defbilinear",
     "defjvp",
+    "defjvp2",
+    "deflinear",
     "deflinear2",
+    "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
     "primitive_jvps",
     "primitive_transposes",
+    "zeros_like_aval",
 ]
 
 # `rule(primals, tangents, **params)` gives output and tangent; tangents may be `Zero`.
@@ -67,6 +83,68 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
         return out, functools.reduce(add_tangents, parts, nothing)
 
     primitive_jvps[primitive] = rule
+
+
+def defjvp2(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
+    """As `defjvp`, with `rules[i](tangent, out, *primals, **params)`."""
+
+    def rule(
+        primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        parts = [
+            part(t, out, *primals, **params)
+            for part, t in zip(rules, tangents, strict=True)
+            if part is not None and type(t) is not Zero
+        ]
+        nothing = Zero(typeof(out).to_tangent_aval())
+        return out, functools.reduce(add_tangents, parts, nothing)
+
+    primitive_jvps[primitive] = rule
+
+
+def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
+    """As `deflinear2`, with `transpose_rule(cotangent, **params)`."""
+
+    def transpose(cotangent: Any, *args: Any, **params: Any) -> Any:
+        return transpose_rule(cotangent, **params)
+
+    deflinear2(primitive, transpose)
+
+
+def defbilinear(
+    primitive: Primitive,
+    left_rule: Callable[..., Any],
+    right_rule: Callable[..., Any],
+) -> None:
+    """A primitive that is linear in each of its two operands.
+
+    `left_rule(cotangent, x, y, **params)` gives the cotangent of the left operand x,
+    which is an `UndefinedPrimal` then, `right_rule` that of the right one.
+    """
+    defjvp(
+        primitive,
+        lambda t, x, y, **params: primitive.bind(t, y, **params),
+        lambda t, x, y, **params: primitive.bind(x, t, **params),
+    )
+
+    def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> Any:
+        if is_undefined_primal(x):
+            return left_rule(cotangent, x, y, **params), None
+        return None, right_rule(cotangent, x, y, **params)
+
+    primitive_transposes[primitive] = transpose
+
+
+def get_primitive_transpose(primitive: Primitive) -> Callable[..., Any]:
+    """The transposition rule of a primitive; NotImplementedError if it has none."""
+    try:
+        return primitive_transposes[primitive]
+    except KeyError:
+        raise NotImplementedError(
+            "Transpose rule (for reverse-mode differentiation) for"
+            f" '{primitive}' not implemented. Define it with deflinear2."
+        ) from None
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:

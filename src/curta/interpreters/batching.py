@@ -16,10 +16,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta import lax
 from curta.core.primitive import Primitive
+from curta.core.trace import typeof
 from curta.core.user_op import batch_rules
+from curta.primitives.structure import batch_dim_at
 
-__all__ = ["defvectorized", "not_mapped", "primitive_batchers"]
+__all__ = [
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defreducer",
+    "defvectorized",
+    "not_mapped",
+    "primitive_batchers",
+]
 
 # `rule(args, dims, **params)` gives the output and its batch dim (sequences of them for
 # several results); a dim is `not_mapped` where there is none.
@@ -35,5 +46,56 @@ def defvectorized(primitive: Primitive) -> None:
         args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[Any, Any]:
         return primitive.bind(*args, **params), dims[0]
+
+    primitive_batchers[primitive] = rule
+
+
+def broadcast(x: Any, size: int, axis: int) -> Any:
+    """`x` repeated `size` times along a new axis."""
+    shape = list(typeof(x).shape)
+    shape.insert(axis, size)
+    dims = tuple(i for i in range(len(shape)) if i != axis)
+    return lax.broadcast_in_dim(x, shape, dims)
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
+    """`x` with its batch dim first; a new one if it has none."""
+    return batch_dim_at(x, bdim, size, 0)
+
+
+def defbroadcasting(primitive: Primitive) -> None:
+    """Let a primitive of operands of one shape be applied to whole batches.
+
+    Operands without a batch dim get one, of size 1 if they have dims at all.
+    """
+
+    def rule(
+        args: Sequence[Any], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
+        size = next(typeof(x).shape[d] for x, d in zip(args, dims) if d is not None)
+        rank = max(
+            typeof(x).ndim - (d is not None) for x, d in zip(args, dims, strict=True)
+        )
+        front = []
+        for x, d in zip(args, dims, strict=True):
+            x = bdim_at_front(x, d, size)
+            missing = rank + 1 - typeof(x).ndim
+            front.append(lax.expand_dims(x, range(1, 1 + missing)))
+        return primitive.bind(*front, **params), 0
+
+    primitive_batchers[primitive] = rule
+
+
+def defreducer(primitive: Primitive) -> None:
+    """Batch a primitive of one operand with a parameter `axes` that it reduces."""
+
+    def rule(
+        args: Sequence[Any], dims: Sequence[int | None], *, axes: Any, **params: Any
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        moved = tuple(axis + (axis >= dim) for axis in axes)
+        out = primitive.bind(x, axes=moved, **params)
+        return out, dim - sum(axis < dim for axis in moved)
 
     primitive_batchers[primitive] = rule

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-KeyPath = tuple[Any, ...]
+# Any hashable that prints as the step it stands for.
+KeyEntry = Any
+KeyPath = tuple[KeyEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
