@@ -33,6 +33,7 @@ from curta.core.primitive import primitive_of
 from curta.core.refs import RefAddUpdate, RefGet, RefSwap
 from curta.primitives.approximate import ApproxTopK
 from curta.primitives.barrier import OptimizationBarrier
+from curta.primitives.checks import Check
 from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.collective import AxisIndex, Pmax, Pmin, Psum, PVary
 from curta.primitives.cumulative import (
@@ -278,6 +279,7 @@ bitcast_convert_type_p = primitive_of(BitcastConvertType)
 broadcast_in_dim_p = primitive_of(BroadcastInDim)
 cbrt_p = primitive_of(Cbrt)
 ceil_p = primitive_of(Ceil)
+check_p = primitive_of(Check)
 clamp_p = primitive_of(Clamp)
 clz_p = primitive_of(Clz)
 complex_p = primitive_of(Complex)
