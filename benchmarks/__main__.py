@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from benchmarks.cases import CASES
+from benchmarks.conv_cases import CONV_CASES
 from benchmarks.harness import attempt, measure
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine, this_machine
@@ -26,7 +27,7 @@ def library(name: str) -> ModuleType:
 
 def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
-    for case in (*CASES, *LOOPS, *RNN_CASES):
+    for case in (*CASES, *CONV_CASES, *LOOPS, *RNN_CASES):
         if only in case.name:
             timing = attempt(partial(measure, case, curta, jax, seconds))
             floor = machine.floor(case.read, case.written, case.flops)

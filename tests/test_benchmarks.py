@@ -7,13 +7,15 @@ import pytest
 
 from benchmarks.__main__ import library
 from benchmarks.cases import CASES, jit_dict
+from benchmarks.conv_cases import CONV_CASES
 from benchmarks.harness import Case, Timing, attempt, measure
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine
 from benchmarks.report import Row
 from benchmarks.rnn_cases import RNN_CASES
 
-QUICK = [case for case in (*CASES, *LOOPS, *RNN_CASES) if case.flops + case.read < 1e7]
+ALL = (*CASES, *CONV_CASES, *LOOPS, *RNN_CASES)
+QUICK = [case for case in ALL if case.flops + case.read < 1e7]
 
 
 @pytest.fixture(scope="module")
