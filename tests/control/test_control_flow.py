@@ -328,3 +328,34 @@ def test_carry_that_no_step_changes_is_not_batched():
     same, found = jit(vmap(powers, (None, 0, 0), (None, 0)))(w, xs, counts)
     np.testing.assert_array_equal(same, w)
     np.testing.assert_array_equal(found[:, 0], [1, 2, 4])
+
+
+def test_what_no_step_changes_is_a_constant_of_the_loop():
+    def fun(x, y):
+        _, x, y = lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * c[2], c[2]), (0, x, y)
+        )
+        return x, y
+
+    (eqn,) = list(curta.make_jaxpr(fun)(1.0, 2.0).eqns)
+    assert len(eqn.outvars) == 2 and eqn.params["body_nconsts"] == 1
+    assert fun(1.0, 2.0) == (8.0, 2.0) == jit(fun)(1.0, 2.0)
+    assert grad(lambda x, y: sum(fun(x, y)), (0, 1))(1.0, 2.0) == (8.0, 13.0)
+
+    def scanned(x, ys):
+        (x, total), out = lax.scan(
+            lambda c, y: ((c[0], c[1] + c[0] * y), (y, c[1])), (x, 0.0), ys
+        )
+        return x, total, out
+
+    ys = jnp.arange(3.0)
+    eqns = curta.make_jaxpr(scanned)(2.0, ys).eqns
+    (eqn,) = [e for e in eqns if e.primitive.name == "scan"]
+    assert len(eqn.outvars) == 2 and eqn.params["num_consts"] == 1
+    x, total, (same, before) = jit(scanned)(2.0, ys)
+    assert (x, total) == (2.0, 6.0)
+    assert same.tolist() == [0, 1, 2] and before.tolist() == [0, 0, 2]
+    batched = vmap(scanned, (0, None))(jnp.array([1.0, 2.0]), ys)
+    assert batched[0].tolist() == [1, 2] and batched[1].tolist() == [3, 6]
+    count, out = lax.scan(lambda c, x: (c, x), 0, ys)
+    assert isinstance(count, curta.Array) and out.tolist() == [0, 1, 2]

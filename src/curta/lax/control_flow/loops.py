@@ -15,6 +15,7 @@ from curta.core.trace import concrete_or_none, typeof
 from curta.core.tracebacks import api_boundary
 from curta.errors import ConcretizationTypeError
 from curta.lax.control_flow.checks import check_carry
+from curta.lax.control_flow.forwarding import run_while
 from curta.lax.control_flow.scanning import scan
 from curta.lax.control_flow.tracing import (
     TracedFunction,
@@ -76,7 +77,7 @@ def while_loop(
         len(condition.consts),
         len(body.consts),
     )
-    outs = op(*condition.consts, *body.consts, *leaves)
+    outs = run_while(op, [*condition.consts, *body.consts, *leaves])
     return tree_util.tree_unflatten(tree, outs)
 
 

@@ -15,6 +15,7 @@ from curta.core.trace import Tracer, concrete_or_none, typeof
 from curta.core.tracebacks import api_boundary
 from curta.errors import ConcretizationTypeError
 from curta.lax.control_flow.checks import check_carry
+from curta.lax.control_flow.forwarding import run_scan
 from curta.lax.control_flow.tracing import (
     TracedFunction,
     args_tree,
@@ -94,7 +95,7 @@ def scan(
         unroll,
         _split_transpose,
     )
-    outs = op(*consts, *leaves, *xs_leaves)
+    outs = run_scan(op, [*consts, *leaves, *xs_leaves])
     return (
         tree_util.tree_unflatten(tree, outs[: len(leaves)]),
         tree_util.tree_unflatten(y_tree, outs[len(leaves) :]),
