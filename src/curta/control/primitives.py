@@ -34,8 +34,8 @@ from curta.core.refs import RefAddUpdate, RefGet, RefSwap
 from curta.primitives.approximate import ApproxTopK
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.checks import Check
-from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.collective import AxisIndex, Pmax, Pmin, Psum, PVary
+from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.cumulative import (
     CumLogSumExp,
     CumMax,
@@ -166,7 +166,6 @@ from curta.primitives.exchange import (
     PsumScatter,
 )
 from curta.primitives.fft import Fft
-from curta.primitives.placing import DevicePut, Reshard, ShardingConstraint
 from curta.primitives.indexing.dynamic import (
     DynamicSlice,
     DynamicUpdateSlice,
@@ -207,6 +206,7 @@ from curta.primitives.linalg import (
     Tridiagonal,
     TridiagonalSolve,
 )
+from curta.primitives.placing import DevicePut, Reshard, ShardingConstraint
 from curta.primitives.ragged_dot import RaggedDotGeneral
 from curta.primitives.random_bits.gamma import RandomGamma
 from curta.primitives.random_bits.generator import RngBitGenerator, RngUniform

@@ -19,17 +19,25 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import (
     EMPTY_ABSTRACT_MESH,
+    EMPTY_MESH,
     AbstractMesh,
     AxisType,
     Mesh,
     scope,
     within,
 )
-from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
+from curta.core.partition_spec import (
+    UNCONSTRAINED,
+    PartitionSpec,
+    entry_axes,
+    entry_of,
+)
 from curta.core.placement import placement
+from curta.core.sharding import NamedSharding
 from curta.core.stage import stage
 from curta.core.trace import Trace, current_trace, typeof, use_trace
 from curta.primitives.collective import rows_in_order
+from curta.primitives.placing import ShardingConstraint
 from curta.primitives.structure import Reshape, Transpose, batch_dim_at, reshape
 from curta.transforms.jaxprs import batch_jaxpr, run_closed
 from curta.transforms.vmap import BatchAxis, batch
@@ -180,9 +188,10 @@ def whole_program(op: ShardMap) -> ClosedJaxpr:
 
     def run(*args: Any) -> list[Any]:
         with within(EMPTY_ABSTRACT_MESH, checks_varying=False, guesses=True):
-            shards = [_parted(x, s, op) for x, s in zip(args, op.in_specs)]
-            outs = mapped(0, shards)
-            return [_joined(x, s, op) for x, s in zip(outs, op.out_specs)]
+            whole = [_laid_out(x, s, op) for x, s in zip(args, op.in_specs)]
+            outs = mapped(0, [_parted(x, s, op) for x, s in zip(whole, op.in_specs)])
+            whole = [_joined(x, s, op) for x, s in zip(outs, op.out_specs)]
+            return [_laid_out(x, s, op) for x, s in zip(whole, op.out_specs)]
 
     avals = []
     for inner, spec in zip(op.body.in_avals, op.in_specs, strict=True):
@@ -190,6 +199,15 @@ def whole_program(op: ShardMap) -> ClosedJaxpr:
         shape = tuple(n * k for n, k in zip(inner.shape, parts, strict=True))
         avals.append(ShapedArray(shape, inner.dtype, inner.weak_type))
     return stage(run, avals, op.body.jaxpr.debug_info)
+
+
+def _laid_out(x: Any, spec: PartitionSpec, op: ShardMap) -> Any:
+    """The array, said to be split so: that holds for derivatives too."""
+    entries: tuple[Any, ...] = spec.for_rank(typeof(x).ndim).partitions
+    if len(op.axes) < len(op.mesh.axis_names):
+        entries = tuple(UNCONSTRAINED if e is None else e for e in entries)
+    target = NamedSharding(op.mesh, PartitionSpec(*entries))
+    return ShardingConstraint(target, EMPTY_MESH)(x)
 
 
 def _any_of(x: Any, dim: int | None) -> Any:
