@@ -15,7 +15,14 @@ class Not(FlatElementwise):
 
     name: ClassVar[str] = "not"
     accepts: ClassVar[Family] = BOOL_OR_INT
-    ufunc: ClassVar[Any] = np.bitwise_not
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        if x.dtype.kind in "iub":
+            return np.bitwise_not(x)
+        # In the integers of ml_dtypes, which are parts of a byte, it flips all eight.
+        every = -1 if dtypes.iinfo(x.dtype).min < 0 else dtypes.iinfo(x.dtype).max
+        return np.bitwise_xor(x, x.dtype.type(every))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.not_(*xs)
@@ -157,7 +164,7 @@ class Clz(Count):
 def _unsigned(x: Any) -> Any:
     """The bits of integers as unsigned integers."""
     name = x.dtype.name
-    return x if name.startswith("u") else x.astype(np.dtype(f"u{name}"))
+    return x if name.startswith("u") else x.view(np.dtype(f"u{name}"))
 
 
 population_count, clz = PopulationCount(), Clz()
