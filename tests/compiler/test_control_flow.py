@@ -205,7 +205,7 @@ def test_an_update_that_overlaps_what_it_is_made_of() -> None:
     assert_compiles(staged(lambda *a: list(scan(*a)), start, x), start, x)
 
 
-def test_an_operand_that_is_read_after_its_update_is_copied() -> None:
+def test_an_operand_that_is_read_with_its_update_is_copied() -> None:
     x, i = normal(6, 4), np.asarray(np.int32(2))
 
     def before(x: Any, i: Any) -> list[Any]:
@@ -224,7 +224,7 @@ def test_an_operand_that_is_read_after_its_update_is_copied() -> None:
         new = ROWS(x, place(i), np.ones(4, np.float32))
         return [new, ops.add(ops.sin(x), new)]
 
-    for fun, expected in ((before, {0}), (after, set()), (shifted, set())):
+    for fun, expected in ((before, {0}), (after, {0}), (shifted, set())):
         closed = staged(fun, x, i)
         assert compile_jaxpr(closed, in_place={0: 0}).native.in_place == expected
         assert_compiles(closed, x, i)
@@ -277,3 +277,36 @@ def test_results_of_loops_that_begin_with_the_same(length: int) -> None:
         return [*scan(start, start), *scan(ops.neg(x), x), ops.add(start, x)]
 
     assert_compiles(staged(program, x), x)
+
+
+def test_a_branch_updates_what_another_hands_on() -> None:
+    x, one = normal(300, 4), np.int32(1)
+
+    def update(x: Any, i: Any) -> list[Any]:
+        row = Reshape((4,))(DynamicSlice((1, 4))(x, ops.sub(i, one), np.int32(0)))
+        return [ROWS(x, place(i), ops.sin(ops.add(row, row))), ReduceSum((0,))(row)]
+
+    def leave(x: Any, i: Any) -> list[Any]:
+        return [x, ops.convert_element_type(i, np.dtype("float32"))]
+
+    def other(x: Any, i: Any) -> list[Any]:
+        return [ops.neg(x), ops.convert_element_type(i, np.dtype("float32"))]
+
+    start = np.asarray(np.int32(1))
+    for branches, expected in (((update, leave), {1}), ((update, leave, other), set())):
+        cond = Cond(tuple(staged(f, x, start) for f in branches))
+
+        def step(i: Any, x: Any, cond: Any = cond) -> list[Any]:
+            x, total = cond(ops.rem(i, np.int32(4)), x, i)
+            return [ops.add(i, one), x, total]
+
+        body = staged(step, start, x)
+        found = compile_jaxpr(body, in_place={1: 1}).native.in_place
+        assert (1 in found) == (1 in expected)
+        scan = Scan(body, 299, False, 0, 2)
+        closed = staged(lambda *a, scan=scan: list(scan(*a)), start, x)
+        assert_compiles(closed, start, x)
+        once = staged(lambda x, cond=cond: [*cond(one, x, one), ops.exp(x)], x)
+        before = x.copy()
+        assert_compiles(once, x)
+        np.testing.assert_array_equal(x, before)

@@ -23,6 +23,7 @@ from typing import Any
 from curta.compiler.dump import dump
 from curta.compiler.executable import Executable
 from curta.compiler.graph.fuse import fuse, separate
+from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.itemise import InPlace, itemise
 from curta.compiler.graph.prepare import prepare
@@ -73,7 +74,7 @@ def _generated(
         ready = part if optimise else inline_calls(part)
         return _generated(ready, parallel_for, optimise, pairs, True).native
 
-    jaxpr = dce_jaxpr(flat.jaxpr)
+    jaxpr = with_late_updates(dce_jaxpr(flat.jaxpr))
     program = itemise(jaxpr, compile_part, in_place)
     plan = fuse(program) if optimise else separate(program)
     dump("fuse", lambda: pretty_plan(plan))

@@ -16,6 +16,7 @@ from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn
+from curta.primitives.indexing.windows import WindowUpdate
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
@@ -50,6 +51,8 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
         if program is not None:
             _add(maker, eqn, operands, results, (program,), parts)
             return True
+    if isinstance(eqn.op, Cond):
+        return _add_branches(maker, eqn, operands, results)
     *others, body = jaxprs(eqn)
     programs = [maker.compile_part(jaxpr, {}) for jaxpr in others]
     programs.append(maker.compile_part(body, _in_place(eqn)))
@@ -58,6 +61,56 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
         return False
     _add(maker, eqn, operands, results, native, None)
     return True
+
+
+def _add_branches(
+    maker: ItemMaker,
+    eqn: Eqn,
+    operands: tuple[Buffer, ...],
+    results: tuple[Buffer, ...],
+) -> bool:
+    """Add a conditional; results may lie in the memory of what branches update."""
+    pairs = {
+        i: out
+        for i, out in _updated(eqn.op.branches).items()  # type: ignore[attr-defined]
+        if maker.may_overwrite(eqn, eqn.invars[1 + i])
+    }
+    while True:
+        programs = [maker.compile_part(b, pairs) for b in jaxprs(eqn)]
+        native = tuple(p for p in programs if p is not None)
+        if len(native) < len(programs):
+            return False
+        common = frozenset(pairs.values()).intersection(*(p.in_place for p in native))
+        if len(common) == len(pairs):
+            break
+        pairs = {i: out for i, out in pairs.items() if out in common}
+    places = list(results)
+    for i, out in pairs.items():
+        places[out] = maker.buffers[eqn.outvars[out]] = operands[1 + i]
+    maker.items.append(ControlItem(eqn, operands, tuple(places), native, ()))
+    return True
+
+
+def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
+    """Arguments that every branch hands on, updated or as they are, with the result."""
+    found = dict[int, int]()
+    for out, atoms in enumerate(zip(*(b.jaxpr.outvars for b in branches), strict=True)):
+        roots = {_root(b, a) for b, a in zip(branches, atoms, strict=True)}
+        (root,) = roots if len(roots) == 1 else (None,)
+        if root is not None:
+            found.setdefault(root, out)
+    return found
+
+
+def _root(closed: ClosedJaxpr, atom: Atom) -> int | None:
+    """The argument of which a result is what updates made."""
+    for eqn in reversed(closed.eqns):
+        if atom in eqn.outvars:
+            if not isinstance(eqn.op, WindowUpdate):
+                return None
+            atom = eqn.invars[0]
+    invars: tuple[Atom, ...] = closed.jaxpr.invars
+    return invars.index(atom) if atom in invars else None
 
 
 def _add(

@@ -16,6 +16,21 @@ from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.indexing.windows import WindowUpdate
 
 
+def with_late_updates(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with updates after what reads their operand as it was, if they can."""
+    waiting: dict[Var, Eqn] = {}
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            if isinstance(v, Var) and v in waiting:
+                eqns.append(waiting.pop(v))
+        if isinstance(eqn.op, WindowUpdate):
+            waiting[eqn.outvars[0]] = eqn
+        else:
+            eqns.append(eqn)
+    return jaxpr.replace(eqns=(*eqns, *waiting.values()))
+
+
 class Overwriting:
     """Answers for the eqns of one jaxpr; `free` are arguments to overwrite."""
 

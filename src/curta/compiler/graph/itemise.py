@@ -342,7 +342,6 @@ class ItemMaker:
         return any(
             self.buffers.get(var) is self.buffer_of(atom) and out == position
             for var, out in self.in_place.items()
-            if var is not atom
         )
 
     def _return(self) -> None:
