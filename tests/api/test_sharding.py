@@ -263,6 +263,18 @@ class TestArrays:
             assert isinstance(out.sharding, NamedSharding)
             assert out.sharding.spec == spec
 
+    def test_two_meshes_of_the_same_devices(self):
+        flat = curta.make_mesh((8,), ("i",), AUTO[:1])
+        x = curta.device_put(X, NamedSharding(auto_mesh(), P("x")))
+        over = curta.shard_map(
+            lambda v: 2 * v, mesh=flat, in_specs=P("i"), out_specs=P("i")
+        )
+        for call in (over, jit(over)):
+            assert call(x).sharding == NamedSharding(flat, P("i"))
+        y = curta.device_put(X, NamedSharding(flat, P("i")))
+        np.testing.assert_array_equal(x + y, 2 * X)
+        assert curta.pmap(lambda v: v + 1)(x).sharding.num_devices == 8
+
     def test_iteration_and_indexing_leave_the_rest(self):
         x = curta.device_put(X, NamedSharding(auto_mesh(), P("x", "y")))
         rows = list(x)

@@ -166,11 +166,16 @@ class _Options:
             found = tree_util.broadcast_prefix((axes, 0), full, is_leaf=_is_none)
         except ValueError:
             error, *_ = tree_util.prefix_errors((axes, 0), full, is_leaf=_is_none)
+            named = (
+                "\n\nWhen some arguments are passed by keyword to the pmapped function,"
+                " they are not included in the comparison to `in_axes`. Instead, each"
+                " argument passed by keyword is mapped over its leading axis."
+            )
             raise ValueError(
                 f"{error('pmap in_axes')}\n\nThe 'full pytree' here is the tuple of"
                 " arguments passed positionally to the pmapped function, and the value"
                 " of `in_axes` must be a tree prefix of that tuple. But it was not a"
-                " prefix."
+                f" prefix.{named if kwargs else ''}"
             ) from None
         return tuple(found)
 

@@ -112,7 +112,7 @@ def _op_shardings(
 ) -> Shardings:
     if isinstance(op, DevicePut):
         return [op.target] * len(outs)
-    mesh = _mesh_of(shardings) or mesh_of_op(op)
+    mesh = _chosen_mesh(shardings, mesh_of_op(op))
     if mesh is None:
         return _single(op, shardings, len(outs))
     walk = _Walk(mesh)
@@ -129,7 +129,7 @@ def program_shardings(closed: ClosedJaxpr, shardings: Shardings) -> Shardings:
 def _program_shardings(
     closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], _scope: Any
 ) -> Shardings:
-    mesh = _mesh_of(shardings) or mesh_of_jaxpr(closed.jaxpr)
+    mesh = _chosen_mesh(shardings, mesh_of_jaxpr(closed.jaxpr))
     outs = closed.out_avals
     if mesh is None:
         placed = [s for s in shardings if s is not None]
@@ -178,6 +178,14 @@ def _mesh_of(shardings: Shardings) -> Mesh | None:
     return None
 
 
+def _chosen_mesh(shardings: Shardings, named: Mesh | None) -> Mesh | None:
+    """The mesh over which results are: that of the program, or of its arguments."""
+    given = _mesh_of(shardings)
+    if named is None or (given and given.abstract_mesh is named.abstract_mesh):
+        return given
+    return named
+
+
 @functools.lru_cache(4096)
 def mesh_of_jaxpr(jaxpr: Jaxpr) -> Mesh | None:
     """The mesh that a program names, if it names one."""
@@ -222,9 +230,12 @@ class _Walk:
         return (None,) * rank
 
     def of_spec(self, spec: PartitionSpec, rank: int) -> Entries:
-        """The entries of a spec."""
-        found: Entries = spec.for_rank(rank).partitions
-        return found
+        """The entries of a spec; axes of other meshes are left out."""
+        names = self.mesh.axis_names
+        return tuple(
+            entry_of(n for n in axes if n in names)
+            for axes in spec.for_rank(rank).axes_of_dims()
+        )
 
     def shardings(
         self, entries: Sequence[Entries], outs: Sequence[ShapedArray]
@@ -302,8 +313,12 @@ class _Walk:
         """The split that a sharding asks for; as before where it leaves that open."""
         if not isinstance(target, NamedSharding):
             return (None,) * len(before)
-        wanted = target.spec.partitions
-        wanted += (None,) * (len(before) - len(wanted))
+        free = [e is UNCONSTRAINED for e in target.spec.partitions]
+        wanted: list[Any] = list(self.of_spec(target.spec, len(before)))
+        wanted = [
+            UNCONSTRAINED if d < len(free) and free[d] else e
+            for d, e in enumerate(wanted)
+        ]
         used = {n for e in wanted for n in entry_axes(e)}
         return tuple(
             entry_of(n for n in entry_axes(b) if n not in used)
