@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.loop import Loop, called, renamed
 from curta.compiler.graph.loop_blocks import with_products_together
@@ -30,7 +31,10 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     """The program without calls, simplified, its loops and branches prepared too."""
     flat = inline_calls(closed, in_loop)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
-    jaxpr = dce_jaxpr(in_blocks(in_pieces(by_library(simplify(flat.jaxpr)))))
+    jaxpr = simplify(flat.jaxpr)
+    for rewritten in (by_library, in_pieces, in_blocks, gammas_in_loops):
+        jaxpr = rewritten(jaxpr)
+    jaxpr = dce_jaxpr(jaxpr)
     eqns = [_with_prepared_parts(e, consts, in_loop) for e in jaxpr.eqns]
     if not any(isinstance(e.op, (Scan, While)) for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)

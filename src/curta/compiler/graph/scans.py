@@ -8,6 +8,7 @@ error grows with the length of a block and the number of blocks.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def scan_in_blocks(eqn: Eqn, context: Context) -> Results | None:
     # A zero of the dtype, whatever the settings make of 64 bits now.
     zero = Literal(x.aval.dtype.type(0), ShapedArray((), x.aval.dtype))
     closed = stage(lambda *args: [_in_blocks(op, *args)], [x.aval, zero.aval])
-    return _inlined(closed.jaxpr, [x, zero], context)
+    return inlined(closed.jaxpr, [x, zero], context)
 
 
 def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
@@ -86,7 +87,7 @@ def _part(x: Any, place: int) -> Any:
     return Reshape(tuple(outer))(Slice(low, high, None)(x))
 
 
-def _inlined(jaxpr: Jaxpr, args: list[Atom], context: Context) -> Results:
+def inlined(jaxpr: Jaxpr, args: Sequence[Atom], context: Context) -> Results:
     """The results of a jaxpr without constants, its eqns added to the context."""
     env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
 

@@ -1,0 +1,164 @@
+"""Gamma draws as loops over all of them at once.
+
+The draws that the op's `eval` makes (primitives/random_bits/gamma.py): each element
+has a key of its own, and a loop goes on until all are accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.graph.scans import inlined
+from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.control.while_loop import While
+from curta.core.jaxpr import Eqn, Jaxpr
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
+from curta.primitives.elementwise.bitwise import and_, not_, or_, shift_right_logical
+from curta.primitives.elementwise.comparison import ge, le, ne
+from curta.primitives.elementwise.convert import BitcastConvertType
+from curta.primitives.elementwise.exponential import log, log1p
+from curta.primitives.elementwise.magnitude import max_
+from curta.primitives.elementwise.powers import pow_, sqrt
+from curta.primitives.elementwise.select import select_n
+from curta.primitives.elementwise.special import erf_inv
+from curta.primitives.random_bits.gamma import RandomGamma
+from curta.primitives.random_bits.ops import RandomBits, RandomSplit
+from curta.primitives.reduction import ReduceOr
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import BroadcastInDim, Reshape
+
+_F32 = np.dtype(np.float32)
+_MANY = 1000  # draws that are worth compiling a loop
+
+
+def gamma_in_loops(eqn: Eqn, context: Context) -> Results | None:
+    """random_gamma keys a -> loops that draw for all elements."""
+    op = eqn.op
+    if not isinstance(op, RandomGamma) or not op.impl.lowers:
+        return None
+    keys, a = (v.aval for v in eqn.invars)
+    if a.dtype != _F32 or a.size < _MANY:
+        return None
+    closed = stage(lambda *args: [_Draws(op).gamma(*args)], [keys, a])
+    return inlined(closed.jaxpr, eqn.invars, context)
+
+
+def _number(x: float) -> Any:
+    return np.float32(x)
+
+
+class _Draws:
+    """The draws of an op, for arrays of keys."""
+
+    def __init__(self, op: RandomGamma):
+        self.op = op
+
+    def _split(self, keys: Any, count: int) -> list[Any]:
+        shape = typeof(keys).shape
+        found = RandomSplit((count,), self.op.partitionable, self.op.impl)(keys)
+        low, high = [0] * len(shape), list(shape)
+        return [
+            Reshape(shape)(Slice((*low, i), (*high, i + 1), None)(found))
+            for i in range(count)
+        ]
+
+    def _uniform(self, keys: Any) -> Any:
+        bits = RandomBits(32, (), self.op.partitionable, self.op.impl)(keys)
+        mantissa = shift_right_logical(bits, np.uint32(9))
+        floats = BitcastConvertType(_F32)(or_(mantissa, np.uint32(0x3F800000)))
+        return sub(floats, _number(1))
+
+    def _normal(self, keys: Any) -> Any:
+        low = np.nextafter(np.float32(-1), np.float32(0))
+        u = add(mul(self._uniform(keys), _number(1) - low), low)
+        return mul(_number(math.sqrt(2)), erf_inv(max_(low, u)))
+
+    def gamma(self, keys: Any, a: Any) -> Any:
+        """The draws, or their logarithms, in the shape of `a`."""
+        op, shape, rank = self.op, typeof(a).shape, typeof(keys).ndim
+        count = math.prod(shape[rank:])
+        each = RandomSplit((count,), op.partitionable, op.impl)(keys)
+        size = (math.prod(shape),)
+        each, alpha = Reshape(size)(each), Reshape(size)(a)
+        boosted = ge(alpha, _number(1))
+        d = sub(select_n(boosted, add(alpha, _number(1)), alpha), _number(1 / 3))
+        each, for_boost = self._split(each, 2)
+        v = self._accepted(each, d, div(_number(1 / 3), sqrt(d)))
+        u, power = self._uniform(for_boost), div(_number(1), alpha)
+        if op.log_space:
+            log_u = log1p(neg(u))
+            none = or_(boosted, not_(ne(log_u, _number(0))))
+            boost = select_n(none, mul(log_u, power), _full(size, 0))
+            out = add(add(log(d), log(v)), boost)
+        else:
+            boost = pow_(sub(_number(1), u), power)
+            boost = select_n(boosted, boost, _full(size, 1))
+            out = mul(mul(d, v), boost)
+        return Reshape(shape)(out)
+
+    def _accepted(self, keys: Any, d: Any, c: Any) -> Any:
+        """The first v of each key that passes the test; NaN for a NaN."""
+        done = ne(d, d)
+        v = select_n(done, _full(typeof(d).shape, 1), d)
+
+        def waits(keys: Any, done: Any, v: Any) -> list[Any]:
+            return [ReduceOr((0,))(not_(done))]
+
+        def draw(d: Any, c: Any, keys: Any, done: Any, v: Any) -> list[Any]:
+            key, x_key, u_key = self._split(keys, 3)
+            x, new = self._positive(x_key, c, done)
+            square, cube = mul(x, x), mul(mul(new, new), new)
+            u = self._uniform(u_key)
+            inner = add(sub(_number(1), cube), log(cube))
+            bound = add(mul(square, _number(0.5)), mul(d, inner))
+            quick = sub(_number(1), mul(_number(0.0331), mul(square, square)))
+            rejected = and_(ge(u, quick), ge(log(u), bound))
+            v = select_n(or_(done, rejected), cube, v)
+            return [key, or_(done, not_(rejected)), v]
+
+        return _loop(waits, draw, (d, c), (keys, done, v))[2]
+
+    def _positive(self, keys: Any, c: Any, done: Any) -> tuple[Any, Any]:
+        """Normal draws x with v = 1 + c x positive, and these v."""
+        shape = typeof(c).shape
+        v = select_n(done, _full(shape, -1), _full(shape, 1))
+
+        def waits(keys: Any, x: Any, v: Any) -> list[Any]:
+            return [ReduceOr((0,))(le(v, _number(0)))]
+
+        def draw(c: Any, keys: Any, x: Any, v: Any) -> list[Any]:
+            waiting = le(v, _number(0))
+            key, subkey = self._split(keys, 2)
+            new = self._normal(subkey)
+            x = select_n(waiting, x, new)
+            v = select_n(waiting, v, add(_number(1), mul(new, c)))
+            return [key, x, v]
+
+        _, x, v = _loop(waits, draw, (c,), (keys, _full(shape, 0), v))
+        return x, v
+
+
+def _full(shape: tuple[int, ...], value: float) -> Any:
+    return BroadcastInDim(shape, ())(_number(value))
+
+
+def _loop(condition: Any, body: Any, consts: Any, carry: Any) -> Any:
+    avals = [typeof(x) for x in carry]
+    given = [*(typeof(x) for x in consts), *avals]
+    op = While(stage(condition, avals), stage(body, given), 0, len(consts))
+    return op(*consts, *carry)
+
+
+_REWRITES: dict[str, Rewrite] = {gamma_in_loops.__name__: gamma_in_loops}
+
+
+def gammas_in_loops(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with many gamma draws as loops."""
+    if not any(isinstance(e.op, RandomGamma) for e in jaxpr.eqns):
+        return jaxpr
+    return simplify(jaxpr, _REWRITES)
