@@ -2,21 +2,24 @@
 
 import argparse
 import importlib
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.conv_cases import CONV_CASES
 from benchmarks.harness import attempt, measure
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine, this_machine
 from benchmarks.processes import PROCESSES
+from benchmarks.random_cases import RANDOM_CASES
 from benchmarks.report import HEADER, Row, markdown, save
 from benchmarks.rnn_cases import RNN_CASES, RNN_PROCESSES
 
-SUBMODULES = ("lax", "nn", "numpy", "random", "tree")
+SUBMODULES = ("lax", "nn", "numpy", "ops", "random", "tree")
 
 
 def library(name: str) -> ModuleType:
@@ -27,7 +30,8 @@ def library(name: str) -> ModuleType:
 
 def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
-    for case in (*CASES, *CONV_CASES, *LOOPS, *RNN_CASES):
+    one_process = (CASES, ARRAY_CASES, RANDOM_CASES, CONV_CASES, LOOPS, RNN_CASES)
+    for case in itertools.chain(*one_process):
         if only in case.name:
             timing = attempt(partial(measure, case, curta, jax, seconds))
             floor = machine.floor(case.read, case.written, case.flops)
