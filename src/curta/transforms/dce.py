@@ -49,7 +49,7 @@ def _without_effects(eqn: Eqn, why: str) -> Eqn:
     if not eqn.effects:
         return eqn
     op: Any = eqn.op
-    changed = {}
+    changed: dict[str, Any] = {}
     for f in dataclasses.fields(op):
         value = getattr(op, f.name)
         if isinstance(value, ClosedJaxpr):
