@@ -35,7 +35,7 @@ from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.placing import Reshard, ShardAlike
 from curta.primitives.reduction import ArgReduction
-from curta.primitives.shape import Rev, Squeeze
+from curta.primitives.shape import Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.sorting import Sort
 from curta.primitives.structure import (
@@ -147,17 +147,19 @@ def _rule(op: Op, query: Query) -> list[Entries]:
 @_rule.register(AddAny)
 def _elementwise(op: Op, query: Query) -> list[Entries]:
     (out,) = query.outs
-    full = [e for e, a in zip(query.entries, query.avals) if a.shape == out.shape]
+    pairs = zip(query.entries, query.avals)
+    full = [(e, a.shape) for e, a in pairs if a.ndim == out.ndim]
     result = []
-    for column in zip(*full):
+    for d, size in enumerate(out.shape):
+        column = [e[d] for e, shape in full if shape[d] == size]
         entry, agree = query.joined(column)
         if not agree:
             query.refuse(
                 f"{op.name} got incompatible shardings for broadcasting:"
-                f" {', '.join(map(str, full))}."
+                f" {', '.join(str(e) for e, _ in full)}."
             )
         result.append(entry)
-    return [tuple(result) or (None,) * out.ndim]
+    return [tuple(result)]
 
 
 @_rule.register
@@ -269,6 +271,12 @@ def _join(op: Any, query: Query) -> list[Entries]:
     if isinstance(op, Stack):
         entries = (*entries[: op.axis], None, *entries[op.axis :])
     return [entries]
+
+
+@_rule.register
+def _tile(op: Tile, query: Query) -> list[Entries]:
+    pairs = zip(query.entries[0], op.reps, strict=True)
+    return [tuple(e if count == 1 else None for e, count in pairs)]
 
 
 @_rule.register

@@ -137,7 +137,7 @@ def _placed_results(
     outs = plan.out if plan.several else (plan.out,)
     where = shardings_of(args)
     if not isinstance(op, DevicePut):
-        check_devices(op.name, avals, where, mesh_of_op(op))
+        check_devices(op.name, avals, where, mesh_of_op(op), "xyz")
     where = op_shardings(op, avals, where, outs)
     if plan.several:
         return [wrap(x, a, s) for x, a, s in zip(result, outs, where, strict=True)]
