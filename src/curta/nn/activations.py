@@ -40,15 +40,19 @@ def relu(x: Any) -> Any:
 relu.defjvps(lambda g, ans, x: lax.select(x > 0, g, lax.full_like(g, 0)))
 
 
+@custom_jvp
 @inner_jit
 def relu6(x: Any) -> Any:
-    """min(max(x, 0), 6).
+    """min(max(x, 0), 6), with derivative 0 at 0 and 6.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.relu6(jnp.array([-1.0, 8.0]))
     Array([0., 6.], dtype=float32)
     """
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
+
+
+relu6.defjvps(lambda g, ans, x: lax.select((x > 0) & (x < 6), g, lax.full_like(g, 0)))
 
 
 @inner_jit

@@ -1,0 +1,26 @@
+"""Activations where they have a corner: the derivative there is the one JAX chose."""
+
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import nn
+
+
+@pytest.mark.parametrize(
+    ("fun", "corners", "slopes"),
+    [
+        (nn.relu, [0.0], [0.0]),
+        (nn.relu6, [0.0, 3.0, 6.0, 7.0], [0.0, 1.0, 0.0, 0.0]),
+        (nn.hard_sigmoid, [-3.0, 0.0, 3.0], [0.0, 1 / 6, 0.0]),
+    ],
+)
+def test_slopes_at_corners(fun, corners, slopes):
+    got = curta.vmap(curta.grad(fun))(jnp.array(corners))
+    assert got.tolist() == pytest.approx(slopes)
+
+
+def test_clipped_activations():
+    x = jnp.array([-4.0, -1.0, 0.0, 5.0, 8.0])
+    assert nn.relu6(x).tolist() == [0.0, 0.0, 0.0, 5.0, 6.0]
+    assert nn.hard_sigmoid(x).tolist() == pytest.approx([0, 1 / 3, 0.5, 1, 1])
