@@ -289,3 +289,11 @@ def test_tangents_of_integers_leave_jitted_functions():
     pull = curta.jit(lambda n: curta.vjp(lambda n: n * 2.0, n)[1](1.0))
     (ct,) = pull(3)
     assert ct.dtype == curta.float0 and ct.shape == ()
+
+
+def test_cotangents_of_integers_may_be_anything_of_their_shape():
+    _, pull = curta.vjp(lambda x: (2.0 * x, jnp.arange(2)), 1.0)
+    for ct in (np.zeros(2, int), np.zeros(2, curta.float0), jnp.ones(2)):
+        assert pull((1.0, ct)) == (2.0,)
+    with pytest.raises(ValueError, match=r"got int32\[3\], but expected float0\[2\]"):
+        pull((1.0, np.zeros(3, np.int32)))
