@@ -12,7 +12,8 @@ from curta.config import config, transfer_guard_host_to_device
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import NamedSharding, Sharding
-from curta.core.trace import Tracer, typeof
+from curta.core.stage import JaxprTrace
+from curta.core.trace import Trace, Tracer, current_trace, typeof
 from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
@@ -73,6 +74,9 @@ def _not_a_prefix(device: Any, x: Any, errors: list[Any]) -> ValueError:
 
 
 def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
+    if sharding is not None and get_abstract_mesh().manual_axes:
+        _check_compiled(sharding)
+        sharding = None
     if isinstance(x, Tracer):
         return x if sharding is None else _put_traced(x, sharding)
     array = x if type(x) is ArrayImpl else _explicit(x)
@@ -88,6 +92,20 @@ def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
     return placed
 
 
+def _check_compiled(sharding: Sharding) -> None:
+    """Refuse to move a shard, except where `jit` decides where everything is."""
+    trace: Trace | None = current_trace()
+    recording = 0
+    while trace is not None:
+        recording += isinstance(trace, JaxprTrace)
+        trace = trace.parent
+    if recording < 2:  # that of the shard's own program
+        raise ValueError(
+            "device_put with explicit device not allowed within shard_map-decorated"
+            f" functions, but got device {sharding}"
+        )
+
+
 def _explicit(x: Any) -> ArrayImpl:
     """A NumPy array or scalar as an array; the user asks for the transfer."""
     if config.jax_transfer_guard_host_to_device == "allow":
@@ -100,11 +118,6 @@ def _explicit(x: Any) -> ArrayImpl:
 def _put_traced(x: Tracer, sharding: Sharding) -> Any:
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return constrained(x, sharding)
-    if get_abstract_mesh().manual_axes:
-        raise ValueError(
-            "device_put with explicit device not allowed within shard_map-decorated"
-            f" functions, but got device {sharding}"
-        )
     sharding.check_compatible_aval(x.aval.shape)
     value = x
     while isinstance(value, (JVPTracer, BatchTracer)):

@@ -14,7 +14,6 @@ from curta.core.tangents import LinearArg, Zero, is_linear
 from curta.core.trace import typeof
 from curta.primitives.structure import add_any
 
-
 _PLAINLY = nullcontext()
 
 
