@@ -257,9 +257,9 @@ def test_a_forked_process_has_what_was_queued_and_a_queue_of_its_own():
 y = f(0.0)
 child = os.fork()
 z = f(y)
-print(float(y) == 2.0**24 and float(z) == 2.0**24, flush=True)
-if child:
+if child:  # one prints after the other
     os.waitpid(child, 0)
+print(float(y) == 2.0**24 and float(z) == 2.0**24, flush=True)
 """
     assert run_script(SLOW + script) == "True\nTrue\n"
 
