@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.api.arguments import aval_of
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
@@ -20,7 +21,7 @@ from curta.core.shapes import (
     canonicalize_shape,
     check_nonnegative,
 )
-from curta.core.trace import typeof
+from curta.core.trace import Tracer, typeof
 from curta.lax.scalars import scalar_array
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
@@ -29,7 +30,6 @@ from curta.primitives.random_bits.registry import implementation_of
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
-from curta.runtime.array import ArrayImpl
 from curta.runtime.transfer import to_array
 
 _slice = slice  # Python's own; `slice` below is an array function
@@ -474,20 +474,22 @@ def full_like(
 ) -> Any:
     """An array like `x` with every element `fill_value`.
 
-    Shape and dtype are those of `x` unless given.
+    Shape and dtype are those of `x` unless given; so are the devices, if `x` was placed
+    on some. `x` may be anything with `shape` and `dtype`.
 
     >>> import curta
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)
     Array([1., 1.], dtype=float32)
     """
-    aval = typeof(x)
+    aval = aval_of(x)
     weak_type = dtype is None and aval.weak_type
     shape = aval.shape if shape is None else canonicalize_shape(shape)
     if dtype is None:
         dtype = aval.dtype
-    if sharding is None and isinstance(x, ArrayImpl) and x.committed:
-        same = shape == aval.shape or x.is_fully_replicated
-        sharding = x.sharding if same else None
+    if sharding is None and not isinstance(x, Tracer):
+        found = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        same = found is not None and (shape == aval.shape or found.is_fully_replicated)
+        sharding = found if same else None
     if not weak_type:
         return full(shape, fill_value, dtype, sharding=sharding)
     out = broadcast(convert_element_type(fill_value, dtype, True), shape)
