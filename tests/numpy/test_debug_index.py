@@ -129,3 +129,17 @@ def test_small_index_types():
         assert x[jnp.uint8(255)] == 255
         with pytest.raises(IndexError, match="index 200 is out of bounds"):
             X[0][jnp.uint8(200)]
+
+
+def test_within_ops_that_have_rules_of_their_own():
+    def solve(i):
+        def invert(matvec, b):
+            return b / X[0, i]
+
+        return lax.custom_linear_solve(lambda x: X[0, i] * x, X[0], invert)
+
+    with curta.debug_index(True):
+        np.testing.assert_allclose(solve(2), X[0] / 2)
+        for run in solve, curta.jit(solve):
+            with pytest.raises(IndexError, match="index 3 .* axis 1 with size 3"):
+                run(3)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.primitives.structure import batch_dim_at, instantiate
@@ -28,7 +27,6 @@ class CustomVmapCall(JaxprOp):
     """`jaxpr` when evaluated, `rule` when batched."""
 
     name: ClassVar[str] = "custom_vmap_call"
-    checkify = Op.checkify  # as a whole: its batching rule knows of no errors
     jaxpr: ClosedJaxpr
     rule: BatchRule
     const_count: int
@@ -48,6 +46,9 @@ class CustomVmapCall(JaxprOp):
         ]
         outs, batched = self.rule(axis.size, leading, [d is not None for d in dims[n:]])
         return outs, [0 if b else None for b in batched]
+
+    def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
+        return checker.whole(self, args)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         n = self.const_count

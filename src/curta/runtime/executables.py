@@ -100,6 +100,11 @@ def _is_compiled(closed: ClosedJaxpr, backend: str) -> bool:
 def _make(closed: ClosedJaxpr, backend: str) -> Executable:
     if has_checks(closed.effects):
         return _raising(closed, backend)
+    return _without_checks(closed, backend)
+
+
+def _without_checks(closed: ClosedJaxpr, backend: str) -> Executable:
+    """What runs a jaxpr; checks that are left in it are steps in Python."""
     if not _is_compiled(closed, backend):
         return NumpyExecutable(closed)
     compiled = compile_jaxpr(
@@ -116,7 +121,7 @@ def _raising(closed: ClosedJaxpr, backend: str) -> Executable:
     if not config.jax_experimental_unsafe_xla_runtime_errors:
         _refuse_checks(closed.jaxpr)
     checked = own_checks(closed)
-    run = _make(checked.closed, backend)
+    run = _without_checks(checked.closed, backend)
 
     def run_and_raise(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
         outs = run(*args)

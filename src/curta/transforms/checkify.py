@@ -180,6 +180,15 @@ class Checker:
         known = self.error.effects if effects is None else effects
         return checked_jaxpr(closed, self.enabled, known)
 
+    def whole(self, op: Any, args: Sequence[Any]) -> Any:
+        """Apply an op that has rules for its jaxpr, which know of no errors, as it is.
+
+        If there are checks in the jaxpr, its ops are applied instead.
+        """
+        if has_checks(op.effects):
+            return self.run(op.jaxpr.jaxpr, op.jaxpr.consts, args)
+        return Op.checkify(op, self, args)
+
     def apply(self, checked: Checked, op: Callable[..., Any], args: Any) -> list[Any]:
         """The outputs of `op`, which takes the error and `args` and gives it back."""
         return self.take(checked, op(*self.error.leaves(), *args))
