@@ -236,6 +236,12 @@ class NamedSharding(Sharding):
         return _places(self.mesh.shape_tuple, self.spec, rank)
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
+        if self.spec.unreduced or self.spec.reduced:
+            raise NotImplementedError(
+                f"arrays with unreduced or reduced axes are not available: {self.spec}."
+                " Sum over the axis, with psum in a shard_map, say, where the sum is"
+                " needed."
+            )
         if len(shape) < len(self.spec):
             scalars = " For scalars the PartitionSpec should be P()"
             raise ValueError(
