@@ -348,6 +348,23 @@ def test_matrices_are_factored_in_other_loops_too() -> None:
     assert compiled.native is not None
 
 
+def test_updates_of_many_examples() -> None:
+    def step(state: Any, i: Any) -> Any:
+        c, shared = state
+        shared = shared.at[2].add(shared[0])
+        c = c.at[i].set(c.sum()).at[i - 2].add(c[i]).at[(i + 1) % 5].multiply(0.5)
+        c = lax.dynamic_update_slice(c, jnp.stack([c[0], c[i]]), (i,))
+        found = lax.dynamic_slice(c, (i,), (2,)), jnp.argmax(c), jnp.cumsum(c)
+        return (c * shared[2], shared), found
+
+    def run(c: Any, shared: Any, places: Any) -> Any:
+        one = lambda c, p: lax.scan(step, (c, shared), p)  # noqa: E731
+        return flat(curta.vmap(one)(c, places))
+
+    places = RNG.integers(-7, 8, (150, 6)).astype(np.int32)
+    check_lanes(run, normal(150, 5), normal(3), places, rtol=1e-4)
+
+
 def test_random_numbers_are_those_of_numpy() -> None:
     def step(key: Any, _: Any) -> Any:
         key, sub = curta.random.split(key)

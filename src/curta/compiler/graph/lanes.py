@@ -243,16 +243,24 @@ class LaneMaker(RegisterMaker):
             return result
         raise Crossing("no dim is that of the examples")
 
+    def indices(self, shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
+        return self.places(shape, self.candidates(shape)[0])
+
     def places(self, shape: tuple[int, ...], dim: int | None) -> list[tuple[Any, ...]]:
-        """The indices of the elements of an example."""
-        kept = shape if dim is None else shape[:dim] + shape[dim + 1 :]
-        size = 1
-        for d in kept:
-            size *= d
-        indices = [unravel(as_index(i), kept) for i in range(size)]
+        """The indices of the elements of an example, or of what all share."""
         if dim is None:
-            return indices
-        return [(*i[:dim], as_index(self.lane), *i[dim:]) for i in indices]
+            return super().indices(shape)
+        kept = super().indices(shape[:dim] + shape[dim + 1 :])
+        return [(*i[:dim], as_index(self.lane), *i[dim:]) for i in kept]
+
+    def require_own(
+        self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
+    ) -> None:
+        lane = as_index(self.lane)
+        own = [p for i, p in zip(index, place, strict=True) if as_index(i) == lane]
+        shared = not own and all(as_index(i) != lane for i in update)
+        if not shared and (not own or any(as_index(p) != lane for p in own)):
+            raise Crossing("an update of another example")
 
     def small(self, atom: Atom) -> Buffer:
         """Registers with a vector for each element if there is a dim of examples."""

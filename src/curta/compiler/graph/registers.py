@@ -9,6 +9,7 @@ computed before it. Other loops call programs (graph/control.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -138,6 +139,15 @@ class RegisterMaker:
         """How many elements of such a value there are in registers."""
         return aval.size
 
+    def indices(self, shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
+        """The indices of the elements of such a value, in order."""
+        return [unravel(as_index(i), shape) for i in range(math.prod(shape))]
+
+    def require_own(
+        self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
+    ) -> None:
+        """Raise `Unsuited` if an update may concern another example than an index."""
+
     def arguments(
         self, avals: Sequence[ShapedArray], arrays: Sequence[Buffer]
     ) -> list[Var]:
@@ -225,8 +235,7 @@ class RegisterMaker:
         if aval.size > 1 and (aval.size > MOST_SCALARS or not _is_light(values)):
             self.add(Compute(result, lane, values), level)
             return result
-        places = [unravel(as_index(i), shape) for i in range(aval.size)]
-        scalars = tuple(p for at in places for p in parts(element(at)))
+        scalars = tuple(p for at in self.indices(shape) for p in parts(element(at)))
         self.add(Compute(result, None, scalars), level)
         return result
 

@@ -238,19 +238,19 @@ def _updates(
 ) -> Atom:
     """Updates of single elements, one after the other."""
     b, elements = maker.builder, maker.elements
-    shape = op.update_shape(*[a.aval for a in args])
-    if _size(shape) > MOST_TERMS:
-        raise NoLowering(f"{_size(shape)} updates in order")
+    turns = maker.indices(op.update_shape(*[a.aval for a in args]))
+    if len(turns) > MOST_TERMS:
+        raise NoLowering(f"{len(turns)} updates in order")
     current = args[0]
-    for i in range(_size(shape)):
+    for at in turns:
         operands = [Operand(a.aval, a, elements) for a in args]
-        at = unravel(as_index(i), shape)
         place, inside, new = op.lower_update(b, at, *operands)
 
         def updated(
-            index: Index, old: Atom = current, place: Index = place,
+            index: Index, old: Atom = current, at: Index = at, place: Index = place,
             inside: Any = inside, new: Callable[[Any], Any] = new,
         ) -> Any:  # fmt: skip
+            maker.require_own(index, at, place)
             hit = _is_at(b, index, place, aval.shape)
             before = elements.at(old, index)
             hit = hit if inside is None else b.and_(hit, inside)
