@@ -84,6 +84,25 @@ def test_a_recurrent_network(reverse: bool) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def test_every_part_counts_for_itself() -> None:
+    """A counter is the same for all parts: each has one of its own in memory."""
+    h, count = normal(64, 256), np.asarray(np.int32(3))
+
+    def step(h: Any, n: Any) -> list[Any]:
+        scale = ops.convert_element_type(n, np.dtype("float32"))
+        h = ops.sin(ops.add(h, BroadcastInDim((64, 256), ())(scale)))
+        return [h, ops.add(n, np.int32(1))]
+
+    scan = Scan(staged(step, h, count), 200, False, 0, 2)
+    closed = staged(lambda *a: list(scan(*a)), h, count)
+    assert parts(closed).results == (True, False)
+    run = compile_jaxpr(closed, parallel_for=parallel_for_address())
+    want = compile_jaxpr(closed)(h, count)
+    for _ in range(20):
+        for a, b in zip(run(h, count), want, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_what_moves_rows_about() -> None:
     """Other dims may be turned, reversed, summed and split; rows stay in order."""
     h, xs = normal(B, 4, 2), normal(T, B, 4)

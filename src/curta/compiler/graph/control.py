@@ -121,22 +121,23 @@ def _add(
     programs: tuple[NativeProgram, ...],
     parts: Parts | None,
 ) -> None:
-    places = list(results)
+    places, in_place = list(results), programs[-1].in_place
     carries = []
     for i, aval in enumerate(_carried(eqn)):
-        start = len(operands) - _after_carry(eqn) + i
-        if i in programs[-1].in_place:
+        if parts and not parts.results[i]:
+            # Places for each part, no two of them in one cache line.
+            aval = aval.update(shape=(parts.count, LINE))
+            two = [maker.new_buffer(aval, f"{n}{i}") for n in ("carry", "next")]
+            carries.append((two[0], two[0] if i in in_place else two[1]))
+            continue
+        if i in in_place:
+            start = len(operands) - _after_carry(eqn) + i
             if maker.may_overwrite(eqn, eqn.invars[start]):
                 places[i] = maker.buffers[eqn.outvars[i]] = operands[start]
             carries.append((places[i], places[i]))
             continue
-        shared = parts is not None and not parts.results[i]
-        if parts and shared:
-            aval = aval.update(shape=(parts.count, LINE))  # no two in one cache line
         other = maker.new_buffer(aval, f"next{i}")
-        if shared:
-            carries.append((maker.new_buffer(aval, f"carry{i}"), other))
-        elif isinstance(eqn.op, Scan) and eqn.op.length % 2:
+        if isinstance(eqn.op, Scan) and eqn.op.length % 2:
             carries.append((other, places[i]))  # the last turn writes the result
         else:
             carries.append((places[i], other))
