@@ -275,15 +275,16 @@ def explicit_axes(
 
 
 def _without_axes(x: Any, mesh: AbstractMesh) -> Any:
-    """The array with only those axes in its type that are explicit in `mesh`."""
+    """The array with only those axes in its type that are explicit in `mesh`.
+
+    Over the others it stays split as it is.
+    """
     x = as_result(x)
-    spec = PartitionSpec(
-        *[
-            entry_of(n for n in entry_axes(e) if n in mesh.explicit_axes)
-            for e in typeof(x).sharding.spec.partitions
-        ]
-    )
-    return Reshard(NamedSharding(mesh, spec))(x)
+    entries = []
+    for e in typeof(x).sharding.spec.partitions:
+        kept = entry_of(n for n in entry_axes(e) if n in mesh.explicit_axes)
+        entries.append(UNCONSTRAINED if kept is None and e is not None else kept)
+    return Reshard(NamedSharding(mesh, PartitionSpec(*entries)))(x)
 
 
 def _changed_mesh(

@@ -265,9 +265,10 @@ def _split(op: Split, query: Query) -> list[Entries]:
 @_rule.register(Concatenate)
 @_rule.register(Stack)
 def _join(op: Any, query: Query) -> list[Entries]:
-    if len(set(query.entries)) > 1:
+    found = [e for e in dict.fromkeys(query.entries) if any(e)]
+    if len(found) > 1:
         query.refuse(f"All operands should have the same sharding in {op.name}.")
-    entries = query.entries[0]
+    entries = found[0]
     if isinstance(op, Stack):
         entries = (*entries[: op.axis], None, *entries[op.axis :])
     return [entries]
