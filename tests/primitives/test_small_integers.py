@@ -29,3 +29,48 @@ def test_bits(dtype):
     for function, values in wanted.items():
         for f in function, curta.jit(function):
             np.testing.assert_array_equal(as_words(f(x)), np.asarray(values) % 2**bits)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+def test_arithmetic_wraps_around(dtype):
+    info = ml_dtypes.iinfo(dtype)
+    values = np.arange(info.min, info.max + 1)
+    x, y = (v.reshape(-1).astype(dtype) for v in np.meshgrid(values, values))
+    wide_x, wide_y = x.astype(np.int32), y.astype(np.int32)
+    count = 2**info.bits
+
+    for function, wanted in [
+        (lax.add, wide_x + wide_y),
+        (lax.sub, wide_x - wide_y),
+        (lax.mul, wide_x * wide_y),
+        (lambda x, _: lax.neg(x), -wide_x),
+    ]:
+        for f in function, curta.jit(function):
+            out = f(x, y)
+            assert out.dtype == dtype
+            wrapped = (wanted - info.min) % count + info.min
+            np.testing.assert_array_equal(np.asarray(out).astype(np.int32), wrapped)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "int4", "bfloat16"])
+def test_products_and_reductions_of_small_dtypes(name):
+    x = (np.arange(12).reshape(3, 4) % 5 - 2).astype(getattr(ml_dtypes, name))
+    wide = x.astype(np.float32)
+
+    def several(x):
+        none, ones = ((0, 0), (0, 0)), (1, 1)
+        window = lax.reduce_window_max_p.bind(
+            x, window_dimensions=(2, 2), window_strides=ones, padding=none,
+            base_dilation=ones, window_dilation=ones,
+        )  # fmt: skip
+        return lax.dot(x, x.T), lax.reduce_max(x, (0,)), lax.reduce_min(x, (1,)), window
+
+    pools = np.lib.stride_tricks.sliding_window_view(wide, (2, 2)).max((2, 3))
+    wanted = wide @ wide.T, wide.max(0), wide.min(1), pools
+    for f in several, curta.jit(several):
+        for found, value in zip(f(x), wanted, strict=True):
+            assert found.dtype == x.dtype
+            value = value.astype(x.dtype).astype(np.float32)
+            if name == "int4":
+                value = (value + 8) % 16 - 8
+            np.testing.assert_array_equal(np.asarray(found).astype(np.float32), value)

@@ -162,11 +162,6 @@ def reduce_window(
         if found is not None:
             return tree.unflatten(structure, [found(*fields)(flat[0])])
     closed, out_tree = _scalar_function("reduce_window", computation, inits, structure)
-    if out_tree != structure:
-        raise ValueError(
-            "reduce_window output must have the same tree structure as the operands"
-            f" {structure} vs. {out_tree}"
-        )
     op = ReduceWindow(closed.jaxpr, tuple(closed.consts), *fields)
     return tree.unflatten(structure, op(*flat, *inits))
 
@@ -241,6 +236,11 @@ def _scalar_function(
 
     avals = [typeof(x) for x in inits]
     closed = stage(run, [*avals, *avals], debug_info(f"{name} comp", computation))
+    if out_tree[0] != structure:
+        raise ValueError(
+            f"{name} output must have the same tree structure as the operands"
+            f" {structure} vs. {out_tree[0]}"
+        )
     found = [(a.shape, a.dtype) for a in closed.out_avals]
     if found != [(a.shape, a.dtype) for a in avals]:
         shown = ", ".join(a.str_short() for a in closed.out_avals)

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+import ml_dtypes
 import numpy as np
 
 from curta import dtypes
@@ -74,7 +75,7 @@ class Elementwise(Op):
         return dtypes[0]
 
     def eval(self, *args: Any) -> Any:
-        return self.ufunc(*args)
+        return wrapped(self.ufunc(*args))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         """The output element as a scalar expression made by builder `b`."""
@@ -165,6 +166,28 @@ class FlatElementwise(Elementwise):
 
 
 # ---- dtypes
+
+# How far the highest bit of integers that are parts of a byte is from that of a byte.
+_UNUSED_BITS = {
+    np.dtype(getattr(ml_dtypes, f"{kind}{bits}")): 8 - bits
+    for kind in ("int", "uint")
+    for bits in (2, 4)
+}
+
+
+def is_part_of_byte(dtype: Any) -> bool:
+    """Whether elements are integers smaller than a byte."""
+    return dtype in _UNUSED_BITS
+
+
+def wrapped(x: Any) -> Any:
+    """`x` with integers smaller than a byte wrapped around, which NumPy does not."""
+    if x.dtype.kind != "V" or x.dtype not in _UNUSED_BITS:
+        return x
+    x = np.asarray(x)
+    unused = _UNUSED_BITS[x.dtype]
+    byte = np.uint8 if x.dtype.name.startswith("u") else np.int8
+    return ((x.view(byte) << unused) >> unused).view(x.dtype)
 
 
 def check_dtype(name: str, dtype: Any, accepts: Family, place: str = "") -> None:

@@ -352,7 +352,9 @@ def _bound(dtype: Any, infinity: float, which: str) -> Any:
     if dtype == np.bool_:
         return np.bool_(infinity > 0)
     if dtypes.issubdtype(dtype, np.inexact):
-        return dtype.type(infinity)
+        if np.isinf(dtype.type(infinity)):
+            return dtype.type(infinity)
+        return getattr(dtypes.finfo(dtype), which)
     return dtype.type(getattr(dtypes.iinfo(dtype), which))
 
 

@@ -23,7 +23,7 @@ from curta.core.op import Op
 from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace, typeof
-from curta.primitives.base import Elementwise
+from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import check_devices, shardings_of
@@ -178,13 +178,14 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     if large and not op.effects:
         return _compiled_plan(op, avals)
     outs = outs if op.multiple_results else out
-    return Plan(eval_rule(op), None, outs, op.multiple_results)
+    return Plan(eval_rule(op, avals), None, outs, op.multiple_results)
 
 
-def eval_rule(op: Op) -> Callable[..., Any]:
+def eval_rule(op: Op, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
     """The op on NumPy arrays; the bare ufunc if that is all there is to it."""
-    if isinstance(op, Elementwise) and type(op).eval is Elementwise.eval:
-        ufunc: Callable[..., Any] = op.ufunc
+    plain = isinstance(op, Elementwise) and type(op).eval is Elementwise.eval
+    if plain and not any(is_part_of_byte(a.dtype) for a in avals):
+        ufunc: Callable[..., Any] = op.ufunc  # type: ignore[attr-defined]
         return ufunc
     return op.eval
 

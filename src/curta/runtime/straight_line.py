@@ -33,7 +33,7 @@ def single_result(closed: ClosedJaxpr) -> Callable[..., Any]:
     if not _is_for_the_compiler(flat) and len(jaxpr.eqns) == 1:
         (eqn,) = jaxpr.eqns
         if eqn.invars == jaxpr.invars and eqn.outvars == jaxpr.outvars:
-            return eval_rule(eqn.op)
+            return eval_rule(eqn.op, [v.aval for v in eqn.invars])
     run = several_results(closed)
     return lambda *args: run(*args)[0]
 
@@ -59,7 +59,8 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any]) -> Callable[..., Sequence[Any]]:
     steps = []
     for eqn in jaxpr.eqns:
         inputs = [places[v] for v in eqn.invars]
-        steps.append((eval_rule(eqn.op), inputs, eqn.op.multiple_results))
+        rule = eval_rule(eqn.op, [v.aval for v in eqn.invars])
+        steps.append((rule, inputs, eqn.op.multiple_results))
         for v in eqn.outvars:
             places[v] = len(places)
     outputs = [places[v] for v in jaxpr.outvars]

@@ -154,7 +154,8 @@ class ItemMaker:
         if eqn not in self.host and is_fold(eqn.op):
             self._fold(eqn)
         elif eqn not in self.host and isinstance(eqn.op, DotGeneral):
-            dot_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
+            with refusals(eqn):
+                dot_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn not in self.host and isinstance(eqn.op, WindowUpdate):
             with refusals(eqn):
                 self._update(eqn)

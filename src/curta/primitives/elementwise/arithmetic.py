@@ -20,6 +20,8 @@ from curta.primitives.base import (
     LinearElementwise,
     broadcast_to,
     const,
+    is_part_of_byte,
+    wrapped,
 )
 from curta.primitives.taylor import product
 
@@ -30,7 +32,12 @@ class Neg(LinearElementwise):
     name: ClassVar[str] = "neg"
     makes_nan: ClassVar[bool] = False
     accepts: ClassVar[Family] = NUMBER
-    ufunc: ClassVar[Any] = np.negative
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        if is_part_of_byte(x.dtype):  # NumPy negates them in another dtype
+            return wrapped(np.subtract(x.dtype.type(0), x))
+        return np.negative(x)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.neg(*xs)

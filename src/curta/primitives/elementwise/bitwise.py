@@ -112,7 +112,7 @@ class ShiftRightArithmetic(Shift):
         last = np.asarray(dtypes.itemsize_bits(x.dtype) - 1, x.dtype)
         signed = np.dtype(x.dtype.name.removeprefix("u"))
         count = np.where(legal, count, last).astype(signed)
-        return np.right_shift(x.astype(signed), count).astype(x.dtype)
+        return np.right_shift(x.view(signed), count).view(x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.shr_arith(*xs)

@@ -63,9 +63,13 @@ class WindowReduction(Op):
         (x,) = args
         start = self.identity(x.dtype)
         views = self.window.views(x, start)
-        half = dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4
-        working = np.dtype(np.float32) if half else x.dtype
+        working = x.dtype
+        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4:
+            working = np.dtype(np.float32)
+        elif x.dtype.kind == "V":
+            working = np.dtype(np.int32)  # of ints smaller than a byte
         axes = tuple(range(x.ndim, 2 * x.ndim))
+        start, views = working.type(start), views.astype(working, copy=False)
         out = self.ufunc.reduce(views, axes, dtype=working, initial=start)
         return out.astype(x.dtype, copy=False)
 

@@ -85,7 +85,11 @@ class Sliding(NamedTuple):
         within = zip(full.strides, self.window_dilation, strict=True)
         shape = (*self.out_shape(x.shape), *self.dimensions)
         strides = (*(a * s for a, s in steps), *(a * s for a, s in within))
-        return np.lib.stride_tricks.as_strided(full, shape, strides, writeable=False)
+        plain = full  # NumPy has no views by strides of the dtypes of ml_dtypes
+        if x.dtype.isbuiltin != 1:
+            plain = full.view(np.dtype(f"u{x.dtype.itemsize}"))
+        views = np.lib.stride_tricks.as_strided(plain, shape, strides, writeable=False)
+        return views.view(x.dtype)
 
     # ---- compiled
 
