@@ -115,6 +115,7 @@ from curta.config import (
     numpy_rank_promotion as numpy_rank_promotion,
     softmax_custom_jvp as softmax_custom_jvp,
     threefry_partitionable as threefry_partitionable,
+    traceback_filtering as traceback_filtering,
     transfer_guard_device_to_device as transfer_guard_device_to_device,
     transfer_guard_device_to_host as transfer_guard_device_to_host,
     transfer_guard_host_to_device as transfer_guard_host_to_device,
