@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from curta.core.avals import ShapedArray
 from curta.core.key_use import Forward, KeyReuseSignature
 from curta.core.op import Op
+from curta.core.tangents import is_linear
 from curta.primitives.structure import instantiate
 
 
@@ -34,7 +35,8 @@ class OptimizationBarrier(Op):
         return self(*primals), self(*map(instantiate, tangents))
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        return list(self(*map(instantiate, cotangent)))
+        found = self(*map(instantiate, cotangent))
+        return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
