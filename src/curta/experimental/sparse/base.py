@@ -1,0 +1,91 @@
+"""What the sparse formats have in common."""
+
+from __future__ import annotations
+
+import abc
+import math
+import operator
+from typing import Any
+
+from curta.core.array import Array
+
+
+class SparseEfficiencyError(ValueError):
+    """An operation that would lose what a sparse format gains."""
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """An operation that is slow in this format."""
+
+
+class JAXSparse(abc.ABC):
+    """A matrix, or array, of which only some elements are stored.
+
+    Subclasses are pytrees of their buffers.
+    """
+
+    data: Any
+    shape: tuple[int, ...]
+    # So that NumPy's arrays leave operators to this class.
+    __array_priority__ = 100
+
+    def __init__(self, args: tuple[Any, ...], *, shape: Any) -> None:
+        self.shape = tuple(map(operator.index, shape))
+
+    @property
+    @abc.abstractmethod
+    def nse(self) -> int:
+        """How many elements are stored, of each batch."""
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, stored or not."""
+        return math.prod(self.shape)
+
+    @abc.abstractmethod
+    def todense(self) -> Any:
+        """The array with all its elements."""
+
+    @abc.abstractmethod
+    def transpose(self, axes: Any = None) -> Any:
+        """The array with its dims in another order, by default reversed."""
+
+    @property
+    def T(self) -> Any:
+        """The array with its dims reversed."""
+        return self.transpose()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        try:
+            text = f"{name}({self.dtype.name}{list(self.shape)}, nse={self.nse}"
+        except (AttributeError, IndexError):  # made of something else, as by vmap
+            return f"{name}(<invalid>)"
+        return text + self._details() + ")"
+
+    def _details(self) -> str:
+        return ""
+
+    def block_until_ready(self) -> Any:
+        """Wait for the buffers to be computed."""
+        for buffer in self._buffers():
+            if isinstance(buffer, Array):
+                buffer.block_until_ready()
+        return self
+
+    @abc.abstractmethod
+    def _buffers(self) -> tuple[Any, ...]:
+        """The arrays of which this is made."""
