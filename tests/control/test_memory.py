@@ -1,11 +1,7 @@
 """What gradients of loops hold in memory, against the count on paper."""
 
-from functools import partial
-
-import numpy as np
 import pytest
 
-import curta
 import curta.numpy as jnp
 from curta import config, grad, jit, lax
 

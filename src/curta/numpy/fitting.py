@@ -9,9 +9,9 @@ import numpy as np
 from curta import dtypes, lax
 from curta.numpy import linalg
 from curta.numpy.arguments import concrete, ensure_arraylike, ensure_arraylikes
-from curta.numpy.elementary import sqrt
 from curta.numpy.constructors import array
 from curta.numpy.creation import ones
+from curta.numpy.elementary import sqrt
 from curta.numpy.linear_algebra import diag, dot, outer
 from curta.numpy.matrices import vander
 from curta.numpy.promotion import promote_dtypes_inexact
