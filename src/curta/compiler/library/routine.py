@@ -10,6 +10,8 @@ from curta.compiler.llvm.builder import Module
 class Routine(Protocol):
     """Hashable by all that its code depends on."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def work(self) -> int:
         """Roughly how many operations it takes."""
