@@ -470,6 +470,14 @@ class TestExplicit:
     def seen(self, x):
         self.spec = curta.typeof(x).sharding.spec
 
+    def test_abstract_meshes_stand_for_the_mesh_in_scope(self):
+        mesh = explicit_mesh()
+        spec = NamedSharding(mesh.abstract_mesh, P("x"))
+        struct = curta.ShapeDtypeStruct((8, 2), "float32", sharding=spec)
+        with curta.set_mesh(mesh):
+            assert jnp.zeros_like(struct).sharding == NamedSharding(mesh, P("x"))
+            assert curta.device_put(X, spec).sharding == NamedSharding(mesh, P("x"))
+
     def test_sums_not_taken_are_refused(self):
         where = NamedSharding(explicit_mesh(), P(unreduced={"x"}))
         for call in (

@@ -17,7 +17,12 @@ import numpy as np
 
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.mesh import Mesh, concrete_mesh, get_concrete_mesh
+from curta.core.mesh import (
+    AbstractMesh,
+    Mesh,
+    concrete_mesh,
+    get_concrete_mesh,
+)
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
 
@@ -187,6 +192,9 @@ def as_sharding(place: Any) -> Sharding | None:
     A device, a sharding, a spec over the axes of the mesh in scope. Raises ValueError
     for anything else.
     """
+    if isinstance(place, NamedSharding) and isinstance(place.mesh, AbstractMesh):
+        mesh = concrete_mesh(place.mesh)
+        return place if mesh is None else place.update(mesh=mesh)
     if place is None or isinstance(place, Sharding):
         return place
     if isinstance(place, Device):
