@@ -310,7 +310,9 @@ def sum_of_sums(eqn: Eqn, context: Context) -> Results | None:
     if before is None or not isinstance(before.op, ReduceSum):
         return None
     (total,), shape = before.outvars, eqn.outvars[0].aval.shape
-    return [total if total.aval.shape == shape else context.apply(Reshape(shape), total)]
+    return [
+        total if total.aval.shape == shape else context.apply(Reshape(shape), total)
+    ]
 
 
 def _is_number(atom: Atom, number: int) -> bool:
