@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import curta
-from curta import lax
+from curta import lax, numpy as jnp
 
 NAN, INF = np.nan, np.inf
 HALVES = [np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)]
@@ -132,3 +132,21 @@ def test_large_arrays_keep_the_order_of_equals(dtype, shape, axis):
     np.testing.assert_array_equal(np.signbit(alone), np.signbit(np.asarray(values)))
     _, greatest = lax.top_k(x, 7, axis=axis)
     assert greatest.shape[axis] == 7
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_log_sum_exp_of_complex_numbers(jit):
+    fun = curta.jit(lax.cumlogsumexp) if jit else lax.cumlogsumexp
+    x = np.complex64([-INF, 1 + 2j, 3 - 1j])
+    last = np.log(np.exp(1 + 2j) + np.exp(3 - 1j))
+    np.testing.assert_allclose(fun(x), [-INF, 1 + 2j, last], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_integers_of_four_bits_accumulate(dtype):
+    x = jnp.array([1, 3, 2, 4], dtype)
+    assert lax.cummax(x).tolist() == [1, 3, 3, 4]
+    assert lax.cummin(x, reverse=True).tolist() == [1, 2, 2, 4]
+    total = lax.cumsum(x)
+    assert total.dtype == dtype
+    assert total.tolist() == [1, 4, 6, -6 if dtype == "int4" else 10]

@@ -12,6 +12,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.trace import typeof
+from curta.dtypes.scalars import NARROW_INTEGERS
 from curta.primitives.elementwise import (
     abs_,
     add,
@@ -86,8 +87,11 @@ class Cumulative(Op):
     def eval(self, *args: Any) -> Any:
         (x,) = args
         turned = np.flip(x, self.axis) if self.reverse else x
-        half = dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4
-        working = np.dtype(np.float32) if half else x.dtype
+        working = x.dtype
+        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4:
+            working = np.dtype(np.float32)
+        elif x.dtype in NARROW_INTEGERS:
+            working = np.dtype(np.int8)  # NumPy accumulates none of fewer bits
         out = self.accumulated(turned.astype(working, copy=False)).astype(x.dtype)
         return np.flip(out, self.axis) if self.reverse else out
 
@@ -289,9 +293,11 @@ class CumLogSumExp(Cumulative):
             return super().accumulated(x)
         out = x.copy()
         rows = np.moveaxis(out, self.axis, 0)
-        for before, row in zip(rows[:-1], rows[1:], strict=True):
+        for i in range(1, len(rows)):
+            before, row = rows[i - 1], rows[i]
             top = np.maximum(before.real, row.real)
-            row[...] = top + np.log(np.exp(before - top) + np.exp(row - top))
+            top = np.where(np.isfinite(top), top, 0)
+            rows[i] = top + np.log(np.exp(before - top) + np.exp(row - top))
         return out
 
     def pair(self, left: Dual, right: Dual) -> Dual:
