@@ -69,3 +69,32 @@ def test_frompyfunc():
         f.identity = 1
     assert isinstance(jnp.add, jnp.ufunc)
     assert repr(jnp.add) == "<jnp.ufunc 'add'>"
+
+
+@pytest.mark.parametrize("name", ["atan", "amax", "around", "conj", "divide", "mod"])
+def test_other_names_of_a_function(name):
+    fun = getattr(jnp, name)
+    assert fun.__name__ == name
+    x = sample((3,), "float32")
+    args = (x, x) if name in ("divide", "mod") else (x,)
+    assert_same(fun(*args), getattr(np, name)(*args))
+
+
+class Wrapped:
+    """Gives an array when asked for one."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __jax_array__(self):
+        return jnp.asarray(self.x)
+
+
+def test_operands_that_give_arrays():
+    x = np.array([3.0, 1.0, 2.0], "float32")
+    assert_same(jnp.delete(Wrapped(x), Wrapped(np.array(1))), [3.0, 2.0])
+    assert_same(jnp.full_like(Wrapped(x), Wrapped(2.0)), [2.0, 2.0, 2.0])
+    assert_same(jnp.einsum(Wrapped(x), (0,), ()), x.sum())
+    assert_same(jnp.tril_indices_from(Wrapped(np.ones((2, 2))))[0], [0, 1, 1])
+    with curta.disable_jit():
+        assert_same(jnp.corrcoef(Wrapped(x), Wrapped(x)), np.corrcoef(x, x))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -15,8 +17,20 @@ from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
 
 Axis = int | Sequence[int] | None
+_Fun = TypeVar("_Fun", bound=Callable[..., Any])
 
 _ARRAY_TYPES = (Array, np.ndarray, np.generic, int, float, complex)
+
+
+def alias(name: str, fun: _Fun) -> _Fun:
+    """The function under another name; a copy, so that each knows its own."""
+    copy = types.FunctionType(
+        fun.__code__, fun.__globals__, name, fun.__defaults__, fun.__closure__
+    )
+    functools.update_wrapper(copy, fun)
+    copy.__name__ = copy.__qualname__ = name
+    copy.__kwdefaults__ = fun.__kwdefaults__
+    return cast(_Fun, copy)
 
 
 # ---- arrays

@@ -10,7 +10,12 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.trace import Tracer
-from curta.numpy.arguments import check_arraylike, ensure_arraylike, ensure_arraylikes
+from curta.numpy.arguments import (
+    alias,
+    check_arraylike,
+    ensure_arraylike,
+    ensure_arraylikes,
+)
 from curta.numpy.logic import greater, isnan, less
 from curta.numpy.promotion import (
     const,
@@ -58,7 +63,7 @@ def absolute(x: Any, /) -> Any:
     return lax.abs(x)
 
 
-abs = absolute
+abs = alias("abs", absolute)
 
 
 def fabs(x: Any, /) -> Any:
@@ -151,7 +156,7 @@ def true_divide(x1: Any, x2: Any, /) -> Any:
     return lax.div(*promote_args_inexact("true_divide", x1, x2))
 
 
-divide = true_divide
+divide = alias("divide", true_divide)
 
 
 @inner_jit
@@ -221,7 +226,7 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     return lax.select(lax.bitwise_and(differ, nonzero), lax.add(mod, x2), mod)
 
 
-mod = remainder
+mod = alias("mod", remainder)
 
 
 @inner_jit
@@ -255,7 +260,7 @@ def power(x1: Any, x2: Any, /) -> Any:
     return lax.integer_pow(x1, exponent)
 
 
-pow = power
+pow = alias("pow", power)
 
 
 def _known_integer(x: Any) -> int | None:

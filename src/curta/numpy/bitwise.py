@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.numpy.arguments import alias
 from curta.numpy.arithmetic import absolute
 from curta.numpy.promotion import promote_args, promote_args_numeric
 
@@ -54,7 +55,8 @@ def bitwise_not(x: Any, /) -> Any:
     return lax.bitwise_not(*promote_args("bitwise_not", x))
 
 
-bitwise_invert = invert = bitwise_not
+bitwise_invert = alias("bitwise_invert", bitwise_not)
+invert = alias("invert", bitwise_not)
 
 
 def left_shift(x: Any, y: Any, /) -> Any:
@@ -67,7 +69,7 @@ def left_shift(x: Any, y: Any, /) -> Any:
     return lax.shift_left(*promote_args_numeric("left_shift", x, y))
 
 
-bitwise_left_shift = left_shift
+bitwise_left_shift = alias("bitwise_left_shift", left_shift)
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:
@@ -83,7 +85,7 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
     return lax.shift_right_arithmetic(x1, x2)
 
 
-bitwise_right_shift = right_shift
+bitwise_right_shift = alias("bitwise_right_shift", right_shift)
 
 
 @inner_jit

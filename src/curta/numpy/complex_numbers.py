@@ -8,7 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.numpy.arguments import ensure_arraylike, is_complex
+from curta.numpy.arguments import alias, ensure_arraylike, is_complex
 from curta.numpy.elementary import rad2deg
 
 
@@ -45,7 +45,7 @@ def conjugate(x: Any, /) -> Any:
     return lax.conj(x) if is_complex(x) else x
 
 
-conj = conjugate
+conj = alias("conj", conjugate)
 
 
 @inner_jit(static_argnames=("deg",))

@@ -167,6 +167,8 @@ def full_like(
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
     """
+    if hasattr(fill_value, "__jax_array__"):
+        fill_value = asarray(fill_value)
     if np.ndim(fill_value) == 0:
         return _filled_like("full_like", a, fill_value, dtype, shape, device)
     check_arraylike("full_like", 0, fill_value)

@@ -49,8 +49,7 @@ def einsum(
     """
     refuse_out("einsum", out)
     arrays, steps = opt_einsum.contract_path(
-        subscripts,
-        *map(_through_protocol, operands),
+        *map(_through_protocol, (subscripts, *operands)),
         einsum_call=True,
         use_blas=True,
         optimize=_optimizer(optimize),

@@ -14,6 +14,7 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
+    alias,
     concrete_index,
     ensure_arraylike,
     is_complex,
@@ -272,8 +273,13 @@ def arctanh(x: Any, /) -> Any:
     return lax.atanh(*promote_args_inexact("arctanh", x))
 
 
-asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
-asinh, acosh, atanh = arcsinh, arccosh, arctanh
+asin = alias("asin", arcsin)
+acos = alias("acos", arccos)
+atan = alias("atan", arctan)
+atan2 = alias("atan2", arctan2)
+asinh = alias("asinh", arcsinh)
+acosh = alias("acosh", arccosh)
+atanh = alias("atanh", arctanh)
 
 
 def deg2rad(x: Any, /) -> Any:
@@ -298,7 +304,8 @@ def rad2deg(x: Any, /) -> Any:
     return lax.mul(x, const(x, 180 / np.pi))
 
 
-radians, degrees = deg2rad, rad2deg
+radians = alias("radians", deg2rad)
+degrees = alias("degrees", rad2deg)
 
 
 @inner_jit
@@ -417,7 +424,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     return _round_real(a, decimals)
 
 
-around = round
+around = alias("around", round)
 
 
 def _round_real(x: Any, decimals: int) -> Any:

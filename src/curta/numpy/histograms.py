@@ -348,8 +348,7 @@ def _variables(m: Any, y: Any, rowvar: bool) -> Any:
     if y is None:
         (m,) = promote_args_inexact("cov", m)
     else:
-        check_arraylike("cov", m, y)
-        m, y = promote_dtypes_inexact(m, y)
+        m, y = promote_args_inexact("cov", m, y)
         if np.ndim(y) > 2:
             raise ValueError("y has more than 2 dimensions")
     if np.ndim(m) > 2:

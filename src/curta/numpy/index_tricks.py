@@ -15,7 +15,7 @@ from curta.numpy.arguments import (
     ensure_arraylike,
     ensure_arraylikes,
 )
-from curta.numpy.constructors import array
+from curta.numpy.constructors import array, asarray
 from curta.numpy.creation import meshgrid, ones
 from curta.numpy.joining import concatenate, stack
 from curta.numpy.matrices import tril, triu
@@ -147,7 +147,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 
 
 def _matrix_shape(arr: Any) -> tuple[int, int]:
-    shape = arr.shape if hasattr(arr, "shape") else np.shape(arr)
+    shape = (arr if hasattr(arr, "shape") else asarray(arr)).shape
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
     return shape[0], shape[1]

@@ -327,7 +327,7 @@ def _places_to_delete(obj: Any, size: int) -> Any:
     try:
         return canonical_axis(operator.index(obj), size)
     except TypeError:
-        check_arraylike("delete", obj)
+        obj = ensure_arraylike("delete", obj)
     places = concrete(obj, "'obj' array argument of jnp.delete()", np.asarray)
     if places.dtype == np.bool_ and places.shape != (size,):
         raise ValueError(

@@ -20,6 +20,7 @@ from curta.api.inner import inner_jit
 from curta.config import config
 from curta.numpy.arguments import (
     Axis,
+    alias,
     canonical_axis,
     check_where,
     concrete,
@@ -313,7 +314,8 @@ def min(
     )
 
 
-amax, amin = max, min
+amax = alias("amax", max)
+amin = alias("amin", min)
 
 
 def all(
