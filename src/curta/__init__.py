@@ -128,6 +128,7 @@ from curta.core.partition_spec import PartitionSpec as P
 from curta.core.sharding import NamedSharding as NamedSharding
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
+from curta.numpy.sized_slices import ds as ds
 from curta.ref import (
     Ref as Ref,
     empty_ref as empty_ref,

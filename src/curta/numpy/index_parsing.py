@@ -21,6 +21,7 @@ from curta.core.trace import Tracer, is_array_like, typeof
 from curta.errors import NonConcreteBooleanIndexError
 from curta.lax.bounds import check_index
 from curta.numpy.constructors import asarray
+from curta.numpy.sized_slices import Slice
 
 
 class Kind(enum.Enum):
@@ -29,6 +30,7 @@ class Kind(enum.Enum):
     NEW = "new"  # None: a new dim of size 1
     ELLIPSIS = "ellipsis"  # all dims that no other entry uses
     SLICE = "slice"
+    WINDOW = "window"  # a slice by its start, which may be traced, and its size
     INTEGER = "integer"  # a known integer
     ARRAY = "array"  # integers in an array, known or traced
     BOOLEAN = "boolean"  # a mask
@@ -106,6 +108,8 @@ def _kind(x: Any) -> Kind:
         return Kind.ELLIPSIS
     if isinstance(x, slice):
         return Kind.SLICE
+    if isinstance(x, Slice):
+        return Kind.WINDOW
     if is_known_integer(x):
         return Kind.INTEGER
     if isinstance(x, str):

@@ -33,6 +33,7 @@ from curta.numpy.index_parsing import (
 from curta.numpy.promotion import cast, const
 from curta.numpy.selection import broadcast_all
 
+_NEVER_STATIC = (Kind.ARRAY, Kind.BOOLEAN, Kind.WINDOW)
 _CLAMPING = (
     lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     lax.GatherScatterMode.CLIP,
@@ -122,7 +123,7 @@ def _static_slice(
     entries: Sequence[Entry], shape: tuple[int, ...], mode: Any, wrap: bool
 ) -> _StaticSlice | None:
     """The index as a static slice, if it is one and within bounds (or clipped)."""
-    if any(entry.kind in (Kind.ARRAY, Kind.BOOLEAN) for entry in entries):
+    if any(entry.kind in _NEVER_STATIC for entry in entries):
         return None
     clip = mode is lax.GatherScatterMode.CLIP
     plan = _StaticSlice()
@@ -199,9 +200,17 @@ def _dynamic_slice(
         if entry.kind is Kind.NEW:
             _new_dim(plan.shaping, len(plan.starts))
             continue
-        if entry.kind is Kind.BOOLEAN or np.ndim(entry.value) or 0 in shape:
+        if entry.kind is Kind.BOOLEAN or 0 in shape:
             return None
         (axis,) = entry.axes
+        if entry.kind is Kind.WINDOW:
+            if entry.value.stride != 1:
+                return None
+            plan.starts.append(asarray(entry.value.start))
+            plan.sizes.append(entry.value.size)
+            continue
+        if np.ndim(entry.value):
+            return None
         if entry.kind is not Kind.SLICE:
             plan.starts.append(asarray(entry.value))
             plan.sizes.append(1)
@@ -316,7 +325,11 @@ class _GatherPlanner:
                 self.new_dims.append(self.out_dim)
                 self.out_dim += 1
             elif entry.kind is Kind.SLICE:
-                self._slice(entry.value)
+                start, stop, step = entry.value.indices(self.shape[self.axis])
+                self._slice(start, len(range(start, stop, step)), step)
+            elif entry.kind is Kind.WINDOW:
+                window = entry.value
+                self._slice(window.start, window.size, window.stride)
             else:
                 self._scalar(entry.value)
         numbers = lax.GatherDimensionNumbers(
@@ -358,9 +371,7 @@ class _GatherPlanner:
         self.slice_sizes.append(1)
         self.axis += 1
 
-    def _slice(self, part: slice) -> None:
-        start, stop, step = part.indices(self.shape[self.axis])
-        size = len(range(start, stop, step))
+    def _slice(self, start: Any, size: int, step: int) -> None:
         self.slice_shape.append(size)
         if step == 1:
             if size != self.shape[self.axis]:
@@ -371,7 +382,7 @@ class _GatherPlanner:
             self.offset_dims.append(self.gathered_dim)
         else:
             steps = lax.mul(self.dtype.type(step), lax.iota(self.dtype, size))
-            places = lax.add(self.dtype.type(start), steps)
+            places = lax.add(cast(start, self.dtype), steps)
             if step < 0:
                 self.reversed_dims.append(self.gathered_dim)
                 places = lax.rev(places, (0,))
