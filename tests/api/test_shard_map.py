@@ -211,6 +211,38 @@ class TestTransformations:
             own.reshape(4, 2, 3).sum(0), grad(loss)(W, X), rtol=1e-4
         )
 
+    def test_derivatives_stay_maps(self):
+        f = mapped(lambda x: lax.psum(x, "x"), P("x"), P())
+        (eqn,) = curta.make_jaxpr(curta.vjp(f, X)[1])(X[:2]).eqns
+        assert eqn.primitive.name == "shard_map"
+        (inner,) = eqn.params["jaxpr"].eqns
+        assert inner.primitive.name == "pvary"
+        g = mapped(lambda x: x, P(), P("x"))
+        (eqn,) = curta.make_jaxpr(curta.vjp(g, X[:2])[1])(X).eqns
+        (inner,) = eqn.params["jaxpr"].eqns
+        assert inner.primitive.name == "psum_invariant"
+        h = mapped(lambda x: jnp.exp(x.sum()) * x, P("x"), P("x"))
+        forward, *_, backward = curta.make_jaxpr(grad(lambda x: h(x).sum()))(X).eqns
+        assert forward.primitive is backward.primitive
+        # The one number that each device keeps is an array of four.
+        assert (4,) in [v.aval.shape for v in forward.outvars]
+
+    @pytest.mark.parametrize("check", [True, False])
+    @pytest.mark.parametrize(
+        ("fun", "in_spec", "out_spec"),
+        [
+            (lambda x: lax.psum(jnp.sin(x) * x, "x"), P("x"), P()),
+            (lambda x: jnp.sin(x) * x, P(), P()),
+            (lambda x: lax.pmean(jnp.sin(x), ("x", "y")).sum(), P(("x", "y")), P()),
+            (lambda x: lax.all_gather(jnp.cos(x), "x", tiled=True), P("x"), P("x")),
+            (lambda x: jnp.sin(x.sum()) * jnp.tanh(x), P("x", "y"), P("x", "y")),
+        ],
+    )
+    def test_second_derivatives(self, fun, in_spec, out_spec, check):
+        f = mapped(fun, in_spec, out_spec, check_vma=check)
+        for g in (f, jit(curta.checkpoint(f))):
+            check_grads(g, (X / 7,), 2, eps=1e-2, atol=0.1, rtol=0.1)
+
     def test_vmap(self):
         f = mapped(lambda x: lax.psum(x, "x") * x, P("x"), P("x"))
         batch = np.stack([X, 2 * X, 3 * X])

@@ -1,9 +1,7 @@
 """`ShardMap`: one program for all devices of a mesh, each on its shards.
 
-The body is a jaxpr of one device's work. All devices run the same program on the
-memory they share, so that running it is mapping it: over each axis of the mesh, as
-`vmap` does, with the collectives as ordinary ops between the shards. Whatever a
-transformation or the compiler does to a `ShardMap`, it does to that program.
+The body is a jaxpr of one device's work. Transformations map it to other bodies; what
+runs is the program on whole arrays that `shard_program` makes of it.
 """
 
 from __future__ import annotations
@@ -11,15 +9,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from curta import dtypes
 from curta.control.call import Call, JaxprOp
+from curta.control.shard_program import dims_of, whole_program
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import (
-    EMPTY_ABSTRACT_MESH,
-    EMPTY_MESH,
     AbstractMesh,
     AxisType,
     Mesh,
@@ -27,20 +28,24 @@ from curta.core.mesh import (
     within,
 )
 from curta.core.partition_spec import (
-    UNCONSTRAINED,
     PartitionSpec,
     entry_axes,
     entry_of,
 )
 from curta.core.placement import placement
-from curta.core.sharding import NamedSharding
 from curta.core.stage import stage
+from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import Trace, current_trace, typeof, use_trace
-from curta.primitives.collective import rows_in_order
-from curta.primitives.placing import ShardingConstraint
-from curta.primitives.structure import Reshape, Transpose, batch_dim_at, reshape
-from curta.transforms.jaxprs import batch_jaxpr, run_closed
-from curta.transforms.vmap import BatchAxis, batch
+from curta.primitives.collective import Psum
+from curta.primitives.elementwise.arithmetic import div
+from curta.primitives.structure import reshape
+from curta.transforms.jaxprs import (
+    batch_jaxpr,
+    jvp_jaxpr,
+    run_closed,
+    transpose_jaxpr,
+)
+from curta.transforms.partial_eval import split_jaxpr
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -90,8 +95,63 @@ class ShardMap(JaxprOp):
         """The program on whole arrays."""
         return whole_program(self)
 
+    @property
+    def effects(self) -> frozenset[str]:
+        return self.body.effects
+
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
         return Call(jaxpr, self.name)
+
+    def with_body(
+        self, body: ClosedJaxpr, in_specs: Iterable[Any], out_specs: Iterable[Any]
+    ) -> ShardMap:
+        """The op on another body."""
+        return dataclasses.replace(
+            self, body=body, in_specs=tuple(in_specs), out_specs=tuple(out_specs)
+        )
+
+    # ---- derivatives: of what one device does
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        nonzero = tuple(type(t) is not Zero for t in tangents)
+        with self.inside():
+            body, out_nonzero = jvp_jaxpr(self.body, nonzero)
+        op = self.with_body(
+            body,
+            (*self.in_specs, *itertools.compress(self.in_specs, nonzero)),
+            (*self.out_specs, *itertools.compress(self.out_specs, out_nonzero)),
+        )
+        results = op(*primals, *[t for t in tangents if type(t) is not Zero])
+        count = len(self.out_specs)
+        outs, found = results[:count], iter(results[count:])
+        return outs, [
+            next(found) if n else zero_tangent(typeof(x))
+            for x, n in zip(outs, out_nonzero, strict=True)
+        ]
+
+    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        unknown = tuple(map(partial.is_unknown, args))
+        with self.inside():
+            cut = cut_body(self, unknown)
+        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+        results = cut.known(*known_args)
+        later: Sequence[Any] = ()
+        if any(cut.out_unknown):
+            unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
+            residuals = cut.residuals(known_args, results)
+            later = partial.defer(cut.unknown, [*residuals, *unknown_args])
+        known_outs, unknown_outs = iter(results), iter(later)
+        return [next(unknown_outs if u else known_outs) for u in cut.out_unknown]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        linear = tuple(map(is_linear, args))
+        nonzero = tuple(type(ct) is not Zero for ct in cotangent)
+        with self.inside():
+            op, out_nonzero = transposed(self, linear, nonzero)
+        known = [x for x in args if not is_linear(x)]
+        found = iter(op(*known, *[ct for ct in cotangent if type(ct) is not Zero]))
+        flags = iter(out_nonzero)
+        return [next(found) if f and next(flags) else None for f in linear]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -103,7 +163,7 @@ class ShardMap(JaxprOp):
                 "vmap spmd_axis_name cannot appear in shard_map in_specs: "
                 f"{own} is in {self.in_specs}"
             )
-        with self.scope():
+        with self.inside():
             inner = axis._replace(size=axis.size // self.mesh.size_of(own))
             body, out_dims = batch_jaxpr(self.body, inner, tuple(dims))
         in_specs = [_with_dim(s, d, own) for s, d in zip(self.in_specs, dims)]
@@ -114,7 +174,7 @@ class ShardMap(JaxprOp):
         return op(*args), out_dims
 
     @contextlib.contextmanager
-    def scope(self) -> Iterator[None]:
+    def inside(self) -> Iterator[None]:
         """What is in scope where the body is traced."""
         manual = dict.fromkeys(self.axes, AxisType.Manual)
         mesh = self.mesh.abstract_mesh.update_axis_types(manual)
@@ -128,7 +188,7 @@ class ShardMap(JaxprOp):
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         outs = []
         for inner, spec in zip(self.body.out_avals, self.out_specs, strict=True):
-            parts = [self.mesh.size_of(axes) for axes in _dims(spec, inner.ndim)]
+            parts = [self.mesh.size_of(axes) for axes in dims_of(spec, inner.ndim)]
             shape = tuple(n * k for n, k in zip(inner.shape, parts, strict=True))
             out = ShapedArray(shape, inner.dtype, inner.weak_type)
             outs.append(out.update(placement=self._placement(inner, spec)))
@@ -141,10 +201,130 @@ class ShardMap(JaxprOp):
         own = own or (None,) * inner.ndim
         entries = [
             entry_of(n for n in (*axes, *entry_axes(e)) if n in explicit)
-            for axes, e in zip(_dims(spec, inner.ndim), own, strict=True)
+            for axes, e in zip(dims_of(spec, inner.ndim), own, strict=True)
         ]
         varying = inner.vma - self.axes
         return placement(self.mesh.abstract_mesh, entries, varying)
+
+
+class Cut(NamedTuple):
+    """A `ShardMap` cut in two, as `partial_eval.Split` is."""
+
+    known: ShardMap
+    unknown: ShardMap
+    out_unknown: tuple[bool, ...]
+    places: tuple[tuple[bool, int], ...]
+
+    def residuals(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """The residuals, from the known arguments and what `known` returned."""
+        return [(args if given else outs)[i] for given, i in self.places]
+
+
+@functools.lru_cache(maxsize=1024)
+def cut_body(op: ShardMap, unknown: tuple[bool, ...]) -> Cut:
+    """The op on known arguments, and the op on what it leaves and the others.
+
+    A residual that differs between devices is handed on as an array of what all have.
+    """
+    split = split_jaxpr(op.body, unknown)
+    in_specs = [s for s, u in zip(op.in_specs, unknown, strict=True) if not u]
+    late_specs = [s for s, u in zip(op.in_specs, unknown, strict=True) if u]
+    late_outs = [s for s, u in zip(op.out_specs, split.out_unknown) if u]
+    out_specs = [s for s, u in zip(op.out_specs, split.out_unknown) if not u]
+    count = len(out_specs)
+    avals = split.known.out_avals[count:]
+    out_specs += [_kept_spec(op, a) for a in avals]
+    # One number for each device has no dim to be split: it gets one.
+    lone = [
+        not a.shape and bool(s.used_axes()) for a, s in zip(avals, out_specs[count:])
+    ]
+    known, later = split.known, split.unknown
+    if any(lone):
+        places = [
+            not given and i >= count and lone[i - count]
+            for given, i in split.residual_places
+        ]
+        known = _with_dims_out(known, [False] * count + lone)
+        later = _without_dims_in(later, places)
+    kept = [(in_specs if given else out_specs)[i] for given, i in split.residual_places]
+    return Cut(
+        op.with_body(known, in_specs, out_specs),
+        op.with_body(later, (*kept, *late_specs), late_outs),
+        split.out_unknown,
+        split.residual_places,
+    )
+
+
+def _kept_spec(op: ShardMap, aval: ShapedArray) -> PartitionSpec:
+    """How the values that all devices have of a residual are put together."""
+    axes = aval.vma & op.axes if op.check_vma else op.axes
+    return PartitionSpec(entry_of(op.mesh.in_order(axes))) if axes else PartitionSpec()
+
+
+def _with_dims_out(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
+    def run(*args: Any) -> list[Any]:
+        outs = run_closed(closed, args)
+        return [reshape(x, (1,)) if w else x for x, w in zip(outs, which, strict=True)]
+
+    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _without_dims_in(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
+    flags = [*which, *[False] * (len(closed.in_avals) - len(which))]
+
+    def run(*args: Any) -> list[Any]:
+        return run_closed(
+            closed, [reshape(x, ()) if w else x for x, w in zip(args, flags)]
+        )
+
+    avals = [a.with_dim(0, 1) if w else a for a, w in zip(closed.in_avals, flags)]
+    return stage(run, avals, closed.jaxpr.debug_info)
+
+
+@functools.lru_cache(maxsize=1024)
+def transposed(
+    op: ShardMap, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+) -> tuple[ShardMap, tuple[bool, ...]]:
+    """The op from known arguments and nonzero cotangents to those of the others.
+
+    Returns it with which of the linear arguments have a nonzero cotangent.
+    """
+    body, out_nonzero = transpose_jaxpr(op.body, linear, nonzero)
+    known = [s for s, f in zip(op.in_specs, linear, strict=True) if not f]
+    given = [s.dual() for s, n in zip(op.out_specs, nonzero, strict=True) if n]
+    wanted = [s.dual() for s, f in zip(op.in_specs, linear, strict=True) if f]
+    found = [*itertools.compress(wanted, out_nonzero)]
+    if not op.check_vma:
+        body = _shared_out(op, body, [None] * len(known) + given, found)
+    return op.with_body(body, (*known, *given), found), out_nonzero
+
+
+def _shared_out(
+    op: ShardMap, body: ClosedJaxpr, given: Sequence[Any], found: Sequence[Any]
+) -> ClosedJaxpr:
+    """Where types do not say what is the same on all devices: sums as if it were.
+
+    Each device gets its share of a cotangent that all are given, and what comes out
+    for one argument of all devices is the sum over them.
+    """
+
+    def others(spec: PartitionSpec | None) -> tuple[Any, ...]:
+        if spec is None:
+            return ()
+        return op.mesh.in_order(op.axes - {*spec.used_axes()} - spec.unreduced)
+
+    def share(x: Any, spec: PartitionSpec | None) -> Any:
+        count = op.mesh.size_of(others(spec))
+        if count == 1 or typeof(x).dtype == dtypes.float0:
+            return x
+        return div(x, np.asarray(count, typeof(x).dtype)[()])
+
+    def run(*args: Any) -> list[Any]:
+        outs = run_closed(body, [*map(share, args, given)])
+        axes = [others(spec) for spec in found]
+        return [Psum(a)(x) if a else x for x, a in zip(outs, axes, strict=True)]
+
+    return stage(run, body.in_avals, body.jaxpr.debug_info)
 
 
 def _with_dim(
@@ -159,101 +339,3 @@ def _with_dim(
     while entries and entries[-1] is None and len(entries) > len(spec):
         entries.pop()
     return spec.update(entries)
-
-
-def _dims(spec: PartitionSpec, rank: int) -> list[tuple[Any, ...]]:
-    """The axes of each dim of an array of that rank."""
-    return spec.for_rank(rank).axes_of_dims()
-
-
-@functools.lru_cache(maxsize=2048)
-def whole_program(op: ShardMap) -> ClosedJaxpr:
-    """The body mapped over the axes of the mesh: a jaxpr of whole arrays."""
-    names = op.mesh.in_order(op.axes)
-    used = [frozenset(s.used_axes()) & op.axes for s in op.in_specs]
-    mentioned = [frozenset(s.used_axes()) & op.axes for s in op.out_specs]
-
-    def mapped(level: int, args: Sequence[Any]) -> list[Any]:
-        """Over the axes from `level` on; dims of those before are tracers' own."""
-        if level == len(names):
-            return run_closed(op.body, args)
-        name = names[level]
-        axis = BatchAxis(op.mesh.shape[name], name, devices=True)
-        dims = [0 if name in axes else None for axes in used]
-        outs, found = batch(lambda *xs: mapped(level + 1, xs), axis, args, dims)
-        return [
-            batch_dim_at(x, d, axis.size, 0) if name in axes else _any_of(x, d)
-            for x, d, axes in zip(outs, found, mentioned, strict=True)
-        ]
-
-    def run(*args: Any) -> list[Any]:
-        with within(EMPTY_ABSTRACT_MESH, checks_varying=False, guesses=True):
-            whole = [_laid_out(x, s, op) for x, s in zip(args, op.in_specs)]
-            outs = mapped(0, [_parted(x, s, op) for x, s in zip(whole, op.in_specs)])
-            whole = [_joined(x, s, op) for x, s in zip(outs, op.out_specs)]
-            return [_laid_out(x, s, op) for x, s in zip(whole, op.out_specs)]
-
-    avals = []
-    for inner, spec in zip(op.body.in_avals, op.in_specs, strict=True):
-        parts = [op.mesh.size_of(axes) for axes in _dims(spec, inner.ndim)]
-        shape = tuple(n * k for n, k in zip(inner.shape, parts, strict=True))
-        avals.append(ShapedArray(shape, inner.dtype, inner.weak_type))
-    return stage(run, avals, op.body.jaxpr.debug_info)
-
-
-def _laid_out(x: Any, spec: PartitionSpec, op: ShardMap) -> Any:
-    """The array, said to be split so: that holds for derivatives too."""
-    entries: tuple[Any, ...] = spec.for_rank(typeof(x).ndim).partitions
-    if len(op.axes) < len(op.mesh.axis_names):
-        entries = tuple(UNCONSTRAINED if e is None else e for e in entries)
-    target = NamedSharding(op.mesh, PartitionSpec(*entries))
-    return ShardingConstraint(target, EMPTY_MESH)(x)
-
-
-def _any_of(x: Any, dim: int | None) -> Any:
-    """The value of the first device, for what is said to be the same on all."""
-    if dim is None:
-        return x
-    row = rows_in_order(batch_dim_at(x, dim, 1, 0), [0])
-    return reshape(row, typeof(row).shape[1:])
-
-
-def _axes_of(spec: PartitionSpec, rank: int, op: ShardMap) -> list[tuple[Any, ...]]:
-    return [tuple(n for n in axes if n in op.axes) for axes in _dims(spec, rank)]
-
-
-def _parted(x: Any, spec: PartitionSpec, op: ShardMap) -> Any:
-    """The shards of an array, along a dim in front for each axis it is split over."""
-    shape = typeof(x).shape
-    dims = _axes_of(spec, len(shape), op)
-    if not any(dims):
-        return x
-    names = [n for axes in dims for n in (*axes, None)]
-    sizes = []
-    for size, axes in zip(shape, dims, strict=True):
-        sizes += [op.mesh.shape[n] for n in axes] + [size // op.mesh.size_of(axes)]
-    front = [names.index(n) for n in op.mesh.in_order({*names} - {None})]
-    rest = [d for d in range(len(sizes)) if d not in front]
-    return _transposed(Reshape(tuple(sizes))(x), (*front, *rest))
-
-
-def _joined(x: Any, spec: PartitionSpec, op: ShardMap) -> Any:
-    """The array of such shards."""
-    count = len(spec.used_axes())
-    shape = typeof(x).shape
-    dims = _axes_of(spec, len(shape) - count, op)
-    if not any(dims):
-        return x
-    front = list(op.mesh.in_order({n for axes in dims for n in axes}))
-    order: list[int] = []
-    for d, axes in enumerate(dims):
-        order += [front.index(n) for n in axes] + [len(front) + d]
-    whole = [
-        n * op.mesh.size_of(axes)
-        for n, axes in zip(shape[len(front) :], dims, strict=True)
-    ]
-    return Reshape(tuple(whole))(_transposed(x, tuple(order)))
-
-
-def _transposed(x: Any, order: tuple[int, ...]) -> Any:
-    return x if order == tuple(range(len(order))) else Transpose(order)(x)

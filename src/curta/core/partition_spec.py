@@ -152,6 +152,10 @@ class PartitionSpec:
             reduced=self.reduced if reduced is None else reduced,
         )
 
+    def dual(self) -> PartitionSpec:
+        """The spec of cotangents: what was unreduced is reduced, and vice versa."""
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
     def for_rank(self, rank: int) -> PartitionSpec:
         """This spec with an entry for each of `rank` dims, nothing unconstrained."""
         entries = [None if p is UNCONSTRAINED else p for p in self.partitions]
