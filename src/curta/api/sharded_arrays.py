@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta.api.devices import device_put
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
@@ -127,26 +128,39 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_process_local_data(
-    sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None
+    sharding: Any, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """An array from what this process has of it; the only process has all.
+    """Arrays from what this process has of them; the only process has all.
 
     Args:
-      sharding: how the array is laid out.
-      local_data: its elements, or a pytree of such.
-      global_shape: its shape, that of `local_data` if left out.
+      sharding: how the arrays are laid out; a tree that is a prefix of `local_data`.
+      local_data: their elements, a pytree of NumPy arrays.
+      global_shape: their shapes, a tree that is a prefix of `local_data`; those of
+        `local_data` if left out.
 
     Raises ValueError if the shapes differ.
+
+    >>> import curta, numpy
+    >>> device = curta.devices()[0]
+    >>> curta.make_array_from_process_local_data(device, {"a": numpy.ones(2)}, (2,))
+    {'a': Array([1., 1.], dtype=float32)}
     """
-    data = np.asarray(local_data)
-    shape = data.shape if global_shape is None else tuple(global_shape)
-    wanted = tuple(n if w is None else w for n, w in zip(data.shape, shape))
-    if wanted != data.shape:
-        raise ValueError(
-            f"local_data of shape {data.shape} is not the array of global shape"
-            f" {shape}: with one process the two are the same"
-        )
-    return make_array_from_callback(shape, sharding, lambda index: data[index])
+    leaves = tree_util.tree_leaves(local_data)
+    shapes = tree_util.broadcast_prefix(global_shape, local_data, is_leaf=_is_shape)
+    for leaf, wanted in zip(leaves, shapes, strict=True):
+        if wanted is not None and tuple(wanted) != np.shape(leaf):
+            raise ValueError(
+                "When calling `make_array_from_process_local_data` on a single process,"
+                " global_shape should be None or equal to local_data.shape. Got"
+                f" global_shape={wanted} and local_data.shape={np.shape(leaf)}."
+            )
+    return device_put(local_data, sharding)
+
+
+def _is_shape(x: Any) -> bool:
+    if not isinstance(x, (tuple, list)):
+        return x is None
+    return all(n is None or isinstance(n, (int, np.integer)) for n in x)
 
 
 def _assembled(

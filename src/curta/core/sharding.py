@@ -16,10 +16,15 @@ from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 
 Index = tuple[slice, ...]
 _MEMORY = "unpinned_host"
+_MEMORIES = ("device", "pinned_host", "unpinned_host")
 
 
 class Sharding:
-    """How the elements of an array are laid out over devices."""
+    """How the elements of an array are laid out over devices.
+
+    `memory_kind` names the memory of the devices that holds them. All names mean the
+    memory of the host; it is None where there are no devices.
+    """
 
     memory_kind: str | None = _MEMORY
 
@@ -109,8 +114,8 @@ class Sharding:
         )
 
     def with_memory_kind(self, kind: str) -> Sharding:
-        """The sharding itself: there is one kind of memory."""
-        return self
+        """This sharding with a memory of another name; ValueError for unknown ones."""
+        raise NotImplementedError("Subclasses should implement this method.")
 
     @property
     def _device_assignment(self) -> tuple[Any, ...]:
@@ -127,6 +132,8 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: Any, *, memory_kind: str | None = None):
         self.device = device
+        if memory_kind is not None:
+            self.memory_kind = _checked_memory(memory_kind, device)
 
     @property
     def devices(self) -> tuple[Any, ...]:
@@ -143,10 +150,17 @@ class SingleDeviceSharding(Sharding):
         return [(0,) * rank]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self.device == other.device
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self.device == other.device
+            and self.memory_kind == other.memory_kind
+        )
 
     def __hash__(self) -> int:
-        return hash((SingleDeviceSharding, self.device))
+        return hash((SingleDeviceSharding, self.device, self.memory_kind))
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        return SingleDeviceSharding(self.device, memory_kind=kind)
 
     def __repr__(self) -> str:
         return (
@@ -200,9 +214,16 @@ class NamedSharding(Sharding):
         _check_spec(mesh, spec)
         self.mesh = mesh
         self.spec = spec
+        abstract = isinstance(mesh, AbstractMesh)
+        if memory_kind is not None:
+            device = None if abstract else mesh.flat_devices[0]
+            self.memory_kind = _checked_memory(memory_kind, device)
+        elif abstract:
+            self.memory_kind = None
 
     def __reduce__(self) -> Any:
-        return NamedSharding, (self.mesh, self.spec)
+        kind = {"memory_kind": self.memory_kind}
+        return functools.partial(NamedSharding, **kind), (self.mesh, self.spec)
 
     @property
     def devices(self) -> tuple[Any, ...]:
@@ -223,6 +244,11 @@ class NamedSharding(Sharding):
         return self.mesh.size_of(self.spec.used_axes()) == 1
 
     @functools.cached_property
+    def unreduced_axes(self) -> tuple[Any, ...]:
+        """The axes along which each device holds a term of a sum, in their order."""
+        return self.mesh.in_order(self.spec.unreduced)
+
+    @functools.cached_property
     def replicated_axes(self) -> frozenset[Any]:
         """The axes that nothing is split over."""
         used = {*self.spec.used_axes(), *self.spec.unreduced, *self.spec.reduced}
@@ -236,12 +262,6 @@ class NamedSharding(Sharding):
         return _places(self.mesh.shape_tuple, self.spec, rank)
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
-        if self.spec.unreduced or self.spec.reduced:
-            raise NotImplementedError(
-                f"arrays with unreduced or reduced axes are not available: {self.spec}."
-                " Sum over the axis, with psum in a shard_map, say, where the sum is"
-                " needed."
-            )
         if len(shape) < len(self.spec):
             scalars = " For scalars the PartitionSpec should be P()"
             raise ValueError(
@@ -251,11 +271,15 @@ class NamedSharding(Sharding):
             )
 
     def update(self, **changes: Any) -> NamedSharding:
-        """This sharding with another mesh or spec."""
+        """This sharding with another mesh, spec or memory."""
         spec = changes.get("spec", self.spec)
         if not isinstance(spec, PartitionSpec):
             spec = PartitionSpec(*spec)
-        return NamedSharding(changes.get("mesh", self.mesh), spec)
+        kind = changes.get("memory_kind", self.memory_kind)
+        return NamedSharding(changes.get("mesh", self.mesh), spec, memory_kind=kind)
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return self.update(memory_kind=kind)
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         if not isinstance(other, NamedSharding):
@@ -265,6 +289,7 @@ class NamedSharding(Sharding):
             return False
         return (
             (abstract or self.devices == other.devices)
+            and self.memory_kind == other.memory_kind
             and self.parts(ndim) == other.parts(ndim)
             and self.places(ndim) == other.places(ndim)
         )
@@ -276,16 +301,15 @@ class NamedSharding(Sharding):
             isinstance(other, NamedSharding)
             and self.spec is other.spec
             and self.mesh is other.mesh
+            and self.memory_kind == other.memory_kind
         )
 
     def __hash__(self) -> int:
         return hash((self.mesh, self.spec))
 
     def __repr__(self) -> str:
-        return (
-            f"NamedSharding(mesh={self.mesh!s}, spec={self.spec},"
-            f" memory_kind={self.memory_kind})"
-        )
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
 
 
 @functools.lru_cache(4096)
@@ -307,6 +331,21 @@ def _places(
     dims = spec.axes_of_dims()
     dims += [()] * (rank - len(dims))
     return [tuple(along(place, axes) for axes in dims) for place in found]
+
+
+def _checked_memory(kind: str, device: Any) -> str:
+    if kind in _MEMORIES:
+        return kind
+    known = ", ".join(_MEMORIES)
+    if device is None:
+        raise ValueError(
+            f"Got invalid memory kind: {kind}. Valid memory kinds are: {known}"
+        )
+    raise ValueError(
+        f"Could not find memory addressable by device {device.device_kind}. Device"
+        f" {device.device_kind} can address the following memory kinds: {known}. Got"
+        f" memory kind: {kind}"
+    )
 
 
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
