@@ -6,12 +6,12 @@ whether its results are kept; what is not kept is computed again when needed.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from curta.control.saving import Offloadable, Recompute, Saveable
 from curta.core.primitive import Primitive, primitive_of
+from curta.lazy_dataclass import dataclass
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import Name
 
@@ -74,7 +74,7 @@ checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SaveOnlyTheseNames:
     """The policy that `save_only_these_names` gives."""
 
@@ -84,7 +84,7 @@ class SaveOnlyTheseNames:
         return primitive is _name and params["name"] in self.saveable_names
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SaveAnyNamesButThese:
     """The policy that `save_any_names_but_these` gives."""
 
@@ -94,7 +94,7 @@ class SaveAnyNamesButThese:
         return primitive is _name and params["name"] not in self.names
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SaveAnythingExceptTheseNames:
     """The policy that `save_anything_except_these_names` gives."""
 
@@ -104,7 +104,7 @@ class SaveAnythingExceptTheseNames:
         return primitive is not _name or params["name"] not in self.names
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SaveFromBothPolicies:
     """The policy that `save_from_both_policies` gives."""
 
@@ -122,7 +122,7 @@ class SaveFromBothPolicies:
         return any(answers)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SaveAndOffloadOnlyTheseNames:
     """The policy that `save_and_offload_only_these_names` gives."""
 
@@ -137,7 +137,7 @@ class SaveAndOffloadOnlyTheseNames:
         return self.memories if name in self.offloaded else Recompute
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class OffloadDotWithNoBatchDims:
     """The policy that `offload_dot_with_no_batch_dims` gives."""
 

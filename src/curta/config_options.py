@@ -13,11 +13,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from curta.config_parsers import parse_boolean
+from curta.lazy_dataclass import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _UNSET: Any = object()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class TraceContext:
     """The settings that decide what a trace and its compiled code look like.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
+from curta.lazy_dataclass import dataclass
 from curta.tree_util import PyTreeDef, tree_flatten
 
 

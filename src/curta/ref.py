@@ -26,7 +26,6 @@ and batched as others are.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from curta.core.refs import (
     WriteEffect as WriteEffect,
 )
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.numpy.index_update import IndexUpdater
 from curta.numpy.indexing import getitem
 
@@ -181,7 +181,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     swap(ref, idx, lax.add(part, _checked(x, part.aval, part.shape, "addupdate")))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RefView:
     """A part of what a reference holds: `ref.at[index]`, to read and to write."""
 

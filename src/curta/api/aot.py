@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +15,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
+from curta.lazy_dataclass import dataclass
 from curta.runtime.devices import placing_of
 from curta.runtime.executables import temporary_bytes
 from curta.runtime.shape_struct import ShapeDtypeStruct
@@ -32,7 +32,7 @@ class StagedFunction(Protocol):
     def compiled(self, name: str) -> Any: ...
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ArgInfo:
     """What is known of one leaf of the arguments."""
 

@@ -21,6 +21,7 @@ from curta import tree_util
 from curta.api.callbacks import debug_callback, pure_callback
 from curta.core.source_info import is_users
 from curta.core.trace import Tracer, typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import stop_gradient
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
@@ -35,7 +36,7 @@ class _CannotFlatten:
 CANNOT_FLATTEN = _CannotFlatten()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DebuggerFrame:
     """A frame of the program: its source, and its variables."""
 

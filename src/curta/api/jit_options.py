@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import operator
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
+from curta.lazy_dataclass import dataclass
 
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -19,7 +19,7 @@ _Argnums = int | Iterable[int] | None
 _Argnames = str | Iterable[str] | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class JitOptions:
     """The arguments of `jit`, normalised; equal options may share a cache."""
 

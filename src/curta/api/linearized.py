@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +12,13 @@ from curta.core.flat import debug_info
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import is_array_like, typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import instantiate
 from curta.transforms.linearize import Linearized, linearize as linearize_flat
 from curta.transforms.transpose import backward_pass
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LinearMap:
     """The linear map of a function's tangents, but for the residuals it needs.
 

@@ -18,11 +18,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from curta.compiler.llvm import target
 from curta.config import config
+from curta.lazy_dataclass import dataclass
 from curta.version import __version__
 
 _MAGIC = b"curta-kernel-1\n"

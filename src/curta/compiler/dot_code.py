@@ -6,7 +6,6 @@ all programs that have one of its shape.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from curta.compiler.cache import fixed_object_file, object_file
@@ -17,6 +16,7 @@ from curta.compiler.library.gemm import Dot, emit_tiled
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
+from curta.lazy_dataclass import dataclass
 
 _NAME = "dot"
 

@@ -11,8 +11,9 @@ import ctypes
 import mmap
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from curta.lazy_dataclass import dataclass
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.dtypes import physical_dtype
+from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
 Memory = dict[Buffer, NDArray]

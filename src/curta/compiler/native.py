@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from curta.lazy_dataclass import dataclass
 
 LONG = 1 << 20  # a program of this cost lets other Python threads run
 UNKNOWN = 1 << 40  # the cost of a loop that nobody knows the turns of

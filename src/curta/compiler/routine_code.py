@@ -6,13 +6,13 @@ all programs that have one of its shape.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from curta.compiler.cache import object_file
 from curta.compiler.library.routine import Routine
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
+from curta.lazy_dataclass import dataclass
 
 _NAME = "routine"
 

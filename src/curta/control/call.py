@@ -11,6 +11,7 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.key_use import KeyReuseSignature
 from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.lazy_dataclass import dataclass
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
 from curta.transforms.jet import jet
@@ -106,7 +107,7 @@ class JaxprOp(TakesRefs):
         return [next(unknown_outs if u else known_outs) for u in split.out_unknown]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Call(JaxprOp):
     """What `jit` records: the whole of `jaxpr` is compiled together."""
 

@@ -24,6 +24,7 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
 from curta.errors import JaxRuntimeError
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Copy
 from curta.primitives.random_bits.implementations import KeyImplementation
 from curta.primitives.random_bits.ops import RandomWrap
@@ -41,7 +42,7 @@ VMAP_METHODS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FlatCallback:
     """A function of a pytree as one of its leaves; equal for the same function."""
 
@@ -68,7 +69,7 @@ class FlatCallback:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class MixedCallback:
     """A function of a pytree as one of the leaves that are arrays.
 
@@ -167,7 +168,7 @@ class Debugging(HostCall):
         return [], []
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DebugCallback(Debugging):
     """Call `callback` with the operands."""
 
@@ -185,7 +186,7 @@ class DebugCallback(Debugging):
         return []
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DebugPrint(Debugging):
     """Print `fmt` with the operands, and the leaves in `static_args`, put in.
 
@@ -318,7 +319,7 @@ class Computing(HostCall):
         return op(*same, *rows), [0] * len(self.result_avals)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PureCallback(Computing):
     """The results of a function that has no side effects.
 
@@ -360,7 +361,7 @@ class PureCallback(Computing):
         return op(*moved), [0] * len(avals)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class IOCallback(Computing):
     """The results of a function with side effects, called exactly once."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -18,6 +17,7 @@ from curta.core.refs import NOT_USED
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.convert import stop_gradient
 from curta.primitives.elementwise.select import select_n
@@ -32,7 +32,7 @@ from curta.transforms.vmap import refuse_meeting
 Branches = tuple[ClosedJaxpr, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Cond(TakesRefs):
     """`branches[index](*operands)`; arguments are the int32 index, then operands.
 

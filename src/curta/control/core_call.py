@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import ClassVar
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
+from curta.lazy_dataclass import dataclass
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CoreCall(JaxprOp):
     """A jaxpr applied to its arguments, and that is all."""
 
@@ -17,7 +17,7 @@ class CoreCall(JaxprOp):
     jaxpr: ClosedJaxpr
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ClosedCoreCall(CoreCall):
     """As `CoreCall`; JAX tells calls of closed jaxprs apart."""
 

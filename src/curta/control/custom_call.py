@@ -11,11 +11,12 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.refs import Ref, invalidate, read
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.transforms.discharge import Flags, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, run_closed
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ArraysForRefs:
     """A function with rules of its own, given the arrays in its references `given`.
 
@@ -82,7 +83,7 @@ class ArraysForRefs:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CustomCall(JaxprOp):
     """The staged form: `jaxpr` when evaluated, the rules of `call` when differentiated.
 

@@ -17,6 +17,7 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero
 from curta.core.trace import current_trace, typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, BatchTrace, batch
@@ -80,7 +81,7 @@ Flat = Callable[..., Sequence[Any]]
 Rule = Callable[[Sequence[Any], Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CustomJVP:
     """A flat function with the rule that gives its outputs and their tangents."""
 
@@ -196,7 +197,7 @@ def aligned(
     return moved, [0] * len(moved)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CustomJVPCall(CustomCall):
     """The staged form of a `CustomJVP`."""
 

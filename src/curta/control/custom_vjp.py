@@ -19,6 +19,7 @@ from curta.core.jaxpr import DebugInfo
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, reduce_sum
 from curta.transforms.discharge import TakesRefs
 from curta.transforms.jvp import is_differentiable
@@ -31,7 +32,7 @@ Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequenc
 Backward = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CustomVJP:
     """A flat function with the rules of its forward and backward pass."""
 
@@ -183,7 +184,7 @@ def _to_input_dim(ct: Any, found: int | None, dim: int | None, size: int) -> Any
     return reduce_sum(batch_dim_at(ct, found, size, 0), (0,))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CustomVJPCall(CustomCall):
     """The staged form of a `CustomVJP`."""
 
@@ -200,7 +201,7 @@ class CustomVJPCall(CustomCall):
         return {"fwd": self.call.fwd_name, "bwd": self.call.bwd_name}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CustomLinear(TakesRefs):
     """The tangent map of a custom_vjp function, known only by its transpose `bwd`.
 

@@ -10,6 +10,7 @@ from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jaxprs import jvp_jaxpr
 from curta.transforms.jvp import is_differentiable, jvp
@@ -22,7 +23,7 @@ BatchRule = Callable[
 ]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CustomVmapCall(JaxprOp):
     """`jaxpr` when evaluated, `rule` when batched."""
 
@@ -91,7 +92,7 @@ _NO_REVERSE_MODE = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _JvpOfRule:
     """The batching rule of the derivative: the derivative of the batching rule.
 

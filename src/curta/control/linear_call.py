@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -10,11 +9,12 @@ from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jaxprs import batch_jaxpr
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LinearCall(JaxprOp):
     """`jaxpr`, linear in all inputs but the first ones, the residuals.
 

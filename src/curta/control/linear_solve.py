@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -13,6 +12,7 @@ from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.arithmetic import neg
 from curta.primitives.structure import add_tangents, batch_dim_at, instantiate, move_dim
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed
@@ -42,7 +42,7 @@ class SolveParts(NamedTuple):
         return f"_LinearSolveTuple({fields})"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LinearSolve(JaxprOp):
     """`solve(b)`, taken to be the x of `matvec(x) = b`.
 

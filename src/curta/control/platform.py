@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -10,13 +9,14 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
 
 PLATFORM = "cpu"
 
 Platforms = tuple[tuple[str, ...] | None, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PlatformIndex(Op):
     """The place of the platform in `platforms`; None among them stands for any."""
 

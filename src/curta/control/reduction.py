@@ -21,6 +21,7 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.indexing import DynamicSlice
@@ -95,7 +96,7 @@ class Folding(Composed):
         return [*operands, *args[n:]]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Reduce(Folding):
     """Folds the dims `dimensions`; `computation` is what the user wrote."""
 
@@ -151,7 +152,7 @@ class Reduce(Folding):
         return op(*self.fronted(axis, args, dims)), [0] * (len(args) // 2)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceWindow(Folding):
     """Folds every window of the operands; what is not there is left out."""
 
@@ -268,7 +269,7 @@ def _under(window: Sliding, x: Any, place: Any, out: Dims) -> Any:
     return reshape(part, (math.prod(out),))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SelectAndScatter(Op):
     """Elements of `source` scattered, with any function, to where windows choose.
 

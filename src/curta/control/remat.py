@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -14,6 +13,7 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.stage import stage
 from curta.core.tangents import is_linear
+from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import split_jaxpr
@@ -21,7 +21,7 @@ from curta.transforms.partial_eval import split_jaxpr
 Policy = Callable[..., Any]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Remat(JaxprOp):
     """A jaxpr whose intermediate values are recomputed when it is transposed.
 
@@ -95,7 +95,7 @@ def separated(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> ClosedJaxpr:
     return stage(run, closed.in_avals, closed.jaxpr.debug_info)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ResidualPlan:
     """How a rematerialised jaxpr is cut.
 

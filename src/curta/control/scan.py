@@ -19,6 +19,7 @@ from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.errors import KeyReuseError
+from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import (
     add_tangents,
     batch_dim_at,
@@ -37,7 +38,7 @@ from curta.transforms.vmap import BatchAxis
 Flags = tuple[bool, ...]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Scan(TakesRefs):
     """`carry, ys[i] = jaxpr(*consts, *carry, *xs[i])` for i in order.
 
@@ -319,7 +320,7 @@ def _tangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
     return [a.to_tangent_aval() for a in _flagged(avals, flags)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PartialPlan:
     """A scan cut in two: one over what is known, one over the rest.
 

@@ -13,6 +13,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise import gt, select_n, sub
 from curta.primitives.indexing import (
@@ -29,7 +30,7 @@ from curta.transforms.vmap import BatchAxis
 INT32 = np.dtype(np.int32)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScatterApply(Composed):
     """The operand with a function applied to windows of it, once for each index.
 

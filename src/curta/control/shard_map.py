@@ -36,6 +36,7 @@ from curta.core.placement import placement
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import Trace, current_trace, typeof, use_trace
+from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import Psum
 from curta.primitives.elementwise.arithmetic import div
 from curta.primitives.structure import reshape
@@ -61,7 +62,7 @@ class NamedAxes(Trace):
         return {**self.parent.axis_sizes(), **self.sizes}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ShardMap(JaxprOp):
     """`body` run by every device, on the shards that `in_specs` give it.
 

@@ -17,6 +17,7 @@ from curta.core.key_use import KeyReuseSignature
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.reduction import ReduceOr
 from curta.primitives.structure import (
@@ -45,7 +46,7 @@ from curta.transforms.partial_eval import (
 from curta.transforms.vmap import BatchAxis, refuse_meeting
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class While(TakesRefs):
     """`while cond(*cond_consts, *carry): carry = body(*body_consts, *carry)`.
 

@@ -11,6 +11,7 @@ from curta.core.op import Op
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.source_info import UNKNOWN, SourceInfo, swap_place
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 
 
 class Var:
@@ -41,7 +42,7 @@ class Literal:
 Atom = Var | Literal
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Eqn:
     """`outvars = op(invars)`, with the user's line that made it."""
 
@@ -73,7 +74,7 @@ class Eqn:
         return _printer[1](self)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DebugInfo:
     """What errors and dumps say of a traced function."""
 

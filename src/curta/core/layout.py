@@ -8,11 +8,12 @@ After Wadler, "A prettier printer", and Lindig, "Strictly pretty".
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 
+from curta.lazy_dataclass import dataclass
 
-@dataclasses.dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Doc:
     """A document; `width` is its length on one line."""
 
@@ -22,7 +23,7 @@ class Doc:
         return concat([self, other])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text(Doc):
     """Text without line ends; `note` is printed at the end of its line."""
 
@@ -31,21 +32,21 @@ class Text(Doc):
     note: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Break(Doc):
     """A place where a line may end; `text` where it does not."""
 
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Concat(Doc):
     """Documents one after another."""
 
     parts: tuple[Doc, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Nest(Doc):
     """A document whose new lines are indented by `indent` more."""
 
@@ -53,7 +54,7 @@ class Nest(Doc):
     body: Doc
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group(Doc):
     """A document laid out on one line if it fits."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from curta.lazy_dataclass import dataclass
+
 _NO_AXES: frozenset[Any] = frozenset()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ManualAxisType:
     """The axes over which shards differ, and those over which they are partial sums.
 

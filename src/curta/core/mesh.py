@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import enum
 import functools
 import math
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from curta.config import config, mesh_context
+from curta.lazy_dataclass import dataclass
 
 
 class AxisType(enum.Enum):
@@ -241,7 +241,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         )
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class AbstractDevice:
     """The kind of the devices of a mesh."""
 

@@ -5,13 +5,13 @@ A compiled program runs them by their evaluation rule, outside of the machine co
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from curta.core.primitive import Primitive
@@ -26,7 +26,7 @@ transpose_rules: Rules = {}
 batch_rules: Rules = {}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class UserOp(Op):
     """An op of a program's own; `items` are its parameters."""
 

@@ -8,10 +8,11 @@ elements (reshape, gather, concatenate ...) therefore work on it as they stand.
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+
+from curta.lazy_dataclass import dataclass
 
 __all__ = ["ExtendedDType", "KeyDType", "extended", "physical_dtype", "prng_key"]
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from curta import dtypes, random
 from curta.core.array import Array
 from curta.core.refs import Ref
 from curta.core.trace import base_trace, current_trace
+from curta.lazy_dataclass import dataclass
 from curta.ref import addupdate, get, new_ref
 from curta.tree.keys import GetAttrKey
 from curta.tree.registration import register_pytree_with_keys
@@ -43,7 +43,7 @@ def _shape(size: Size, *parameters: Any) -> tuple[int, ...]:
     return tuple(map(operator.index, size))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StatefulPRNG:
     """A generator that `stateful_rng` makes.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +12,10 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
+from curta.lazy_dataclass import dataclass
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BlockScaleConfig:
     """How an operand is rounded: the dtypes of its numbers and its blocks' scales."""
 

@@ -20,6 +20,7 @@ from curta.core.array import Array
 from curta.core.trace import Tracer, is_array_like, typeof
 from curta.errors import NonConcreteBooleanIndexError
 from curta.lax.bounds import check_index
+from curta.lazy_dataclass import dataclass
 from curta.numpy.constructors import asarray
 from curta.numpy.sized_slices import Slice
 
@@ -36,7 +37,7 @@ class Kind(enum.Enum):
     BOOLEAN = "boolean"  # a mask
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Entry:
     """One entry of an index, and the dims of the array that it uses up."""
 

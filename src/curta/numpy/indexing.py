@@ -17,6 +17,7 @@ from curta import dtypes, lax
 from curta.config import config
 from curta.core.array import Array
 from curta.core.trace import Tracer
+from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete, index_dtype
 from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import (
@@ -230,7 +231,7 @@ def _dynamic_slice(
 # ---- gather
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class GatherPlan:
     """An index as a gather (or, with the same numbers, a scatter)."""
 

@@ -13,13 +13,14 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise import neg
 from curta.primitives.sorting import TopK, take_places
 from curta.primitives.structure import zero_like_output
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ApproxTopK(Composed):
     """The `k` greatest (or least) elements along a dim, and their places.
 

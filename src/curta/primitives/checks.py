@@ -21,6 +21,7 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.source_info import SourceInfo
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import and_, not_, or_, select_n
 from curta.primitives.indexing.dynamic import DynamicSlice
 from curta.primitives.reduction import ArgMax
@@ -197,7 +198,7 @@ class BatchedError(JaxException):
 
 
 @functools.total_ordering
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ErrorEffect:
     """A kind of error: its class, and the shapes and dtypes of its numbers."""
 
@@ -234,7 +235,7 @@ ErrorCategory = type[JaxException]
 
 
 @tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Error:
     """The first error of a program, if there was one; a pytree.
 
@@ -377,7 +378,7 @@ init_error = Error()
 # ---- raising it
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Check(Op):
     """Raise the error that the operands stand for, if it occurred.
 

@@ -19,6 +19,7 @@ from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.placement import placement
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import mul
 from curta.primitives.families import Linear
 from curta.primitives.joining import Concatenate
@@ -191,7 +192,7 @@ class Reducing(Collective):
         return {"axes": self.axis_names, "axis_index_groups": self.groups}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Psum(Linear, Reducing):
     """The sum over the examples."""
 
@@ -210,7 +211,7 @@ class Psum(Linear, Reducing):
         return [self(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PsumInvariant(Psum):
     """The sum over shards that vary, known to be the same for all.
 
@@ -226,7 +227,7 @@ class PsumInvariant(Psum):
         return {"axes": self.axis_names}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PVary(Linear, Collective):
     """A value that is the same for all shards, taken as one that varies."""
 
@@ -247,7 +248,7 @@ class PVary(Linear, Collective):
         return {"axes": self.axis_names}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Pmax(Reducing):
     """The largest of the examples."""
 
@@ -259,7 +260,7 @@ class Pmax(Reducing):
         return ReduceMax(dims)(x)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Pmin(Reducing):
     """The smallest of the examples."""
 
@@ -271,7 +272,7 @@ class Pmin(Reducing):
         return ReduceMin(dims)(x)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class AxisIndex(Op):
     """The place of the example along the axis; `varies` over it, if types say so."""
 

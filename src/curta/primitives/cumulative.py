@@ -13,6 +13,7 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
     abs_,
     add,
@@ -42,7 +43,7 @@ def _linear(op: Op, *duals: Dual) -> Dual:
     return op(*[x for x, _ in duals]), op(*[t for _, t in duals])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Cumulative(Op):
     """What the cumulative reductions share; from the end backwards if `reverse`.
 
@@ -155,7 +156,7 @@ class Cumulative(Op):
         return op(x), dim
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CumSum(Cumulative):
     """The sums of the first elements."""
 
@@ -182,7 +183,7 @@ class CumSum(Cumulative):
         yield from _samples(cls, "number")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CumProd(Cumulative):
     """The products of the first elements."""
 
@@ -207,7 +208,7 @@ class CumProd(Cumulative):
         yield from _samples(cls, "number")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CumMax(Cumulative):
     """The greatest of the first elements; NaN from the first NaN on."""
 
@@ -232,7 +233,7 @@ class CumMax(Cumulative):
         yield from _samples(cls, "real", {"distinct": True})
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CumMin(Cumulative):
     """The least of the first elements; NaN from the first NaN on."""
 
@@ -257,7 +258,7 @@ class CumMin(Cumulative):
         yield from _samples(cls, "real", {"distinct": True})
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CumLogSumExp(Cumulative):
     """log(exp(x0) + ... + exp(xi)), without overflow."""
 

@@ -16,6 +16,7 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 from curta.primitives.structure import Transpose, add_tangents, zero_like_output
@@ -26,7 +27,7 @@ DotDims = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 """((lhs contracting, rhs contracting), (lhs batch, rhs batch))."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DotGeneral(Op):
     """Sums of products over the contracting dims, for every index of the batch dims.
 

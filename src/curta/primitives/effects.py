@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -11,9 +10,10 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DceSink(Op):
     """Uses a value, so that what computes it stays in the program."""
 
@@ -50,7 +50,7 @@ class token(dtypes.extended):
     """The scalar type of tokens, never made."""
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class TokenDType(dtypes.ExtendedDType):
     """The dtype of tokens: values of no content, which order what takes them."""
 
@@ -95,7 +95,7 @@ class AfterAll(Op):
         return np.zeros((), bool)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Empty(Op):
     """An array of any elements: zeros."""
 

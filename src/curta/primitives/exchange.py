@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import (
     Collective,
     Groups,
@@ -25,7 +26,7 @@ from curta.primitives.structure import (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class AllGather(Linear, Collective):
     """The values of all examples, along a new dim (or `tiled`: one after the other)."""
 
@@ -70,7 +71,7 @@ class AllGather(Linear, Collective):
         }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class AllGatherInvariant(AllGather):
     """The values of all shards, known to be the same for all."""
 
@@ -84,7 +85,7 @@ class AllGatherInvariant(AllGather):
         return [own(PVary(self.axis_names)(cotangent))]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class OwnPart(Linear, Collective):
     """Of a value that all examples have, the slice of each: all_gather undone."""
 
@@ -111,7 +112,7 @@ class OwnPart(Linear, Collective):
         return [op(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class PsumScatter(Linear, Collective):
     """The sum over the examples, of which each gets its slice along a dim."""
 
@@ -154,7 +155,7 @@ class PsumScatter(Linear, Collective):
         }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Ppermute(Linear, Collective):
     """Each example's value handed to another; those that get none have zeros."""
 
@@ -175,7 +176,7 @@ class Ppermute(Linear, Collective):
         return {"axis_name": self.axis_names, "perm": self.perm}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Pbroadcast(Linear, Collective):
     """The value of the example number `source`, for all."""
 
@@ -195,7 +196,7 @@ class Pbroadcast(Linear, Collective):
         return {"axis_name": self.axis_names, "source": self.source}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Pcollect(Linear, Collective):
     """The sum over the examples for the one of number `target`, zeros for others."""
 
@@ -213,7 +214,7 @@ class Pcollect(Linear, Collective):
         return [Pbroadcast(self.axis_names, self.target)(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class AllToAll(Linear, Collective):
     """Slices along `split_dim` handed out, what comes in put along `concat_dim`."""
 

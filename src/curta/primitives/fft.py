@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import conj, mul
 from curta.primitives.families import Linear
 from curta.primitives.structure import BroadcastInDim, move_dim
@@ -36,7 +36,7 @@ _FUNCTIONS = {
 _COMPLEX = {"float32": np.complex64, "float64": np.complex128}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Fft(Linear):
     """A transform over the last dims; of those of `fft_lengths` elements.
 

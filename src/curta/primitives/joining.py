@@ -5,7 +5,6 @@ Concatenate and split are each other's transposes, and so are stack and unstack.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from curta.core.key_use import FORWARD, KeyReuseSignature, Sink, Source
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 
 
@@ -53,7 +53,7 @@ class _Parting(Op):
         return KeyReuseSignature(Sink(0), *[Source(i) for i in range(count)])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Concatenate(_Joining):
     """The operands one after another along `dimension`."""
 
@@ -133,7 +133,7 @@ class Concatenate(_Joining):
         yield cls(0), [((2, 2), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Split(_Parting):
     """Consecutive parts of the given `sizes` along `axis`."""
 
@@ -178,7 +178,7 @@ class Split(_Parting):
         yield cls((2, 0, 1), 1), [((2, 3), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Stack(_Joining):
     """The operands, of one shape, along a new dim at place `axis`."""
 
@@ -239,7 +239,7 @@ class Stack(_Joining):
         yield cls(1), [((0,), "any"), ((0,), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Unstack(_Parting):
     """The slices along `axis`, without that dim."""
 

@@ -13,6 +13,7 @@ from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, entry_axes, entry_of
 from curta.core.placement import placement
 from curta.core.sharding import NamedSharding, Sharding
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Identity
 from curta.primitives.families import Linear
 from curta.primitives.structure import batch_dim_at
@@ -45,7 +46,7 @@ class Placing(Linear, Identity):
         return None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ShardingConstraint(Placing):
     """The operand, laid out by `target` where axes are left to the compiler."""
 
@@ -75,7 +76,7 @@ class ShardingConstraint(Placing):
         }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Reshard(Placing):
     """The operand with another split over explicit axes."""
 
@@ -107,7 +108,7 @@ class Reshard(Placing):
         return {}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DevicePut(Placing):
     """The operand on other devices, as `device_put` in a traced function says.
 
@@ -136,7 +137,7 @@ class DevicePut(Placing):
         }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class InspectSharding(Op):
     """Shows a function where the operand is, once that is known."""
 
@@ -164,7 +165,7 @@ class InspectSharding(Op):
         return self(*args), []
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ShardAlike(Op):
     """Two values of one shape, laid out alike."""
 

@@ -12,6 +12,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.cumulative import CumSum
 from curta.primitives.dot import Dims, DotDims, DotGeneral, others
@@ -28,7 +29,7 @@ from curta.primitives.structure import (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RaggedDotDimensionNumbers:
     """The dims of a ragged product.
 
@@ -52,7 +53,7 @@ class RaggedDotDimensionNumbers:
             object.__setattr__(self, field, value)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RaggedDotGeneral(Composed):
     """A `dot_general` of groups, whose sizes along a dim of lhs are data.
 

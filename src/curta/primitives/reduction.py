@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import convert_element_type, div, eq, mul
 from curta.primitives.families import NonDifferentiable, Reduction
 from curta.primitives.shape import Squeeze
@@ -21,7 +21,7 @@ from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import Reshape, Transpose, add_any, reduce_sum, reshape
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceProd(Reduction):
     """The product over `axes`."""
 
@@ -103,7 +103,7 @@ class _Extremum(Reduction):
         return out, div(reduce_sum(mul(t, chosen), self.axes), count)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceMax(_Extremum):
     """The greatest element along `axes`; the least value of the dtype if none."""
 
@@ -125,7 +125,7 @@ class ReduceMax(_Extremum):
         yield from _reduction_samples(cls, "ordered", {"distinct": True})
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceMin(_Extremum):
     """The least element along `axes`; the greatest value of the dtype if none."""
 
@@ -162,7 +162,7 @@ class _Logical(NonDifferentiable, Reduction):
         return super().aval(*avals).strip_weak_type()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceAnd(_Logical):
     """The bitwise and over `axes`."""
 
@@ -183,7 +183,7 @@ class ReduceAnd(_Logical):
         yield from _reduction_samples(cls, "bool_or_int")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceOr(_Logical):
     """The bitwise or over `axes`."""
 
@@ -204,7 +204,7 @@ class ReduceOr(_Logical):
         yield from _reduction_samples(cls, "bool_or_int")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceXor(_Logical):
     """The bitwise exclusive or over `axes`."""
 
@@ -286,7 +286,7 @@ class ArgReduction(NonDifferentiable):
         return op(x), dim - (reduced < dim)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ArgMax(ArgReduction):
     """The place of the greatest element."""
 
@@ -303,7 +303,7 @@ class ArgMax(ArgReduction):
         yield from _place_samples(cls)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ArgMin(ArgReduction):
     """The place of the least element."""
 

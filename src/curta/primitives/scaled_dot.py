@@ -11,6 +11,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.dot import DotDims, DotGeneral, others
 from curta.primitives.elementwise import mul
@@ -20,7 +21,7 @@ from curta.primitives.structure import BroadcastInDim, batch_dim_at, reshape
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScaledDot(Composed):
     """`dot_general` of operands times their scales, which are rounded to bfloat16.
 

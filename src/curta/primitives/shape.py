@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,11 +13,12 @@ from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.shapes import check_nonnegative
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Linear
 from curta.primitives.structure import BroadcastInDim, Reshape, reduce_sum
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Squeeze(Linear):
     """Drops dims of size 1."""
 
@@ -72,7 +72,7 @@ class Squeeze(Linear):
         yield cls((0,)), [((1,), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Rev(Linear):
     """Reverses the order of elements along `dimensions`."""
 
@@ -123,7 +123,7 @@ class Rev(Linear):
         yield cls((1,)), [((2, 0), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tile(Linear):
     """The operand laid side by side, `reps[i]` times along dim i."""
 
@@ -174,7 +174,7 @@ class Tile(Linear):
         yield cls((2, 0)), [((1, 2), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Iota(Op):
     """Counts 0, 1, 2 ... along `dimension` of an array of `shape`."""
 

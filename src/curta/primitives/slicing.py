@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from curta.core.key_use import KeyReuseSignature, Sink, Source
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import select_n, sub
 from curta.primitives.families import Linear
 from curta.primitives.structure import (
@@ -25,7 +25,7 @@ from curta.primitives.structure import (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Slice(Linear):
     """Elements `start, start + stride, ...` below `limit`, along every dim."""
 
@@ -143,7 +143,7 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 """(low, high, interior) for every dim; low and high may be negative."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Pad(Linear):
     """The operand with padding before, after and between its elements.
 

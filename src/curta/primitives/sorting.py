@@ -13,12 +13,13 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.indexing import Gather, GatherDimensionNumbers
 from curta.primitives.shape import Iota, expand_dims
 from curta.primitives.structure import BroadcastInDim, Reshape, move_dim
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Sort(Op):
     """All operands reordered alike, so that the first `num_keys` of them ascend.
 
@@ -99,7 +100,7 @@ class Sort(Op):
         yield cls(0), [((0,), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class TopK(Op):
     """The `k` greatest elements along `axis`, descending, and their places.
 

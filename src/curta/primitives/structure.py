@@ -6,7 +6,6 @@ with reshape, transpose and `add_any` (the sum of two cotangents).
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +21,11 @@ from curta.core.placement import placed_as
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Linear, Reduction
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class BroadcastInDim(Linear):
     """Operand dim i becomes dim `broadcast_dimensions[i]` of a larger `shape`."""
 
@@ -128,7 +128,7 @@ class BroadcastInDim(Linear):
         yield cls((0, 3), (1,)), [((3,), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Reshape(Linear):
     """The same elements in row-major order, in another shape."""
 
@@ -183,7 +183,7 @@ class Reshape(Linear):
         yield cls((0, 5)), [((5, 0), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Transpose(Linear):
     """Output dim i is operand dim `permutation[i]`."""
 
@@ -230,7 +230,7 @@ class Transpose(Linear):
         yield cls(()), [((), "any")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceSum(Reduction):
     """The sum over `axes`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
+from curta.lazy_dataclass import dataclass
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.queue import Pending
 
@@ -307,7 +307,7 @@ class ArrayImpl(Array):
         return self._storage().ctypes.data
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Shard:
     """The part of an array that one device holds.
 

@@ -6,10 +6,9 @@ Used by modules of IR whose threads meet in one block of memory, which they impo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+from curta.lazy_dataclass import dataclass
 
 STATE = "state"
 DECLARATION = f"@{STATE} = external global i8\n"

@@ -21,10 +21,10 @@ Fields of objects are read where `native_call` has found them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
+from curta.lazy_dataclass import dataclass
 from curta.runtime import entry_code
 
 # Words of a record. Then the constants, the instructions, the keys of dicts.

@@ -6,7 +6,6 @@ There is one kind of device so far, the CPU. It can pose as several devices
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import re
@@ -25,9 +24,10 @@ from curta.core.mesh import (
 )
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
+from curta.lazy_dataclass import dataclass
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Device:
     """A place where arrays are held and computed with.
 

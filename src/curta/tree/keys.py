@@ -6,15 +6,16 @@ A path is a tuple with one key for every level from the root to the leaf.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from curta.lazy_dataclass import dataclass
 
 # Any hashable that prints as the step it stands for.
 KeyEntry = Any
 KeyPath = tuple[KeyEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SequenceKey:
     """The index of an element of a list or tuple; prints as ``[0]``."""
 
@@ -27,7 +28,7 @@ class SequenceKey:
         return hash((SequenceKey, self.idx))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DictKey:
     """A key of a dictionary; prints as ``['a']``."""
 
@@ -40,7 +41,7 @@ class DictKey:
         return hash((DictKey, self.key))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GetAttrKey:
     """The name of an attribute; prints as ``.x``."""
 
@@ -53,7 +54,7 @@ class GetAttrKey:
         return hash((GetAttrKey, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FlattenedIndexKey:
     """The position among the children of a class that names no keys."""
 

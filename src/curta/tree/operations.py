@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from curta.lazy_dataclass import dataclass
 from curta.tree.flatten import IsLeaf, flatten, flatten_with_path
 from curta.tree.keys import KeyPath
 from curta.tree.kinds import kind_of
@@ -257,7 +258,7 @@ def broadcast_flattened_prefix(
     return [leaf for leaf, count in zip(prefix_leaves, counts) for _ in range(count)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Place:
     """A leaf that is only counted."""
 

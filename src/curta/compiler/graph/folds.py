@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from curta.compiler.loops.build import FLOAT32, ScalarBuilder, is_half
 from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Reduction
 from curta.primitives.reduction import ArgReduction
 

@@ -16,12 +16,13 @@ memory. Every refusal is kept: `Plan.explain(a, b)`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from curta.compiler.graph.itemise import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Store
+from curta.lazy_dataclass import dataclass
 
 ENOUGH_TURNS = 8  # of the shared loops, to have something for every thread
 LITTLE_WORK = 1 << 14  # indices that one thread visits before others could start

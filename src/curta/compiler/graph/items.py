@@ -8,7 +8,6 @@ Fusion (fuse.py) decides which items share a kernel.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from curta.compiler.graph.loop_parts import Parts
 from curta.compiler.library.contraction import Contraction
@@ -19,9 +18,10 @@ from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
 from curta.compiler.loops.registers import RegisterCode
 from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Atom, Eqn
+from curta.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class LoopItem:
     """A map over `dims`, or a fold over `inner` for each index of `dims`.
 
@@ -50,7 +50,7 @@ class LoopItem:
         return self.stores + tuple(s for f in self.folds for s in f.stores)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class EqnItem:
     """An eqn that runs as a whole: by a library or in Python."""
 
@@ -59,7 +59,7 @@ class EqnItem:
     results: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class DotItem:
     """A product of matrices, or of more dims, by library code."""
 
@@ -69,7 +69,7 @@ class DotItem:
     result: Buffer
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class RoutineItem:
     """What a routine of the library computes, with memory of its own."""
 
@@ -79,7 +79,7 @@ class RoutineItem:
     scratch: Buffer
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class ControlItem:
     """A loop or branch over compiled programs: those of the jaxprs of `eqn`.
 
@@ -96,7 +96,7 @@ class ControlItem:
     parts: Parts | None = None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class RegisterItem:
     """A loop or branch of which all values lie in registers, as code of its own."""
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Elementwise
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral, others

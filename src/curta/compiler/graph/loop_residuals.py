@@ -8,12 +8,13 @@ takes longer than arithmetic, and residuals are most of what a gradient holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from curta.compiler.graph.loop import Loop, copied
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.values import is_virtual, op_cost
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.lazy_dataclass import dataclass
 
 CHEAP = 4  # what an op may cost
 CHEAP_ALL = 8  # what all ops for one row may cost, element by element

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from curta.compiler.library.sort_keys import kind_of
 from curta.compiler.llvm import target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.complex import Imag, Real
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.indexing.gather import Gather
@@ -31,7 +31,7 @@ from curta.primitives.structure import Reshape, Transpose
 _INT32 = np.dtype("int32")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SortedRows(LibraryOp):
     """The rows along the last dim, each sorted."""
 
@@ -47,7 +47,7 @@ class SortedRows(LibraryOp):
         return _row_sort(avals, places=False)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class OrderOfRows(LibraryOp):
     """The places, along the last dim, of the elements in order; of the least first.
 
@@ -74,7 +74,7 @@ class OrderOfRows(LibraryOp):
         return _row_sort(avals, descending=self.descending)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class GreatestOfRows(LibraryOp):
     """The places, along the last dim, of the `count` greatest elements, as `top_k`."""
 

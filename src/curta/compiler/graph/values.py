@@ -11,12 +11,12 @@ never leave the registers, so that too many buffers here are no harm.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.regions import read_by_maps
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Elementwise
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative

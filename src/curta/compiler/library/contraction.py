@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
 
@@ -23,6 +22,7 @@ from curta.compiler.library.gemm import by_part
 from curta.compiler.library.packing import even_parts
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.lazy_dataclass import dataclass
 
 _MOST_STEPS = 256  # of a tile, so that a panel of B stays in the first-level cache
 _WRITTEN_OUT = 9  # steps of innermost loops that are no loops

@@ -17,13 +17,13 @@ times faster for small, narrow and batched ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
 
 from curta.compiler.library.packing import even_parts, pack, pack_transposed
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.lazy_dataclass import dataclass
 
 _CACHED_PANEL = 16 << 10  # bytes of a panel that stays in the first-level cache
 _K_BYTES = 1024  # of a row of A, after which a panel of B would leave the cache

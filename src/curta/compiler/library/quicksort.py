@@ -10,11 +10,11 @@ counted. Segments that wait lie on a stack; the larger one waits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I64, PTR, Type, Value
+from curta.lazy_dataclass import dataclass
 
 _FEW = 32  # elements that are sorted by rank
 _DEPTH = 64  # segments that may wait

@@ -10,13 +10,13 @@ the list, which has no more than is asked for, is sorted (sort.py).
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from functools import cached_property
 
 from curta.compiler.library.sort import RowSort
 from curta.compiler.library.sort_keys import bits_of, encode_total
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+from curta.lazy_dataclass import dataclass
 
 _PIECE = 1 << 17  # elements of a row that are worth a chunk
 _MOST_PIECES = 16

@@ -7,13 +7,12 @@ element: the key alone, or a key of up to 32 bits with its place (vector_sort.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from curta.compiler.library.quicksort import SEGMENTS_SIZE
 from curta.compiler.library.radix import DIGITS, SHORT, RadixSort
 from curta.compiler.library.sort_keys import bits_of
 from curta.compiler.library.vector_sort import VectorSort
 from curta.compiler.llvm.builder import Module
+from curta.lazy_dataclass import dataclass
 
 LARGEST = 2**31 - 1  # elements of a row: places are 32-bit integers
 _PIECE = 1 << 15  # elements of a row that are worth a chunk

@@ -10,7 +10,6 @@ them in order, with no Python in between.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem, RoutineItem
 from curta.compiler.library.contraction import Contraction
@@ -26,6 +25,7 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import NativeProgram
+from curta.lazy_dataclass import dataclass
 
 ENTRY = "entry"
 SERVICES = 4  # parallel_for, malloc, free, the place of a kept arena

@@ -11,11 +11,11 @@ import hashlib
 import platform
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 from curta.compiler.llvm import binding
 from curta.compiler.llvm.builder import Module
+from curta.lazy_dataclass import dataclass
 
 # LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
 # schedules and allocates registers well (needed where a loop carries accumulators).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from curta.compiler.graph.fuse import Group
 from curta.compiler.graph.items import LoopItem
@@ -23,6 +22,7 @@ from curta.compiler.loops.nodes import (
     Stage,
     Store,
 )
+from curta.lazy_dataclass import dataclass
 
 
 def assemble(group: Group, builder: ScalarBuilder) -> Kernel:

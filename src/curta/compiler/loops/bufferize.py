@@ -10,11 +10,11 @@ of dead values are used again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
 from curta.compiler.loops.schedule import Schedule
+from curta.lazy_dataclass import dataclass
 
 ROW_BYTES = 1 << 15  # the largest row kept on the stack
 STACK_BYTES = 1 << 16  # for all rows of a kernel

@@ -8,15 +8,16 @@ values and logarithms through float64, where nothing overflows or cancels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from curta.lazy_dataclass import dataclass
+
 FLOAT64 = np.dtype("float64")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ComplexExpr:
     """`re + i*im`; dtype is complex64 or complex128."""
 

@@ -13,8 +13,9 @@ an integer scalar expression. Division rounds down and divides by positive integ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from curta.lazy_dataclass import dataclass
 
 Bounds = tuple[int, int]
 """The least and the greatest value, both inclusive."""
@@ -33,7 +34,7 @@ class Atom:
         return Affine({self: 1}, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoopVar(Atom):
     """A loop counter in `range(extent)`; equal names of equal extent are one loop."""
 
@@ -45,7 +46,7 @@ class LoopVar(Atom):
         return 0, max(self.extent - 1, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Quotient(Atom):
     """`of // by`, rounded down."""
 
@@ -58,7 +59,7 @@ class Quotient(Atom):
         return low // self.by, high // self.by
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Remainder(Atom):
     """`of % by`, never negative."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from curta.compiler.loops.build import NoLowering, ScalarBuilder
@@ -20,9 +19,10 @@ from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.dtypes import physical_dtype
 from curta.errors import MissingRule
+from curta.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operand:
     """What a `lower` rule sees of an operand: its aval, and its elements."""
 

@@ -14,13 +14,13 @@ they compare by identity.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from curta.compiler.loops.index import Affine, Atom, Bounds, LoopVar
+from curta.lazy_dataclass import dataclass
 
 # ------------------------------------------------------------------ expressions
 
@@ -42,7 +42,7 @@ class Expr:
         return Affine({DataIndex(self): 1}, 0)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Const(Expr):
     """A constant; `value` is a Python bool, int or float."""
 
@@ -50,7 +50,7 @@ class Const(Expr):
     dtype: Any
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Instr(Expr):
     """`name(args)`; emit.py says what each name becomes."""
 
@@ -59,7 +59,7 @@ class Instr(Expr):
     dtype: Any
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Load(Expr):
     """The element of a buffer `offset` elements from its start.
 
@@ -72,7 +72,7 @@ class Load(Expr):
     dtype: Any
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class IndexValue(Expr):
     """An index as an int64 value."""
 
@@ -80,7 +80,7 @@ class IndexValue(Expr):
     dtype: Any = np.dtype("int64")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Placeholder(Expr):
     """An operand of a reduction's `combine`."""
 
@@ -88,7 +88,7 @@ class Placeholder(Expr):
     dtype: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DataIndex(Atom):
     """An index read from data: an integer expression, sign- or zero-extended."""
 
@@ -119,7 +119,7 @@ def _range(expr: Expr) -> Bounds:
 # ---------------------------------------------------------------------- buffers
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Buffer:
     """An array of `size` elements of a dtype (a complex one counts twice)."""
 
@@ -135,7 +135,7 @@ class Buffer:
 # ----------------------------------------------------------------------- stages
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Store:
     """`buffer[offset] = value` for each index of the stage where `where` holds."""
 
@@ -150,7 +150,7 @@ class Store:
         return (self.value, *guards, *index_operands(self.offset))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Fold:
     """A reduction over the last dims of a stage, one result per index of the others.
 

@@ -9,7 +9,6 @@ memory are read and written row by row, at the turn of a loop, or as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
@@ -20,6 +19,7 @@ from curta.compiler.loops.schedule import (
     weight,
 )
 from curta.compiler.native import UNKNOWN
+from curta.lazy_dataclass import dataclass
 
 MOST_ELEMENTS = 64  # of a value in registers
 MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vector
@@ -28,7 +28,7 @@ LIKELY = 16  # turns of a while loop, where work is shared out
 _WEIGHT = 32  # of an expression, since nothing runs side by side
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Compute:
     """The value of `result`.
 
@@ -41,7 +41,7 @@ class Compute:
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A value known when the code is made."""
 
@@ -49,7 +49,7 @@ class Table:
     numbers: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Write:
     """A value to an array in memory."""
 
@@ -57,7 +57,7 @@ class Write:
     array: Buffer
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Save:
     """A value to an array in memory, each number to a place of its own."""
 
@@ -66,7 +66,7 @@ class Save:
     offsets: tuple[Affine, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Carry:
     """What a loop hands on: before it, in a turn, after the turn, and in the end."""
 
@@ -76,7 +76,7 @@ class Carry:
     last: Buffer
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of an array, one a turn, which are read or written."""
 
@@ -84,7 +84,7 @@ class Rows:
     row: Buffer
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class CountedLoop:
     """`length` turns, the rows in order, or in `reverse`; `turn` is the row's index."""
 
@@ -97,7 +97,7 @@ class CountedLoop:
     turn: LoopVar | None = None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class WhileLoop:
     """Turns as long as `goes_on`, which `condition` computes before each of them."""
 
@@ -107,7 +107,7 @@ class WhileLoop:
     body: tuple[Step, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
     """One of several blocks with their results; the index is clamped."""
 
@@ -120,7 +120,7 @@ class Choice:
 Step = Compute | Table | Write | Save | CountedLoop | WhileLoop | Choice
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class RegisterCode:
     """A block with the arrays in memory that it reads and writes.
 
@@ -179,7 +179,7 @@ def code_cost(steps: tuple[Step, ...], turns: int = UNKNOWN) -> int:
     return total
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blocks:
     """How examples are shared out: lanes of a vector, blocks of a chunk, chunks."""
 

@@ -16,10 +16,10 @@ which are the independent chains that keep the arithmetic units busy.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
+from curta.lazy_dataclass import dataclass
 
 PIECE = 1024  # the columns that a turn takes: rows of 4 KiB
 GRAIN_COST = 1 << 16  # a chunk is worth at least this many simple operations

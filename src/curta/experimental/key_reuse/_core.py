@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -18,6 +17,7 @@ from curta.core.key_use import (
     Source as Source,
 )
 from curta.core.primitive import primitive_of
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Identity
 from curta.primitives.families import NonDifferentiable
 from curta.transforms.key_use import jaxpr_key_use
@@ -40,7 +40,7 @@ class Consume(_OnKey):
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class AssertConsumed(_OnKey):
     """Say which of the keys are used up by now, to be checked."""
 

@@ -14,6 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import check_same_dtypes
 from curta.primitives.convolution.batching import (
     batched_convolution,
@@ -35,7 +36,7 @@ from curta.primitives.taylor import product
 from curta.primitives.windowed.sliding import Dims, Padding, Sliding, dilated
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConvGeneralDilated(Op):
     """Windows of lhs, times the kernel rhs, summed over places and input features.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import (
     INT,
     NUMBER,
@@ -96,7 +96,7 @@ class Sub(Sum):
         return neg(ct) if i else ct
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Mul(LinearElementwise):
     """x * y, computed in `out_dtype` if one is given; integers wrap around."""
 
@@ -186,7 +186,7 @@ class Square(Elementwise):
         return mul(t, mul(const(x, 2), x))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class IntegerPow(Elementwise):
     """x to the whole power y, by repeated multiplication."""
 

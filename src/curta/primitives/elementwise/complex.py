@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Family, LinearElementwise
 from curta.primitives.elementwise.arithmetic import neg
 from curta.primitives.structure import instantiate
@@ -108,7 +108,7 @@ class Complex(LinearElementwise):
                 yield cls(), [(shape, dtype), (shape, dtype)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Conj(LinearElementwise):
     """The complex conjugate; of real numbers, the complex number."""
 

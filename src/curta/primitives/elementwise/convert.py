@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,12 +13,13 @@ from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import scalar_of
 from curta.primitives.families import Linear
 from curta.primitives.structure import move_dim
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConvertElementType(Op):
     """The same numbers in another dtype.
 
@@ -133,7 +133,7 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return ConvertElementType(dtype, weak_type)(x)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class BitcastConvertType(Op):
     """The same bits as another dtype; a change of width adds or takes a last dim."""
 
@@ -291,7 +291,7 @@ class Copy(Identity, Linear):
         return [self(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Name(Identity, Linear):
     """The operand, under a name that policies of rematerialisation know it by."""
 

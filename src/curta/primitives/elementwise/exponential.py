@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
 
@@ -33,7 +33,7 @@ class Tolerance:
         self.atol, self.rtol, self.ulps = atol, rtol, ulps
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Accurate(Elementwise):
     """A function of which one can ask for an accuracy.
 
@@ -54,7 +54,7 @@ class Accurate(Elementwise):
         return self.accuracy is AccuracyMode.HIGHEST
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Exp(Accurate):
     """e to the power x."""
 
@@ -65,7 +65,7 @@ class Exp(Accurate):
         return mul(t, out)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Exp2(Accurate):
     """2 to the power x."""
 
@@ -85,7 +85,7 @@ class Exp2(Accurate):
         return mul(log(const(x, 2)), mul(t, out))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Expm1(Accurate):
     """exp(x) - 1, exact for small x too."""
 
@@ -98,7 +98,7 @@ class Expm1(Accurate):
         return mul(t, add(out, scalar_like(out, 1)))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Log(Accurate):
     """The natural logarithm."""
 
@@ -110,7 +110,7 @@ class Log(Accurate):
         return div(t, *primals)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Log1p(Accurate):
     """log(1 + x), exact for small x too."""
 
@@ -137,7 +137,7 @@ def _complex_log1p(z: Any) -> Any:
     return out
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tanh(Accurate):
     """The hyperbolic tangent."""
 
@@ -154,7 +154,7 @@ class Tanh(Accurate):
         return mul(add(t, mul(t, out)), sub(scalar_like(x, 1), out))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Logistic(Accurate):
     """1 / (1 + exp(-x))."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, ClassVar
 
 from curta import dtypes
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import full_like, scalar_like
 from curta.primitives.elementwise import bessel_values, incomplete_values
 from curta.primitives.elementwise.arithmetic import add, integer_pow, mul, neg, sub
@@ -23,7 +23,7 @@ class OfGamma(HostFunction):
     domain: ClassVar[dict[str, Any]] = {"low": 0.3, "high": 6.0}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Igamma(OfGamma):
     """The regularised lower incomplete gamma function P(a, x)."""
 
@@ -35,7 +35,7 @@ class Igamma(OfGamma):
         return mul(t, _gamma_density(a, x) if i else igamma_grad_a(a, x))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Igammac(OfGamma):
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
 
@@ -53,7 +53,7 @@ def _gamma_density(a: Any, x: Any) -> Any:
     return exp(sub(add(neg(x), power), lgamma(a)))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class IgammaGradA(OfGamma):
     """The derivative of P(a, x) with respect to a."""
 
@@ -61,7 +61,7 @@ class IgammaGradA(OfGamma):
     ufunc: ClassVar[Any] = staticmethod(incomplete_values.igamma_grad_a)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomGammaGrad(OfGamma):
     """The derivative of a sample x of Gamma(a, 1) with respect to a."""
 
@@ -69,7 +69,7 @@ class RandomGammaGrad(OfGamma):
     ufunc: ClassVar[Any] = staticmethod(incomplete_values.random_gamma_grad)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Betainc(HostFunction):
     """The regularised incomplete beta function I_x(a, b)."""
 
@@ -105,7 +105,7 @@ class Bessel(HostFunction):
     domain: ClassVar[dict[str, Any]] = {"low": -12.0, "high": 12.0}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class BesselI0e(Bessel):
     """exp(-|x|) I0(x)."""
 
@@ -117,7 +117,7 @@ class BesselI0e(Bessel):
         return mul(t, sub(bessel_i1e(x), mul(sign(x), out)))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class BesselI1e(Bessel):
     """exp(-|x|) I1(x)."""
 

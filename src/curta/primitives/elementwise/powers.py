@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import dtype_name
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import (
     FLOAT,
     INEXACT,
@@ -33,7 +33,7 @@ from curta.primitives.elementwise.select import select
 POSITIVE = {"low": 0.2, "high": 3.0}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Sqrt(Accurate):
     """The square root; NaN of a negative float."""
 
@@ -49,7 +49,7 @@ class Sqrt(Accurate):
         return mul(t, div(const(x, 0.5), out))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Rsqrt(Accurate):
     """1 / sqrt(x)."""
 
@@ -71,7 +71,7 @@ class Rsqrt(Accurate):
         return mul(t, mul(const(x, -0.5), div(out, x)))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Cbrt(Accurate):
     """The real cube root."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -11,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import (
     FLOAT,
     REAL,
@@ -53,7 +53,7 @@ class Ceil(FlatElementwise):
         return b.ceil(*xs)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Round(FlatElementwise):
     """The nearest integer."""
 
@@ -164,7 +164,7 @@ class Nextafter(Elementwise):
         return b.select(broken, b.add(x, y), moved)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReducePrecision(LinearElementwise):
     """x as a float with so many bits of exponent and mantissa would hold it.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import (
     add,
@@ -29,7 +29,7 @@ class Inexact(Elementwise):
     accepts: ClassVar[Family] = INEXACT
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Sin(Accurate):
     """The sine, of radians."""
 
@@ -40,7 +40,7 @@ class Sin(Accurate):
         return mul(t, Cos(self.accuracy)(*primals))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Cos(Accurate):
     """The cosine, of radians."""
 
@@ -51,7 +51,7 @@ class Cos(Accurate):
         return neg(mul(t, Sin(self.accuracy)(*primals)))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tan(Accurate):
     """The tangent, of radians."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from curta.core.key_use import FORWARD, Forward, KeyReuseSignature, Sink
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.indexing.gather import CLIP, Gather
 from curta.primitives.indexing.numbers import (
     Dims,
@@ -26,7 +26,7 @@ from curta.primitives.joining import Concatenate, check_same_dtypes
 from curta.primitives.structure import BroadcastInDim, instantiate, zeros
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class DynamicSlice(Op):
     """A window of `slice_sizes` that starts at the scalar operands, moved inside."""
 

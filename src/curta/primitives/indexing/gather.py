@@ -16,6 +16,7 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add
 from curta.primitives.indexing.numbers import (
     Dims,
@@ -44,7 +45,7 @@ FILL_OR_DROP = GatherScatterMode.FILL_OR_DROP
 PROMISE_IN_BOUNDS = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Gather(Op):
     """Windows of the operand, starting at the index vectors of the second operand."""
 
@@ -186,7 +187,7 @@ class Gather(Op):
         yield cls(scalar, (1,)), [((4,), "any"), ((1,), *inside)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Scattering(WindowUpdate):
     """The operand with windows of it combined with updates.
 
@@ -352,7 +353,7 @@ class ScatterSum(Scattering):
         return out, self(instantiate(tangents[0]), indices, instantiate(tangents[2]))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScatterAdd(ScatterSum):
     """The updates are added; several to one place are all added."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -14,6 +13,7 @@ from curta.core.key_use import Forward, KeyReuseSignature, Sink
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
     add,
     div,
@@ -35,7 +35,7 @@ from curta.primitives.shape import Iota
 from curta.primitives.structure import add_tangents, full, instantiate, reshape, zeros
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Scatter(Scattering):
     """The updates replace what was there; of several to one place, the last."""
 
@@ -113,7 +113,7 @@ class Scatter(Scattering):
         yield from scatter_samples(cls, "any")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScatterSub(ScatterSum):
     """The updates are subtracted; several to one place are all subtracted."""
 
@@ -133,7 +133,7 @@ class ScatterSub(ScatterSum):
         yield from scatter_samples(cls, "number")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScatterMul(Scattering):
     """What was there is multiplied by the updates."""
 
@@ -175,7 +175,7 @@ class ScatterMul(Scattering):
         yield from scatter_samples(cls, "number")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _ScatterExtremum(Scattering):
     """What scatter-min and scatter-max share."""
 
@@ -218,7 +218,7 @@ class _ScatterExtremum(Scattering):
         return add(loss, mul(d_updates, part))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScatterMin(_ScatterExtremum):
     """The lesser of what was there and the updates remains."""
 
@@ -231,7 +231,7 @@ class ScatterMin(_ScatterExtremum):
         yield from scatter_samples(cls, "real", {"distinct": True})
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ScatterMax(_ScatterExtremum):
     """The greater of what was there and the updates remains."""
 

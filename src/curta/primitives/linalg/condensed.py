@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.complex import part_dtype
 from curta.primitives.linalg import lapack
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
@@ -59,7 +59,7 @@ def _hessenberg(a: Any) -> tuple[Any, Any]:
     return packed, factors
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tridiagonal(MatrixOp):
     """T of a = Q T Q^H for Hermitian a: its diagonal and off-diagonal, and Q.
 

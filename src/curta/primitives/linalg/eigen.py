@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
     abs_,
     add,
@@ -45,7 +46,7 @@ from curta.primitives.shape import Iota
 from curta.primitives.structure import reduce_sum
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Eigh(MatrixOp):
     """Eigenvectors, as columns, and ascending eigenvalues of Hermitian matrices.
 
@@ -120,7 +121,7 @@ class Eigh(MatrixOp):
         yield cls(), [((0, 0), "float32", {"rough": True})]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Eig(MatrixOp):
     """Eigenvalues, then left and right eigenvectors, as columns, if asked for.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.indexing import Gather, GatherDimensionNumbers
@@ -84,7 +84,7 @@ class LU(MatrixOp):
         yield cls(), [((0, 2), "float32")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LUPivotsToPermutation(NonDifferentiable, MatrixOp):
     """The permutation that exchanging row i with row pivots[i], in turn, makes."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul, sub
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
@@ -30,7 +30,7 @@ from curta.primitives.structure import zeros
 _INT = np.dtype(np.int32)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class QR(MatrixOp):
     """The unitary Q and upper triangular R of a = Q R; a[:, p] = Q R if `pivoting`.
 

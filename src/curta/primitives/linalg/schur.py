@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.lazy_dataclass import dataclass
 from curta.primitives.linalg import lapack
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single, require_square
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Schur(MatrixOp):
     """The triangular T and the unitary Z of a = Z T Z^H; only T if not asked for Z.
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
     add,
     convert_element_type,
@@ -37,7 +38,7 @@ from curta.primitives.linalg.matrices import (
 from curta.primitives.structure import zeros
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SVD(MatrixOp):
     """Descending singular values s; then U and V^H with a = U diag(s) V^H if asked for.
 

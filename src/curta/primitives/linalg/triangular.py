@@ -10,6 +10,7 @@ import numpy as np
 
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import neg
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
 from curta.primitives.linalg.matrices import conjugate, matmul, swapped, tril, triu
@@ -19,7 +20,7 @@ _BLOCK = 32
 """Rows solved one after the other, before the others are updated by a product."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class TriangularSolve(MatrixOp):
     """x of `op(a) x = b`, or of `x op(a) = b` if not `left_side`.
 

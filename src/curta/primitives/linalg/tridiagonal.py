@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul, neg
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
@@ -17,7 +17,7 @@ from curta.primitives.linalg.matrices import along_columns, columns, rows
 from curta.primitives.structure import add_tangents, instantiate, zeros
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class TridiagonalSolve(MatrixOp):
     """x of a x = b, for the matrix with the diagonals dl, d and du.
 

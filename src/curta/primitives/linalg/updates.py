@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
 from curta.primitives.linalg.matrices import matmul, swapped
@@ -52,7 +52,7 @@ class CholeskyUpdate(MatrixOp):
         yield cls(), [((2, 2, 2), "float32", fixed), ((2, 2), "float32", fixed)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SymmetricProduct(MatrixOp):
     """alpha a a^T + beta c, for symmetric c."""
 
@@ -89,7 +89,7 @@ class SymmetricProduct(MatrixOp):
         yield cls(), [((2, 3, 2), "float64"), ((2, 3, 3), "float64")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Ormqr(MatrixOp):
     """Q c, or c Q, with the Q that `Geqrf` gives as reflections; Q^H if `transpose`."""
 

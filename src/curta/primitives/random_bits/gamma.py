@@ -6,7 +6,6 @@ Source: G. Marsaglia, W. W. Tsang, "A Simple Method for Generating Gamma Variabl
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -19,13 +18,14 @@ from curta.core.key_use import USED_UP, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import div, eq, exp, mul, random_gamma_grad, select_n
 from curta.primitives.elementwise.special_values import erf_inv
 from curta.primitives.random_bits.implementations import THREEFRY, KeyImplementation
 from curta.primitives.structure import batch_dim_at, full
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomGamma(Op):
     """Draws for shape parameters `a`; the logarithms of them with `log_space`.
 
@@ -86,7 +86,7 @@ class RandomGamma(Op):
         yield cls(True), [((2,), "key"), ((2, 3), np.dtype("float32"))]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Draw:
     """Draws in NumPy, one for each key of an array."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.random_bits import philox, threefry
 from curta.primitives.structure import move_dim
@@ -30,7 +30,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RngBitGenerator(NonDifferentiable):
     """Bits from a state of four uint32 (or two uint64): a key and a counter.
 
@@ -131,7 +131,7 @@ def _hashed(k0: Any, k1: Any, counter: Any, count: int) -> Any:
     return threefry.hash_words(k0, k1, *threefry.split_words(counters))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RngUniform(Op):
     """Numbers from [a, b) that no key determines: others at each evaluation."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FRESH, NOTHING, USED_UP, KeyReuseSignature, Sink, Source
 from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Elementwise, aligned_index, broadcast_shapes
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.random_bits import threefry
@@ -62,7 +62,7 @@ class _FrontBatched(NonDifferentiable):
         return self(move_dim(args[0], dims[0], 0)), 0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomSeed(_OfKeys, Elementwise):
     """Integers as keys."""
 
@@ -91,7 +91,7 @@ class RandomSeed(_OfKeys, Elementwise):
         yield cls(THREEFRY), [((), "int")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomWrap(_FrontBatched):
     """Key words along the last dim as keys."""
 
@@ -137,7 +137,7 @@ class RandomWrap(_FrontBatched):
         yield cls(THREEFRY), [((2,), _UINT32)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomUnwrap(_OnKeys, _FrontBatched):
     """The words of keys, along new last dims."""
 
@@ -170,7 +170,7 @@ class RandomUnwrap(_OnKeys, _FrontBatched):
         yield cls(), [((), "key")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomClone(_OnKeys, Elementwise):
     """The same keys, said to be used again on purpose."""
 
@@ -194,7 +194,7 @@ class RandomClone(_OnKeys, Elementwise):
         yield cls(), [((3,), "key")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomSplit(_OnKeys, _FrontBatched):
     """Each key as an array of new keys of `shape`."""
 
@@ -231,7 +231,7 @@ class RandomSplit(_OnKeys, _FrontBatched):
         yield cls((3,), False), [((2,), "key")]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomFoldIn(_OnKeys, Elementwise):
     """Keys mixed with uint32 numbers."""
 
@@ -262,7 +262,7 @@ class RandomFoldIn(_OnKeys, Elementwise):
         yield cls(), [((), "key"), ((), _UINT32)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class RandomBits(_OnKeys, _FrontBatched):
     """For each key an array of `shape` of random unsigned integers."""
 

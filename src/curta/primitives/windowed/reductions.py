@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.reduction import greatest_value, least_value
 from curta.primitives.slicing import pad
 from curta.primitives.windowed.selection import SelectAndGatherAdd
@@ -24,7 +24,7 @@ from curta.primitives.windowed.sliding import (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class WindowReduction(Op):
     """Folds every window of the operand with an associative `combine`."""
 
@@ -100,7 +100,7 @@ class WindowReduction(Op):
         yield cls((), (), (), (), ()), [((), *kind)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceWindowSum(WindowReduction):
     """The sum of each window."""
 
@@ -156,7 +156,7 @@ class _Choice(WindowReduction):
         return out, op(tangents[0], primals[0])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceWindowMax(_Choice):
     """The greatest element of each window; the least value of the dtype if none."""
 
@@ -171,7 +171,7 @@ class ReduceWindowMax(_Choice):
         return b.max(acc, x)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReduceWindowMin(_Choice):
     """The least element of each window; the greatest value of the dtype if none."""
 

@@ -15,6 +15,7 @@ from curta.core.op import Op
 from curta.core.primitive import primitive_of
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.comparison import Ge, Le
 from curta.primitives.reduction import greatest_value, least_value
 from curta.primitives.slicing import Pad, Slice
@@ -29,7 +30,7 @@ from curta.primitives.windowed.sliding import (
 _COMPARISONS = {"ge": np.greater_equal, "le": np.less_equal}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Selection(Op):
     """An op that compares elements of windows to choose one: the first extremum.
 
@@ -75,7 +76,7 @@ class _Selection(Op):
         return place
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SelectAndGatherAdd(_Selection):
     """The element of the first operand at the extremum of each window of the second."""
 
@@ -155,7 +156,7 @@ class SelectAndGatherAdd(_Selection):
         yield op, [((2, 3), "float"), ((2, 3), *compared)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SelectAndScatterAdd(_Selection):
     """Each element of the first operand, added at the extremum of its window."""
 

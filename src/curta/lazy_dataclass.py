@@ -1,0 +1,136 @@
+"""`dataclasses.dataclass`, with the methods generated at the first use of the class.
+
+`dataclasses` compiles up to six methods for each class, at about half a millisecond
+a class. Curta has hundreds of them (every op is one) and a program uses a few dozen,
+so a class decorated here is left as written until something asks for its fields:
+its first instance, a subclass that is a dataclass, `dataclasses.fields`, `replace`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+_FIELDS = "__dataclass_fields__"
+_completing = threading.RLock()
+
+
+if TYPE_CHECKING:  # a type checker knows the one of the standard library
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(
+        cls: type | None = None,
+        /,
+        *,
+        frozen: bool = False,
+        eq: bool = True,
+        repr: bool = True,
+        kw_only: bool = False,
+    ) -> Any:
+        """Decorate a class as `dataclasses.dataclass` does, when it is first used.
+
+        The options are those of `dataclasses.dataclass` without `slots`, which makes
+        another class.
+
+        >>> import dataclasses
+        >>> @dataclass(frozen=True)
+        ... class Point:
+        ...     x: int
+        ...     y: int = 0
+        >>> "__eq__" in vars(Point)
+        False
+        >>> Point(1) == Point(1, 0)
+        True
+        >>> dataclasses.replace(Point(1), y=2)
+        Point(x=1, y=2)
+        """
+
+        def decorate(cls: type) -> type:
+            pending = _Pending(cls, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
+            setattr(cls, _FIELDS, pending)
+            cls.__init__ = pending.first_init()  # type: ignore[misc]
+            if "__setstate__" not in vars(cls):
+                cls.__setstate__ = pending.first_setstate()  # type: ignore[attr-defined]
+            return cls
+
+        return decorate if cls is None else decorate(cls)
+
+
+class _Pending:
+    """Stands for the fields of a class that is not a dataclass yet, and makes it one.
+
+    The steps leave the class usable by other threads at every moment: whoever comes
+    before `__init__` is in place waits for the lock.
+    """
+
+    def __init__(self, cls: type, **options: bool) -> None:
+        self.cls = cls
+        self.options = options
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        self.complete()
+        return getattr(owner, _FIELDS)
+
+    def complete(self) -> None:
+        cls = self.cls
+        with _completing:
+            if vars(cls).get(_FIELDS) is not self:
+                return
+            dataclasses.dataclass(init=False, **self.options)(cls)
+            if getattr(vars(cls).get("__setstate__"), "pending", None) is self:
+                del cls.__setstate__  # type: ignore[attr-defined]
+            cls.__init__ = _init_method(cls)  # type: ignore[misc]
+
+    def first_init(self) -> Callable[..., None]:
+        def __init__(instance: Any, *args: Any, **kwargs: Any) -> None:
+            self.complete()
+            self.cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
+
+        return __init__
+
+    def first_setstate(self) -> Callable[..., None]:
+        """An unpickled instance comes without `__init__`."""
+
+        def __setstate__(instance: Any, state: dict[str, Any]) -> None:
+            self.complete()
+            vars(instance).update(state)
+
+        __setstate__.pending = self  # type: ignore[attr-defined]
+        return __setstate__
+
+
+_set = object.__setattr__
+_absent = object()
+
+
+def _init_method(cls: type) -> Callable[..., None]:
+    """`__init__(self, field, ..., *, keyword-only field, ...)` of a dataclass."""
+    parameters: dict[bool, list[str]] = {False: [], True: []}
+    body, names = [], {"_set": _set, "_absent": _absent}
+    for f in dataclasses.fields(cls):
+        given, default = f.name, ""
+        if f.default_factory is not dataclasses.MISSING:
+            names[f"_make_{f.name}"] = f.default_factory
+            given, default = f"_make_{f.name}()", " = _absent"
+            if f.init:
+                given = f"{given} if {f.name} is _absent else {f.name}"
+        elif f.default is not dataclasses.MISSING:
+            names[f"_default_{f.name}"] = f.default
+            default = f" = _default_{f.name}"
+            given = f.name if f.init else f"_default_{f.name}"
+        if f.init:
+            parameters[bool(f.kw_only)].append(f.name + default)
+        if f.init or default:
+            body.append(f"_set(self, {f.name!r}, {given})")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    keywords = ["*", *parameters[True]] if parameters[True] else []
+    header = ", ".join(["self", *parameters[False], *keywords])
+    exec(f"def __init__({header}):\n " + "\n ".join(body or ["pass"]), names)
+    method: Any = names["__init__"]
+    method.__qualname__ = f"{cls.__qualname__}.__init__"
+    method.__module__ = cls.__module__
+    return method

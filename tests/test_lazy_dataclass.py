@@ -1,0 +1,126 @@
+"""Dataclasses made at their first use are the ones of the standard library."""
+
+import copy
+import dataclasses
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from curta.lazy_dataclass import dataclass
+from curta.primitives.shape import Squeeze
+
+
+def pair(decorate):
+    @decorate(frozen=True)
+    class Base:
+        a: int
+        b: int = 2
+
+    @decorate(frozen=True)
+    class Derived(Base):
+        c: list = dataclasses.field(default_factory=list)
+        d: int = dataclasses.field(default=4, kw_only=True)
+        e: int = dataclasses.field(default=5, init=False)
+
+        def __post_init__(self):
+            self.c.append(len(self.c))
+
+    return Base, Derived
+
+
+CALLS = [
+    ((1,), {}),
+    ((1, 3), {}),
+    ((1, 3, [7]), {"d": 8}),
+    ((), {"a": 1, "c": [2]}),
+    ((), {}),
+    ((1, 2, [], 4), {}),
+    ((1,), {"e": 3}),
+    ((1,), {"a": 1}),
+]
+
+
+@pytest.mark.parametrize("args, kwargs", CALLS)
+def test_instances_are_those_of_dataclasses(args, kwargs):
+    outcomes, given = [], (args, kwargs)
+    for decorate in (dataclass, dataclasses.dataclass):
+        args, kwargs = copy.deepcopy(given)
+        _, Derived = pair(decorate)
+        try:
+            made = Derived(*args, **kwargs)
+        except TypeError as error:
+            outcomes.append(str(error))
+        else:
+            copied = dataclasses.replace(made, a=9)
+            assert made == dataclasses.replace(made) and made != copied
+            outcomes.append((repr(made), repr(copied), dataclasses.astuple(made)))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_nothing_is_generated_before_the_first_use():
+    Base, Derived = pair(dataclass)
+    assert "__eq__" not in vars(Base) and "__eq__" not in vars(Derived)
+    assert [f.name for f in dataclasses.fields(Derived)] == ["a", "b", "c", "d", "e"]
+    assert "__eq__" in vars(Base) and "__eq__" in vars(Derived)
+    assert "__setstate__" not in vars(Base)
+
+
+def test_a_plain_dataclass_may_derive_from_a_lazy_one():
+    Base, _ = pair(dataclass)
+
+    @dataclasses.dataclass(frozen=True)
+    class Plain(Base):
+        z: int = 0
+
+    assert Plain(1, z=3) == Plain(1, 2, 3)
+    assert hash(Base(1)) == hash(Base(1, 2))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Base(1).a = 2
+
+
+def test_the_options():
+    @dataclass(eq=False)
+    class Identity:
+        x: int = 0
+
+    @dataclass
+    class Mutable:
+        x: int = 0
+
+    a, b = Identity(), Identity()
+    assert a != b and len({a, b}) == 2
+    m = Mutable(3)
+    m.x = 4
+    assert m == Mutable(4)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(m)
+
+
+def test_an_instance_is_unpickled_where_the_class_was_not_used():
+    read = (
+        "import pickle, sys; op = pickle.loads(sys.stdin.buffer.read());"
+        "from curta.primitives.shape import Squeeze;"
+        "assert op == Squeeze((0,)) and hash(op) == hash(Squeeze((0,)))"
+    )
+    data = pickle.dumps(Squeeze((0,)))
+    subprocess.run([sys.executable, "-c", read], input=data, check=True)
+
+
+def test_threads_may_make_the_first_instance_together():
+    for _ in range(50):
+        _, Derived = pair(dataclass)
+        barrier, made = threading.Barrier(4), []
+
+        def make(Derived=Derived, barrier=barrier, made=made):
+            barrier.wait()
+            made.append(Derived(1))
+
+        threads = [threading.Thread(target=make) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert made == [Derived(1)] * 4
