@@ -94,7 +94,7 @@ def check_jvp(
     >>> check_jvp(jnp.sin, functools.partial(curta.jvp, jnp.sin), (1.0,))
     """
     args = tuple(args)
-    tangents = _random_like(args)
+    tangents = _random_like(args, np.random.RandomState(0))
     out, out_tangent = f_jvp(args, tangents)
     check_close(out, f(*args), atol, rtol, f"{err_msg} primal")
     expected = _finite_difference(f, args, tangents, eps)
@@ -122,9 +122,10 @@ def check_vjp(
     args = tuple(args)
     out, pullback = f_vjp(*args)
     check_close(out, f(*args), atol, rtol, f"{err_msg} primal")
-    tangents = _random_like(args)
+    rng = np.random.RandomState(0)
+    tangents = _random_like(args, rng)
     out_tangents = _finite_difference(f, args, tangents, eps)
-    cotangents = _random_like(out, seed=1)
+    cotangents = _random_like(out, rng)
     conjugate = functools.partial(tree_util.tree_map, _conjugate)
     pulled = conjugate(pullback(conjugate(cotangents)))
     found, expected = _inner(tangents, pulled), _inner(out_tangents, cotangents)
@@ -196,9 +197,8 @@ def _tangents(tree: Any) -> Any:
     return tree_util.tree_map(tangent, tree)
 
 
-def _random_like(tree: Any, seed: int = 0) -> Any:
+def _random_like(tree: Any, rng: np.random.RandomState) -> Any:
     """Random tangents for a pytree of arrays: float0 zeros for integers."""
-    rng = np.random.RandomState(seed)
 
     def draw(x: Any) -> Any:
         aval = typeof(x).to_tangent_aval()
@@ -222,11 +222,11 @@ def _as_before(x: Any, values: Any) -> Any:
 def _inner(xs: Any, ys: Any) -> Any:
     def product(x: Any, y: Any) -> Any:
         if np.asarray(y).dtype == dtypes.float0:
-            return 0.0
+            return None  # no leaf, so that the dtype is that of the others
         return np.real(np.vdot(np.asarray(x), np.asarray(y)))
 
     terms = tree_util.tree_leaves(tree_util.tree_map(product, xs, ys))
-    return functools.reduce(np.add, terms, 0.0)
+    return functools.reduce(np.add, terms) if terms else 0.0
 
 
 def _conjugate(x: Any) -> Any:

@@ -83,6 +83,19 @@ def test_update_with_arrays_and_kin():
     assert twice.tolist() == [0, 2, 0]
 
 
+def test_functions_are_applied_as_often_as_an_index_occurs():
+    x = jnp.zeros(3)
+    assert x.at[jnp.array([0, 0, 1])].apply(lambda v: v + 1).tolist() == [2, 1, 0]
+    assert x.at[:2].apply(jnp.cos).tolist() == [1, 1, 0]
+    assert x.at[7].apply(jnp.cos).tolist() == [0, 0, 0]
+    assert x.at[7].apply(jnp.cos, mode="clip").tolist() == [0, 0, 1]
+    each = curta.vmap(lambda x, i: x.at[i].apply(jnp.cos))
+    rows = each(jnp.zeros((2, 2)), np.arange(2))
+    assert rows.tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(NotImplementedError, match="scatter_apply JVP not implemented"):
+        curta.jvp(lambda x: x.at[0].apply(jnp.sin), (x,), (x,))
+
+
 def test_out_of_bounds():
     x = jnp.arange(3)
     assert x[5] == 2

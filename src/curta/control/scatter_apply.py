@@ -18,6 +18,7 @@ from curta.primitives.composed import Composed
 from curta.primitives.elementwise import gt, select_n, sub
 from curta.primitives.indexing import (
     GatherScatterMode,
+    Scatter,
     ScatterAdd,
     ScatterDimensionNumbers,
 )
@@ -65,7 +66,21 @@ class ScatterApply(Composed):
         return operand
 
     def compose(self, *args: Any) -> Any:
-        x, indices, updates = args
+        return self._once(*args) if self.unique_indices else self._repeated(*args)
+
+    def _once(self, x: Any, indices: Any, updates: Any) -> Any:
+        """The result if no element is meant twice: read, apply, write back."""
+        write = Scatter(
+            self.dimension_numbers, self.indices_are_sorted, True, self.mode
+        )
+        aval, size = typeof(updates), typeof(updates).size
+        function = batch_jaxpr(self.function, BatchAxis(size), (0, 0), True)[0]
+        old = write.gathered(x, indices, aval, mode=GatherScatterMode.CLIP)
+        nothing = zeros(ShapedArray((size,), aval.dtype))
+        (new,) = run_closed(function, [reshape(old, (size,)), nothing])
+        return write(x, indices, reshape(new, aval.shape))
+
+    def _repeated(self, x: Any, indices: Any, updates: Any) -> Any:
         aval, size = typeof(x), typeof(x).size
         places = ShapedArray(aval.shape, INT32)
         ones = full(ShapedArray(typeof(updates).shape, INT32), 1)
@@ -88,7 +103,7 @@ class ScatterApply(Composed):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> NoReturn:
         raise NotImplementedError(
-            "scatter_apply is not differentiable: the function may be applied several"
+            "scatter_apply JVP not implemented: the function may be applied several"
             " times to an element. Apply it to what gather gives, and scatter that."
         )
 

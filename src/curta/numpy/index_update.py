@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
+from curta.core.trace import typeof
 from curta.numpy.arithmetic import divide, power
 from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import check_entries, expand_masks, parse
@@ -194,9 +195,19 @@ class IndexedUpdate:
         return self._scatter(values, lax.scatter_max, **keywords)
 
     def apply(self, func: Callable[[Any], Any], **keywords: Any) -> Any:
-        """`func` applied to the elements, once however often an index occurs."""
-        asked = {k: x for k, x in keywords.items() if k != "mode"}
-        return self.set(func(self.get(**asked)), **keywords)
+        """`func`, of a scalar, applied to the elements, as often as an index occurs.
+
+        NotImplementedError is raised for derivatives.
+        """
+
+        def scatter(x: Any, places: Any, y: Any, numbers: Any, **how: Any) -> Any:
+            shape = typeof(y).shape
+            return lax.scatter_apply(
+                x, places, func, numbers, update_shape=shape, **how
+            )
+
+        zero = np.zeros((), self.array.dtype)
+        return _general_scatter(self.array, self.index, zero, scatter, **keywords)
 
     def _factors(self, values: Any, keywords: dict[str, Any]) -> Any:
         ones = IndexedUpdate(lax.full_like(self.array, 1), self.index)
