@@ -92,7 +92,7 @@ def test_scopes():
             y = jnp.sin(x)
         return curta.named_call(jnp.cos, name="last")(y)
 
-    names = [e.source_info.name_stack for e in curta.make_jaxpr(f)(1.0).eqns]
+    names = [str(e.source_info.name_stack) for e in curta.make_jaxpr(f)(1.0).eqns]
     assert names == ["outer/inner", "outer/last"]
     with pytest.raises(TypeError, match="must be a string"):
         curta.named_scope(3)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from curta import tree_util
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.name_stack import new_name_stack
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.lazy_dataclass import dataclass
@@ -140,15 +141,25 @@ class Lowered(Stage):
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The text of what will be compiled: the jaxpr.
 
-        It is what a program gets that asks for "hlo" or "stablehlo", too. Raises
+        It is what a program gets that asks for "hlo" or "stablehlo", too. With
+        `debug_info` each line ends with the path to the op through functions,
+        scopes (`named_scope`), transformations and loops, and the user's line. Raises
         ValueError for other dialects.
+
+        >>> import curta, curta.numpy as jnp
+        >>> fun = curta.vmap(curta.named_call(jnp.sin, name="a"))
+        >>> print(curta.jit(fun).lower(jnp.ones(2)).as_text(debug_info=True))
+        { lambda ; a:f32[2]. let b:f32[2] = sin a in (b,) } # jit(sin)/vmap(a)/sin ...
         """
         if dialect not in (None, "jaxpr", "hlo", "stablehlo"):
             raise ValueError(
                 f"unknown dialect: {dialect}. What is compiled is the 'jaxpr', which"
                 " 'hlo' and 'stablehlo' give as well."
             )
-        return str(self._staged.closed)
+        if not debug_info:
+            return str(self._staged.closed)
+        path = new_name_stack(f"jit({self.fun_name})")
+        return self._staged.closed.pretty_print(path=path)
 
     def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
         """What will be compiled: the jaxpr."""

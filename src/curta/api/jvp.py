@@ -9,6 +9,7 @@ from curta import dtypes, tree_util
 from curta.api.arguments import as_result, check_callable, with_dtype
 from curta.api.linearized import FlatWithAux
 from curta.core.avals import ShapedArray
+from curta.core.source_info import Transforming
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
 from curta.core.tracebacks import api_boundary
@@ -59,7 +60,8 @@ def jvp(
         Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else with_dtype(t)
         for t in tangent_leaves
     ]
-    outs, out_tangents = jvp_flat(flat, list(map(with_dtype, leaves)), seeds)
+    with Transforming("jvp"):
+        outs, out_tangents = jvp_flat(flat, list(map(with_dtype, leaves)), seeds)
     count = len(outs) - flat.aux_count
 
     def tree(values: Sequence[Any]) -> Any:

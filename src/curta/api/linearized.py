@@ -10,6 +10,7 @@ from curta.api.arguments import as_result, with_dtype
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
+from curta.core.source_info import Transforming
 from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import is_array_like, typeof
 from curta.lazy_dataclass import dataclass
@@ -40,7 +41,8 @@ class LinearMap:
         """The input cotangents, as the tuple of arguments."""
         given = [ct for ct, n in zip(cotangents, self.out_nonzero, strict=True) if n]
         args = [LinearArg(v.aval) for v in self.jaxpr.invars]
-        found = iter(backward_pass(self.jaxpr, residuals, args, given))
+        with Transforming("transpose"):
+            found = iter(backward_pass(self.jaxpr, residuals, args, given))
         cts = [
             next(found) if n else Zero(a.to_tangent_aval())
             for a, n in zip(self.in_avals, self.in_nonzero, strict=True)

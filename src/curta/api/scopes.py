@@ -31,7 +31,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Any:
 
     >>> import curta, curta.numpy as jnp
     >>> jaxpr = curta.make_jaxpr(curta.named_call(jnp.sin))(1.0)
-    >>> jaxpr.eqns[0].source_info.name_stack
-    'sin'
+    >>> print(jaxpr.eqns[0].source_info.name_stack)
+    sin
     """
     return named_scope(fun.__name__ if name is None else name)(fun)

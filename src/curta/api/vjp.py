@@ -19,6 +19,7 @@ from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import Jaxpr
 from curta.core.refs import Ref, addupdate
+from curta.core.source_info import Transforming
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg
 from curta.core.trace import typeof
@@ -304,7 +305,8 @@ class _Transposed:
                     f" {aval.str_short()} but got {typeof(ct).str_short()}"
                 )
         args = [LinearArg(a) for a in self.jaxpr.in_avals]
-        found = backward_pass(self.jaxpr, consts, args, cts)
+        with Transforming("transpose"):
+            found = backward_pass(self.jaxpr, consts, args, cts)
         leaves = [as_result(instantiate(ct)) for ct in found]
         return tuple(tree_util.tree_unflatten(self.in_tree, leaves))
 

@@ -12,6 +12,7 @@ from curta.api.arguments import as_result, check_callable, parameter_names
 from curta.api.mapped_refs import batch_with_refs, check_refs
 from curta.core.flat import FlatFunction
 from curta.core.refs import Ref
+from curta.core.source_info import Transforming
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import batch_dim_at
@@ -73,7 +74,8 @@ def vmap(
         axis = BatchAxis(size, axis_name, spmd=spmd)
         flat = FlatFunction(fun, in_tree)
         check_refs(fun, args, kwargs, leaves)
-        outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)
+        with Transforming("vmap"):
+            outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)
         out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
         wanted = _prefix("out_axes", out_axes, out_tree)
         placed = [

@@ -117,11 +117,16 @@ class Call(JaxprOp):
         "donated_invars": "donated",
     }
     inlined_names: ClassVar[bool] = True
+    calls_function: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
     fun_name: str
     donated: tuple[bool, ...] = ()
     inline: bool = False
     keep_unused: bool = False
+
+    @property
+    def scope(self) -> str:
+        return f"jit({self.fun_name})"
 
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
         return Call(jaxpr, self.fun_name, (), self.inline, self.keep_unused)

@@ -172,6 +172,9 @@ class Cond(TakesRefs):
         chosen = [_chosen(index, *xs) for xs in zip(*outs, strict=True)]
         return chosen, [0] * len(chosen)
 
+    def scopes(self, param: str, place: int) -> Sequence[str]:
+        return self.scope, f"branch_{place}_fun"
+
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         shown = self.params()
         if self.branches_platforms is None:

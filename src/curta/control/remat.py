@@ -11,6 +11,7 @@ from curta.control.saving import is_kept
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
 from curta.core.key_use import NOTHING, KeyReuseSignature
+from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import is_linear
 from curta.lazy_dataclass import dataclass
@@ -38,6 +39,10 @@ class Remat(JaxprOp):
         # `params` shows the jaxpr without its (absent) constants, as JAX does.
         if isinstance(self.jaxpr, Jaxpr):
             object.__setattr__(self, "jaxpr", ClosedJaxpr(self.jaxpr))
+
+    @property
+    def scope(self) -> str:
+        return "checkpoint"
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         once = {e for e in self.effects if isinstance(e, str)}
@@ -86,7 +91,8 @@ def separated(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> ClosedJaxpr:
 
     def run(*args: Any) -> list[Any]:
         known = [x for x, f in zip(args, linear, strict=True) if not f]
-        outs = run_closed(split.known, known)
+        with NamedScope("rematted_computation"):
+            outs = run_closed(split.known, known)
         tangents = [x for x, f in zip(args, linear, strict=True) if f]
         later = run_closed(split.unknown, [*split.residuals(known, outs), *tangents])
         known_outs, linear_outs = iter(outs), iter(later)

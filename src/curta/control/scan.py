@@ -249,6 +249,13 @@ class Scan(TakesRefs):
 
     # ---- description
 
+    @property
+    def scope(self) -> str:
+        return "while"  # in paths it is the loop that it is a kind of
+
+    def scopes(self, param: str, place: int) -> Sequence[str]:
+        return self.scope, "body"
+
     def params(self) -> dict[str, Any]:
         return {
             "reverse": self.reverse,

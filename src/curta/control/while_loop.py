@@ -69,6 +69,9 @@ class While(TakesRefs):
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
 
+    def scopes(self, param: str, place: int) -> Sequence[str]:
+        return self.scope, param.removesuffix("_jaxpr")
+
     def params(self) -> dict[str, Any]:
         shown = super().params()
         del shown["masked"]

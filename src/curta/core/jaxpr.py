@@ -9,7 +9,7 @@ from typing import Any
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.primitive import Primitive, primitive_of
-from curta.core.source_info import UNKNOWN, SourceInfo, swap_place
+from curta.core.source_info import UNKNOWN, Replay, SourceInfo
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 
@@ -207,17 +207,17 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     def read(atom: Atom) -> Any:
         return atom.val if type(atom) is Literal else env[atom]  # type: ignore[index]
 
-    before = swap_place(UNKNOWN)
+    replay = Replay()
     try:
         for eqn in jaxpr.eqns:
-            swap_place(eqn.source_info)
+            replay.at(eqn.source_info)
             out = eqn.op(*[read(v) for v in eqn.invars])
             if eqn.op.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:
                 env[eqn.outvars[0]] = out
     finally:
-        swap_place(before)
+        replay.finish()
     return [read(v) for v in jaxpr.outvars]
 
 

@@ -51,6 +51,8 @@ class Op:
     """Whether NaN may be among the outputs where the operands have none."""
     key_signature: ClassVar[KeyReuseSignature | None] = None
     """What it does with random keys; None if it uses up those it gets."""
+    calls_function: ClassVar[bool] = False
+    """Whether its `scope` is a function's name, which transformations wrap."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
     """Keys of `params()` that are no fields: the field, or None if others imply it."""
 
@@ -150,6 +152,18 @@ class Op:
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         """The parameters that the printer shows for `eqn`; all of them by default."""
         return self.params()
+
+    @property
+    def scope(self) -> str:
+        """The name of the op in paths, `model/layer/sin`."""
+        return self.name
+
+    def scopes(self, param: str, place: int) -> Sequence[str]:
+        """The names, outermost first, that lead to a jaxpr among the parameters.
+
+        `place` counts those of one parameter.
+        """
+        return (self.scope,)
 
     def statement(self, used: bool) -> str | None:
         """How a jaxpr shows an eqn, its operands by number, if in another form.

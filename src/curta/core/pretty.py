@@ -22,7 +22,7 @@ from curta.core.jaxpr import (
     set_printer,
 )
 from curta.core.layout import Doc, concat, group, join, line_break, nest, text
-from curta.core.source_info import SourceInfo
+from curta.core.name_stack import EMPTY, NameStack
 
 _LONG = 10
 """A nested jaxpr of more eqns than this is printed before the one that uses it."""
@@ -36,6 +36,7 @@ class Settings(NamedTuple):
     custom_pp_eqn_rules: bool = True
     print_effects: bool = False
     name_stack: bool = False
+    path: NameStack | None = None
 
 
 def format_jaxpr(
@@ -47,6 +48,7 @@ def format_jaxpr(
     print_effects: bool = False,
     name_stack: bool = False,
     use_color: bool = False,
+    path: NameStack | None = None,
 ) -> str:
     """The text of a jaxpr.
 
@@ -57,10 +59,17 @@ def format_jaxpr(
         custom_pp_eqn_rules: leave out parameters that go without saying.
         print_effects: list the jaxpr's effects.
         name_stack: end each line with the scopes (`named_scope`) that it ran in.
+        path: end each line with the path to the eqn, all that it is in and its op's
+            name, and the user's line; the jaxpr is at `path` itself.
         use_color: mark keywords and types with terminal colours.
     """
     settings = Settings(
-        source_info, print_shapes, custom_pp_eqn_rules, print_effects, name_stack
+        source_info or path is not None,
+        print_shapes,
+        custom_pp_eqn_rules,
+        print_effects,
+        name_stack,
+        path,
     )
     return layout.render(Printer(jaxpr, settings).document(), use_color=use_color)
 
@@ -81,15 +90,20 @@ class Printer:
         taken = set(self.shared.values())
         self.fresh = (n for n in map(_letters, itertools.count()) if n not in taken)
         self.names: dict[Var, str] = dict.fromkeys(_unread(jaxpr), "_")
+        self.path = settings.path or EMPTY
+        self.paths: dict[Jaxpr, NameStack] = {}
 
     def document(self) -> Doc:
         """The shared jaxprs, then the outermost one."""
+        # Shared jaxprs are in no one place: paths within them begin anew.
+        path, self.path = self.path, EMPTY
         shared = [
             concat(
                 [text(f"let {name} = "), self.skeleton(j), text(" in"), line_break()]
             )
             for j, name in self.shared.items()
         ]
+        self.path = path
         return concat([*shared, self.nested(self.jaxpr)])
 
     def name(self, var: Var) -> str:
@@ -112,7 +126,12 @@ class Printer:
     def nested(self, jaxpr: Jaxpr) -> Doc:
         """A jaxpr, or its name if it is shared."""
         name = self.shared.get(jaxpr)
-        return self.skeleton(jaxpr) if name is None else text(name)
+        if name is not None:
+            return text(name)
+        outer, self.path = self.path, self.paths.get(jaxpr, self.path)
+        shown = self.skeleton(jaxpr)
+        self.path = outer
+        return shown
 
     def skeleton(self, jaxpr: Jaxpr) -> Doc:
         """`{ lambda constvars ; invars. let eqns in (outvars) }`."""
@@ -170,7 +189,7 @@ class Printer:
                 if inner not in self.shared:
                     self.suggest(inner.invars, eqn.invars)
                     self.suggest(inner.outvars, eqn.outvars)
-        note = self.note(eqn.source_info)
+        note = self.note(eqn)
         outvars = self.binders(eqn.outvars)
         if brief and (form := eqn.op.statement(self._is_used(eqn))):
             operands = [self.atom(x) for x in eqn.invars]
@@ -192,11 +211,25 @@ class Printer:
     def _is_used(self, eqn: Eqn) -> bool:
         return any(self.name(v) != "_" for v in eqn.outvars)
 
-    def note(self, source: SourceInfo) -> str:
+    def note(self, eqn: Eqn) -> str:
         """Where an eqn comes from, as far as that is asked for."""
+        source = eqn.source_info
         names = f"[{source.name_stack}]" if self.settings.name_stack else ""
         place = str(source) if self.settings.source_info else ""
-        return f"{place} {names}".strip()
+        path = "" if self.settings.path is None else str(self.located(eqn))
+        return f"{path} {place} {names}".strip()
+
+    def located(self, eqn: Eqn) -> NameStack:
+        """The path to an eqn; notes those of the jaxprs in it."""
+        outer = self.path + eqn.source_info.name_stack
+        outer = outer if eqn.op.calls_function else outer.settled()
+        for key, value in eqn.op.params().items():
+            for i, inner in enumerate(jaxprs_in_params({key: value})):
+                path = outer
+                for name in eqn.op.scopes(key, i):
+                    path = path.extend(name)
+                self.paths[inner] = path
+        return outer.extend(eqn.op.scope)
 
     def params(self, params: Sequence[tuple[str, Any]]) -> Doc:
         """`[key=value ...]`."""

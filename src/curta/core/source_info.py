@@ -6,11 +6,15 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
+from curta.core.name_stack import EMPTY, NameStack
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _inside: dict[CodeType, bool] = {}
+_excluded: list[str] = []  # the beginnings of files' names
 
 
 class SourceInfo(NamedTuple):
@@ -18,8 +22,8 @@ class SourceInfo(NamedTuple):
 
     code: CodeType | None
     lasti: int
-    name_stack: str = ""
-    """The names of the scopes that the line runs in: `outer/inner`."""
+    name_stack: NameStack = EMPTY
+    """The scopes and transformations that the line runs in: `outer/vmap(inner)`."""
 
     @property
     def line(self) -> int:
@@ -32,6 +36,11 @@ class SourceInfo(NamedTuple):
                 found = line
         return found
 
+    @property
+    def traceback(self) -> SourceInfo | None:
+        """The line alone, None if unknown: what `user_context` takes."""
+        return None if self.code is None else SourceInfo(self.code, self.lasti)
+
     def __str__(self) -> str:
         if self.code is None:
             return "<unknown>"
@@ -42,31 +51,53 @@ UNKNOWN = SourceInfo(None, 0)
 
 
 class _Scopes(threading.local):
-    names = ""
+    names = EMPTY
     place: SourceInfo | None = None  # of the eqn that a transformation is working on
 
 
 _scopes = _Scopes()
 
 
-class NamedScope(contextlib.ContextDecorator):
-    """Names the eqns recorded within a `with` block or a decorated function."""
+class SetNameStack(contextlib.ContextDecorator):
+    """Makes `name_stack` the current one within a `with` block, or a function."""
 
-    def __init__(self, name: str):
-        self.name = name
-        self._outer: list[str] = []
+    def __init__(self, name_stack: NameStack):
+        self.name_stack = name_stack
+        self._outer: list[NameStack] = []
 
-    def __enter__(self) -> None:
+    def within(self, outer: NameStack) -> NameStack:
+        """The stack inside, where `outer` is that around."""
+        return self.name_stack
+
+    def __enter__(self) -> NameStack:
         outer = _scopes.names
         self._outer.append(outer)
-        _scopes.names = f"{outer}/{self.name}" if outer else self.name
+        _scopes.names = names = self.within(outer)
+        return names
 
     def __exit__(self, *error: Any) -> None:
         _scopes.names = self._outer.pop()
 
 
-def current_name_stack() -> str:
-    """The names of the scopes that this thread is in, `outer/inner`."""
+class NamedScope(SetNameStack):
+    """Names the eqns recorded within a `with` block or a decorated function."""
+
+    def __init__(self, name: str):
+        super().__init__(EMPTY.extend(name))
+
+    def within(self, outer: NameStack) -> NameStack:
+        return outer + self.name_stack
+
+
+class Transforming(NamedScope):
+    """Names a transformation of what is recorded within."""
+
+    def __init__(self, name: str):
+        SetNameStack.__init__(self, EMPTY.transform(name))
+
+
+def current_name_stack() -> NameStack:
+    """The scopes and transformations that this thread is in."""
     return _scopes.names
 
 
@@ -78,32 +109,102 @@ def is_users(code: CodeType) -> bool:
     return not inside
 
 
+def register_exclusion(path: str) -> None:
+    """Let code in files whose names begin with `path` not be the user's."""
+    _excluded.append(path)
+    _inside.clear()
+
+
 def _is_inside(code: CodeType) -> bool:
     name = code.co_filename
     # Generated methods are compiled from strings; a prompt is the user's own.
-    return name.startswith((_PACKAGE, "<frozen")) or name == "<string>"
+    if name == contextlib.__file__:  # runs functions that scopes decorate
+        return True
+    return name.startswith((_PACKAGE, "<frozen", *_excluded)) or name == "<string>"
 
 
-def known_place() -> SourceInfo:
-    """The place of the eqn that a transformation is working on, if it is on one."""
-    return _scopes.place or UNKNOWN
+class Replay:
+    """Lets what is recorded be at the places of a jaxpr's eqns, one after the other.
+
+    Their names come behind those that are current when it begins. Call `finish` in
+    the end, in any case.
+    """
+
+    __slots__ = ("names", "place")
+
+    def __init__(self) -> None:
+        self.names = _scopes.names
+        self.place = _scopes.place
+
+    def at(self, source: SourceInfo) -> None:
+        """Go on to the eqn of this place."""
+        if source.code is not None:
+            _scopes.place = source
+        outer = self.names
+        _scopes.names = outer + source.name_stack if outer else source.name_stack
+
+    def finish(self) -> None:
+        """Go back to where it began."""
+        _scopes.names = self.names
+        _scopes.place = self.place
 
 
-def swap_place(place: SourceInfo | None) -> SourceInfo | None:
-    """Let `place` be that of what is recorded, and return what was; use try/finally."""
-    before = _scopes.place
-    _scopes.place = before if place is UNKNOWN else place
-    return before
+@contextlib.contextmanager
+def anew() -> Iterator[None]:
+    """Record what is no part of the eqn, or the scopes, that are at work."""
+    names, place = _scopes.names, _scopes.place
+    _scopes.names, _scopes.place = EMPTY, None
+    try:
+        yield
+    finally:
+        _scopes.names, _scopes.place = names, place
 
 
-def user_frame() -> SourceInfo:
-    """The line of the user's that is being run, or transformed."""
+@contextlib.contextmanager
+def user_context(
+    traceback: SourceInfo | None, *, name_stack: NameStack | None = None
+) -> Iterator[None]:
+    """Let what is recorded be at the line, and in the scopes, of an eqn.
+
+    >>> from curta.extend.source_info_util import (
+    ...     current_name_stack, new_name_stack, user_context)
+    >>> with user_context(None, name_stack=new_name_stack("copied")):
+    ...     print(current_name_stack())
+    copied
+    """
+    names, place = _scopes.names, _scopes.place
+    _scopes.names = names if name_stack is None else name_stack
+    _scopes.place = place if traceback is None else traceback
+    try:
+        yield
+    finally:
+        _scopes.names, _scopes.place = names, place
+
+
+def known_place(outer: int = 0) -> SourceInfo:
+    """The place of the eqn that a transformation is working on, if it is on one.
+
+    Its names are those inside of the `outer` first ones.
+    """
+    return _named(_scopes.place or UNKNOWN, outer)
+
+
+def user_frame(outer: int = 0) -> SourceInfo:
+    """The line of the user's that is being run, or transformed; see `known_place`."""
     if _scopes.place is not None:
-        return _scopes.place
+        return _named(_scopes.place, outer)
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if is_users(code):
-            return SourceInfo(code, frame.f_lasti, _scopes.names)
+            return _named(SourceInfo(code, frame.f_lasti), outer)
         frame = frame.f_back  # type: ignore[assignment]
-    return UNKNOWN
+    return _named(UNKNOWN, outer)
+
+
+def _named(place: SourceInfo, outer: int) -> SourceInfo:
+    names = _scopes.names
+    if outer:
+        names = names[outer:]
+    same = place.name_stack is names
+    return place if same else SourceInfo(place.code, place.lasti, names)

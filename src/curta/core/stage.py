@@ -21,7 +21,7 @@ from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.placement import aligned, placed_out_aval
 from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
-from curta.core.source_info import SourceInfo, known_place, swap_place, user_frame
+from curta.core.source_info import SourceInfo, anew, known_place, user_frame
 from curta.core.trace import (
     Trace,
     Tracer,
@@ -275,15 +275,11 @@ def stage(
     `refs_out` says that it may.
     """
     trace = JaxprTrace(debug_info or DebugInfo())
-    place = swap_place(None)
-    try:
-        with use_trace(trace):
-            outs = fun(*[trace.new_arg(aval) for aval in in_avals])
-            if not refs_out:
-                trace.check_outputs(outs, fun)
-            closed = trace.jaxpr(outs)
-    finally:
-        swap_place(place)
+    with anew(), use_trace(trace):
+        outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+        if not refs_out:
+            trace.check_outputs(outs, fun)
+        closed = trace.jaxpr(outs)
     if config.jax_enable_checks:
         check_jaxpr(closed.jaxpr)
     if check := leak_check(trace):

@@ -1,22 +1,38 @@
-"""Which line of the user's program an eqn comes from."""
+"""Which line of the user's program, and which of its scopes, an eqn comes from."""
 
 from __future__ import annotations
 
+from curta.core.name_stack import (
+    EMPTY,
+    NameStack as NameStack,
+    new_name_stack as new_name_stack,
+)
 from curta.core.source_info import (
     UNKNOWN,
     NamedScope as extend_name_stack,
+    SetNameStack as set_name_stack,
     SourceInfo as SourceInfo,
+    Transforming as transform_name_stack,
     current_name_stack as current_name_stack,
+    register_exclusion as register_exclusion,
+    user_context as user_context,
     user_frame as current,
 )
 
 __all__ = [
+    "NameStack",
     "SourceInfo",
     "current",
     "current_name_stack",
     "extend_name_stack",
+    "new_name_stack",
     "new_source_info",
+    "register_exclusion",
+    "reset_name_stack",
+    "set_name_stack",
     "summarize",
+    "transform_name_stack",
+    "user_context",
 ]
 
 
@@ -28,6 +44,18 @@ def new_source_info() -> SourceInfo:
     <unknown>
     """
     return UNKNOWN
+
+
+def reset_name_stack() -> set_name_stack:
+    """A context manager within which there are no scopes around what is recorded.
+
+    >>> import curta
+    >>> from curta.extend.source_info_util import current_name_stack, reset_name_stack
+    >>> with curta.named_scope("outer"), reset_name_stack():
+    ...     len(current_name_stack())
+    0
+    """
+    return set_name_stack(EMPTY)
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:

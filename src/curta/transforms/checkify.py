@@ -16,7 +16,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from curta.core.op import Op
-from curta.core.source_info import UNKNOWN, swap_place
+from curta.core.source_info import UNKNOWN, Replay
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.checks import (
@@ -95,16 +95,16 @@ class Checker:
         def read(atom: Any) -> Any:
             return atom.val if type(atom) is Literal else env[atom]
 
-        place = swap_place(UNKNOWN)
+        replay = Replay()
         try:
             for eqn in jaxpr.eqns:
                 self.source = eqn.source_info
-                swap_place(eqn.source_info)
+                replay.at(eqn.source_info)
                 out = eqn.op.checkify(self, [read(v) for v in eqn.invars])
                 outs = out if eqn.op.multiple_results else [out]
                 env.update(zip(eqn.outvars, outs, strict=True))
         finally:
-            swap_place(place)
+            replay.finish()
         return [read(v) for v in jaxpr.outvars]
 
     # ---- what ops tell

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo
 from curta.core.leaks import leak_check
+from curta.core.source_info import Transforming
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.transforms.jvp import JVPTrace, is_differentiable
@@ -51,7 +52,7 @@ def linearize(
         )
         for x, nonzero in zip(primals, in_nonzero, strict=True)
     ]
-    with use_trace(trace):
+    with use_trace(trace), Transforming("jvp"):
         pairs = [trace.pair(x) for x in fun(*boxed)]
     out_nonzero = [type(t) is not Zero for _, t in pairs]
     recorded = partial.recorder.jaxpr([t for _, t in pairs if type(t) is not Zero])

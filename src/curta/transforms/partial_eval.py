@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, eval_jaxpr
 from curta.core.op import Op
+from curta.core.source_info import current_name_stack
 from curta.core.stage import JaxprTrace, JitTracer, stage
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, use_trace
 from curta.transforms.dce import dce_jaxpr
@@ -26,6 +27,9 @@ class PartialTrace(Trace):
     def __init__(self, parent: Trace, debug_info: DebugInfo):
         self.parent: Trace = parent
         self.recorder = JaxprTrace(debug_info, parent, locate=False)
+        # What is recorded may be run elsewhere: its names begin here.
+        if outer := len(current_name_stack()):
+            self.recorder.locate = functools.partial(self.recorder.locate, outer)
 
     def is_unknown(self, x: Any) -> bool:
         """Whether `x` is a value of the recorded jaxpr."""

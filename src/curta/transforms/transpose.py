@@ -9,7 +9,7 @@ from typing import Any
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.mesh import guessing
 from curta.core.placement import placed_as
-from curta.core.source_info import UNKNOWN, swap_place
+from curta.core.source_info import Replay
 from curta.core.tangents import LinearArg, Zero, is_linear
 from curta.core.trace import typeof
 from curta.primitives.structure import add_any
@@ -25,21 +25,25 @@ def backward_pass(
     `cotangents` has one entry per output; entries of both lists may be `Zero`.
     Eqns that depend on no linear input are evaluated forwards first.
     """
-    place = swap_place(UNKNOWN)
+    replay = Replay()
     try:
-        return _backwards(jaxpr, consts, args, cotangents)
+        return _backwards(jaxpr, consts, args, cotangents, replay)
     finally:
-        swap_place(place)
+        replay.finish()
 
 
 def _backwards(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    cotangents: Sequence[Any],
+    replay: Replay,
 ) -> list[Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     for var, x in zip(jaxpr.invars, args, strict=True):
         if not is_linear(x):
             env[var] = x
-    linear_eqns = _forward(jaxpr, env)
+    linear_eqns = _forward(jaxpr, env, replay)
     pending: dict[Var, Any] = {}
 
     def accumulate(atoms: Sequence[Atom], cts: Sequence[Any]) -> None:
@@ -53,7 +57,7 @@ def _backwards(
 
     accumulate(jaxpr.outvars, cotangents)
     for eqn in reversed(linear_eqns):
-        swap_place(eqn.source_info)
+        replay.at(eqn.source_info)
         given = [pending.pop(v, None) for v in eqn.outvars]
         if all(ct is None for ct in given):
             continue
@@ -82,7 +86,7 @@ def _known_or_linear(env: dict[Var, Any], var: Var) -> Any:
     return env[var] if var in env else LinearArg(var.aval)
 
 
-def _forward(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Eqn]:
+def _forward(jaxpr: Jaxpr, env: dict[Var, Any], replay: Replay) -> list[Eqn]:
     """Evaluate the eqns on known values into `env`; return the others."""
     linear = []
     for eqn in jaxpr.eqns:
@@ -90,7 +94,7 @@ def _forward(jaxpr: Jaxpr, env: dict[Var, Any]) -> list[Eqn]:
             linear.append(eqn)
             continue
         args = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
-        swap_place(eqn.source_info)
+        replay.at(eqn.source_info)
         out = eqn.op(*args)
         if not eqn.op.multiple_results:
             out = [out]

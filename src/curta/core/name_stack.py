@@ -1,0 +1,88 @@
+"""Name stacks: the scopes and transformations that an eqn was recorded in."""
+
+from __future__ import annotations
+
+from curta.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A part of a program that was given a name."""
+
+    name: str
+
+    def wrap(self, inner: list[str]) -> list[str]:
+        """The names around what `inner` names, outermost first."""
+        return [self.name, *inner]
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A transformation that what follows in the stack went through."""
+
+    name: str
+
+    def wrap(self, inner: list[str]) -> list[str]:
+        """As `Scope.wrap`: around the outermost name."""
+        first, rest = (inner[0], inner[1:]) if inner else ("", [])
+        return [f"{self.name}({first})", *rest]
+
+
+class NameStack:
+    """Scopes and transformations, outermost first.
+
+    Printed as a path whose names tell the transformations they went through:
+
+    >>> from curta.core.name_stack import NameStack
+    >>> print(NameStack().extend("model").transform("vmap").extend("layer"))
+    model/vmap(layer)
+    """
+
+    __slots__ = ("stack",)
+
+    def __init__(self, stack: tuple[Scope | Transform, ...] = ()):
+        self.stack = stack
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NameStack) and self.stack == other.stack
+
+    def __hash__(self) -> int:
+        return hash(self.stack)
+
+    def __repr__(self) -> str:
+        return f"NameStack({str(self)!r})"
+
+    def extend(self, name: str) -> NameStack:
+        """With a scope inside."""
+        return NameStack((*self.stack, Scope(name)))
+
+    def transform(self, transform_name: str) -> NameStack:
+        """With a transformation of what will be inside."""
+        return NameStack((*self.stack, Transform(transform_name)))
+
+    def settled(self) -> NameStack:
+        """The same path, none of whose transformations wraps what will be inside."""
+        return EMPTY.extend(str(self)) if self.stack else self
+
+    def __getitem__(self, places: slice) -> NameStack:
+        return NameStack(self.stack[places])
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def __add__(self, inner: NameStack) -> NameStack:
+        return NameStack(self.stack + inner.stack) if inner.stack else self
+
+    def __str__(self) -> str:
+        names: list[str] = []
+        for entry in reversed(self.stack):
+            names = entry.wrap(names)
+        return "/".join(names)
+
+
+EMPTY = NameStack()
+
+
+def new_name_stack(name: str = "") -> NameStack:
+    """A stack of one scope, or of none."""
+    return EMPTY.extend(name) if name else EMPTY
