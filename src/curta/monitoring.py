@@ -1,6 +1,6 @@
 """Telling listeners of events, for example how long compiling took."""
 
-from curta.api.events import (
+from curta.core.events import (
     clear_event_listeners as clear_event_listeners,
     record_event as record_event,
     record_event_duration_secs as record_event_duration_secs,

@@ -142,6 +142,7 @@ def test_monitoring():
     monitoring.unregister_event_duration_listener(listen)
     assert [name.rpartition("/")[2] for name, *_ in heard] == [
         "jaxpr_trace_duration",
+        "jaxpr_to_mlir_module_duration",
         "backend_compile_duration",
     ]
     assert all(duration > 0 for _, duration, _ in heard)

@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from curta.api.events import record_event_duration_secs
 from curta.api.jit_options import Statics
 from curta.api.recorder import span
 from curta.config import TraceContext, config
 from curta.core.avals import ShapedArray
+from curta.core.events import record_event_duration_secs
 from curta.core.flat import function_location, function_name
 from curta.core.source_info import user_frame
 from curta.core.trace import typeof

@@ -18,6 +18,7 @@ comes in.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from curta.compiler.dump import dump
@@ -33,8 +34,11 @@ from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_steps
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
+from curta.core.events import record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr
 from curta.transforms.dce import dce_jaxpr
+
+_LOWERING = "/jax/core/compile/jaxpr_to_mlir_module_duration"  # the name in JAX
 
 
 def compile_jaxpr(
@@ -56,7 +60,9 @@ def compile_jaxpr(
         often: whether the program runs many times at each call, being a loop's body.
     """
     dump("jaxpr", lambda: str(closed))
+    start = time.perf_counter()
     flat = prepare(closed) if optimise else inline_calls(closed)
+    record_event_duration_secs(_LOWERING, time.perf_counter() - start)
     dump("simplify", lambda: str(flat))
     return _generated(flat, parallel_for, optimise, in_place, often)
 

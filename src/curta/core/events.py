@@ -57,8 +57,9 @@ def register_event_listener(callback: Listener) -> None:
 def register_event_duration_secs_listener(callback: Listener) -> None:
     """Let `callback(event, duration, **metadata)` be called with durations.
 
-    Those of tracing and compiling are "/jax/core/compile/jaxpr_trace_duration" and
-    "/jax/core/compile/backend_compile_duration", as in JAX.
+    Those of tracing, of rewriting a jaxpr for the machine and of compiling it are
+    "/jax/core/compile/jaxpr_trace_duration", ".../jaxpr_to_mlir_module_duration" and
+    ".../backend_compile_duration", as in JAX.
     """
     _durations.append(callback)
 
