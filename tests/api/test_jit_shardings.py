@@ -7,8 +7,9 @@ import pytest
 from tests.api.eight_devices import eight_devices  # noqa: F401
 
 import curta
-from curta import NamedSharding, P
-from curta.sharding import AbstractMesh, AxisType, SingleDeviceSharding
+from curta import NamedSharding, P, lax
+from curta.experimental.pjit import pjit
+from curta.sharding import AbstractMesh, AxisType, Mesh, SingleDeviceSharding
 
 AUTO = (AxisType.Auto,) * 2
 X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
@@ -63,3 +64,68 @@ class TestLocalData:
         rows = NamedSharding(auto_mesh(), P("x"))
         with pytest.raises(ValueError):
             curta.make_array_from_process_local_data(rows, {"a": X}, shape)
+
+
+class TestPjit:
+    """The older `pjit` is over the mesh of `with mesh:`."""
+
+    def test_over_the_mesh(self):
+        mesh = auto_mesh()
+        with pytest.warns(DeprecationWarning), mesh:
+            rows = NamedSharding(mesh, P("x"))
+            whole = NamedSharding(mesh, P())
+            assert pjit(lambda x: x + 1)(X).sharding == whole
+            assert pjit(lambda: 1)().sharding == whole
+            assert pjit(lambda x: x + 1, P("x"))(X).sharding == rows
+            assert pjit(lambda x: x + 1, P("x"), None)(X).sharding == whole
+            assert pjit(lambda x: 2 * x, None, P("x"))(X).sharding == rows
+            assert curta.jit(lambda x: x + 1)(X).sharding.num_devices == 1
+            x = curta.device_put(X, curta.devices()[3])
+            with pytest.raises(ValueError, match=r"\[3\].*and jit's context mesh"):
+                pjit(lambda x: x)(x)
+        assert pjit(lambda x: x + 1, None, None)(X).sharding.num_devices == 1
+
+    def test_set_mesh_holds_for_jit(self):
+        mesh = curta.make_mesh((2,), ("z",))
+        with curta.set_mesh(mesh):
+            out = curta.jit(lambda x: x * 2)(X[0])
+        assert out.sharding == NamedSharding(mesh, P(None)) and out.committed
+
+
+class TestDevicesOfArguments:
+    def test_unread_arguments_may_be_anywhere(self):
+        one, two = (curta.device_put(X, d) for d in curta.devices()[:2])
+        assert curta.jit(lambda x, y: y + 1)(one, two).device == curta.devices()[1]
+
+    def test_names_in_errors(self):
+        one, two = (curta.device_put(X, d) for d in curta.devices()[:2])
+        with pytest.raises(ValueError, match=r"argument x\[0\] of .*argument x\[1\]"):
+            curta.jit(lambda *x: x)(one, two)
+        with pytest.raises(ValueError, match=r"t\[0\] of .* argument t\[1\]\[0\] of"):
+            curta.jit(lambda t: t)((one, (two, two)))
+        where = NamedSharding(auto_mesh(), P())
+        with pytest.raises(ValueError, match="and sharding_constraint inside jit with"):
+            curta.jit(lambda x: lax.with_sharding_constraint(x, where))(one)
+        with pytest.raises(ValueError, match="and explicit output sharding with"):
+            curta.jit(lambda x: x, out_shardings=where)(one)
+
+    def test_an_abstract_mesh_is_that_of_the_arguments(self):
+        mesh = Mesh(curta.devices()[2:4], "x")
+        made_before = Mesh(curta.devices()[:2], "x")
+        where = NamedSharding(made_before.abstract_mesh, P("x"))
+        f = curta.jit(lambda x: lax.with_sharding_constraint(x, where) + 1)
+        x = curta.device_put(X, NamedSharding(mesh, P()))
+        assert f(x).sharding == NamedSharding(mesh, P("x"))
+
+    def test_device_and_backend(self):
+        where = SingleDeviceSharding(curta.devices()[0])
+        for given in (
+            {"device": curta.devices()[0], "backend": "cpu"},
+            {"backend": "cpu", "in_shardings": where},
+            {"backend": "cpu", "out_shardings": where},
+        ):
+            with (
+                pytest.warns(DeprecationWarning),
+                pytest.raises(ValueError, match="specif"),
+            ):
+                curta.jit(lambda x: x, **given)

@@ -56,15 +56,22 @@ def partial_in(
 
 def parameter_names(fun: Callable[..., Any]) -> list[str]:
     """The names of the positional parameters, empty if they cannot be told."""
+    return _positional_names(fun)[0]
+
+
+def _positional_names(fun: Callable[..., Any]) -> tuple[list[str], str]:
+    """The names of the positional parameters, and of that for all further ones."""
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
-        return []
+        return [], "args"
     positional = (
         inspect.Parameter.POSITIONAL_ONLY,
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
     )
-    return [p.name for p in parameters if p.kind in positional]
+    rest = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
+    names = [p.name for p in parameters if p.kind in positional]
+    return names, rest[0] if rest else "args"
 
 
 def leaf_names(
@@ -77,11 +84,11 @@ def leaf_names(
 
     `argnums` are the places of `args` in the signature of `fun`, if not all.
     """
-    names = parameter_names(fun)
+    names, rest = _positional_names(fun)
     places = range(len(args)) if argnums is None else argnums
     found = []
     for place, arg in zip(places, args, strict=True):
-        base = names[place] if place < len(names) else f"args[{place}]"
+        base = names[place] if place < len(names) else f"{rest}[{place - len(names)}]"
         for path, _ in tree_util.tree_leaves_with_path(arg):
             found.append(base + tree_util.keystr(path))
     for key in sorted(kwargs):

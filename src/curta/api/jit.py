@@ -30,6 +30,7 @@ from curta.control.call import Call
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from curta.core.mesh import Mesh, scope
 from curta.core.refs import Ref
 from curta.core.stage import stage
 from curta.core.trace import (
@@ -201,9 +202,11 @@ class Jitted:
         donated = donated_leaves(self._options, arguments)
         wanted = self._options.out_shardings
         out_leaves = tree_util.tree_unflatten(out_tree[-1], closed.out_avals)
-        places = flat_shardings("out_shardings", wanted, out_leaves)
+        mesh = self._mesh()
+        whole = mesh if self._options.uses_resources else None
+        places = flat_shardings("out_shardings", wanted, out_leaves, whole)
         given = self._in_shardings(arguments)
-        return Staged(closed, captured, out_tree[-1], donated, given, places)
+        return Staged(closed, captured, out_tree[-1], donated, given, places, mesh)
 
     def _in_shardings(self, arguments: Arguments) -> list[Any]:
         """A sharding or None for each leaf of the arguments; [] if none was given."""
@@ -212,7 +215,13 @@ class Jitted:
             raise ValueError(
                 "pjit does not support kwargs when in_shardings is specified."
             )
-        return flat_shardings("in_shardings", given, arguments.dynamic)
+        mesh = self._mesh() if self._options.uses_resources else None
+        return flat_shardings("in_shardings", given, arguments.dynamic, mesh)
+
+    def _mesh(self) -> Mesh | None:
+        """The mesh in scope: that of `with mesh:`, if this function heeds it."""
+        found = scope()
+        return found.resources if self._options.uses_resources else found.concrete
 
     def _leaf_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
         if type(x) is ArrayImpl:
@@ -412,14 +421,7 @@ def jit(
     given = sharding_tree("jit", "in_shardings", in_shardings)
     wanted = sharding_tree("jit", "out_shardings", out_shardings)
     if device is not None or backend is not None:
-        warnings.warn(
-            "backend and device argument on jit is deprecated. You can use"
-            ' `jax.device_put(..., jax.local_devices(backend="cpu")[0])` on the inputs'
-            " to the jitted function to get the same behavior.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        place = as_sharding(device if backend is None else devices(backend)[0])
+        place = _chosen_device(device, backend, given, wanted)
         wanted = sharding_tree("jit", "out_shardings", place)
 
     def compile_function(fun: Callable[..., Any]) -> Jitted:
@@ -438,6 +440,31 @@ def jit(
         return Jitted(fun, options)
 
     return compile_function if fun is None else compile_function(fun)
+
+
+def _chosen_device(
+    device: Any, backend: str | None, in_shardings: Any, out_shardings: Any
+) -> Any:
+    """Where the arguments `device` and `backend` of `jit` say that it is to run."""
+    warnings.warn(
+        "backend and device argument on jit is deprecated. You can use"
+        ' `jax.device_put(..., jax.local_devices(backend="cpu")[0])` on the inputs'
+        " to the jitted function to get the same behavior.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    if device is not None and backend is not None:
+        raise ValueError(
+            "can't specify both a device and a backend for jit, got"
+            f" {device=} and {backend=}"
+        )
+    for what, given in (("in", in_shardings), ("out", out_shardings)):
+        if given is not None:
+            raise ValueError(
+                "If backend or device is specified on jit, then"
+                f" {what}_shardings should not be specified."
+            )
+    return as_sharding(device if backend is None else devices(backend)[0])
 
 
 def named_jit(

@@ -11,6 +11,7 @@ from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
 from curta.api.jit_shardings import constrained
 from curta.control.call import Call
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import NativeCalls
@@ -45,7 +46,9 @@ class Staged:
         donated: tuple[bool, ...],
         in_shardings: Shardings,
         out_shardings: Shardings,
+        mesh: Mesh | None = None,
     ):
+        self.mesh = mesh
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree
@@ -81,6 +84,7 @@ class Staged:
                     self.donated,
                     self.in_shardings,
                     self.out_shardings,
+                    self.mesh,
                 )
             found = self.__dict__.setdefault("_compiled", made)
         return found

@@ -21,7 +21,10 @@ _Argnames = str | Iterable[str] | None
 
 @dataclass(frozen=True)
 class JitOptions:
-    """The arguments of `jit`, normalised; equal options may share a cache."""
+    """The arguments of `jit`, normalised; equal options may share a cache.
+
+    With `uses_resources`, what is left open is over the mesh of `with mesh:`.
+    """
 
     static_argnums: tuple[int, ...] = ()
     static_argnames: tuple[str, ...] = ()
@@ -31,6 +34,7 @@ class JitOptions:
     inline: bool = False
     in_shardings: Any = None
     out_shardings: Any = None
+    uses_resources: bool = False
 
     @property
     def has_static(self) -> bool:

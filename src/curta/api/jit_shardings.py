@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from curta import tree_util
 from curta.core.avals import placed_aval
-from curta.core.mesh import EMPTY_MESH, scope
+from curta.core.mesh import EMPTY_MESH, Mesh, scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import typeof
@@ -45,7 +45,7 @@ def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
                     "Unconstrained dims are not allowed when passed to"
                     f" {what} of jit: {spec}"
                 )
-    if all(x is None for x in leaves):
+    if all(x is None for x in leaves) and user != "pjit":
         return None
     return ShardingTree(tuple(leaves), tree)
 
@@ -79,11 +79,12 @@ def resolved(user: str, what: str, place: Any) -> Any:
 
 
 def flat_shardings(
-    what: str, given: ShardingTree | None, value: Any
+    what: str, given: ShardingTree | None, value: Any, mesh: Mesh | None = None
 ) -> list[Sharding | None]:
     """A sharding or None for each leaf of `value`; [] if none was given.
 
-    Raises ValueError if the tree given is no prefix of that of `value`.
+    With a `mesh`, None means that every device of it has the whole array. Raises
+    ValueError if the tree given is no prefix of that of `value`.
     """
     if given is None:
         return []
@@ -94,7 +95,8 @@ def flat_shardings(
         found = tree_util.broadcast_prefix(specs, value, is_leaf=_is_leaf)
     except ValueError:
         raise ValueError(_mismatch(what, specs, value)) from None
-    return [resolved("jit", what, x) for x in found]
+    whole = None if mesh is None else NamedSharding(mesh, PartitionSpec())
+    return [whole if x is None else resolved("jit", what, x) for x in found]
 
 
 def _mismatch(what: str, specs: Any, value: Any) -> str:

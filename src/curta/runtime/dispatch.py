@@ -18,7 +18,7 @@ from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.donation import donate, find_donation
 from curta.runtime.executables import checked, overwriting
 from curta.runtime.native_executable import NativeExecutable, start
-from curta.runtime.propagation import Destinations, Shardings
+from curta.runtime.propagation import Destinations, Shardings, needed_devices
 from curta.runtime.transfer import guard_transfer, to_array
 
 
@@ -27,7 +27,7 @@ class CompiledCall:
 
     `donated` marks the inputs whose memory the caller gives up; () for none.
     `in_shardings` and `out_shardings` say where inputs and outputs are to be; None, or
-    an empty sequence, leaves that to the arguments.
+    an empty sequence, leaves that to the arguments, or to the `mesh`.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class CompiledCall:
         donated: Sequence[bool] = (),
         in_shardings: Shardings = (),
         out_shardings: Shardings = (),
+        mesh: Mesh | None = None,
     ):
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.consumed = find_donation(closed, donated) if any(donated) else {}
@@ -49,7 +50,7 @@ class CompiledCall:
         ]
         self.name = name
         self.in_avals = closed.in_avals
-        self.destinations = Destinations(closed, in_shardings, out_shardings)
+        self.destinations = Destinations(closed, in_shardings, out_shardings, mesh)
         self.places = self.destinations.known
         self.run = checked(name, closed, run) if checks else run
         native = isinstance(self.run, NativeExecutable)
@@ -98,7 +99,8 @@ class CompiledCall:
         """Where the outputs are; ValueError if the arguments are on other devices."""
         to = self.destinations
         given = to.arguments(shardings_of(args), self.in_avals)
-        check_devices(self.name, self.in_avals, given, to.mesh, to.arg_names)
+        needed = needed_devices(to.named, given)
+        check_devices(to.function, self.in_avals, given, needed, to.arg_names)
         return to.results(given)
 
 
@@ -139,21 +141,27 @@ def check_devices(
     name: str,
     avals: Sequence[ShapedArray],
     shardings: Shardings,
-    mesh: Mesh | None = None,
+    needed: tuple[Any, str] | None = None,
     arg_names: Sequence[str] = (),
 ) -> None:
-    """Raise ValueError if the arguments are not all on the same devices."""
+    """Raise ValueError if the arguments are not all on the same devices.
+
+    `needed` are the devices that the program needs, and who needs them.
+    """
     devices_of = {i: s.devices for i, s in enumerate(shardings) if s is not None}
-    if mesh is not None:
-        devices_of[-1] = mesh.flat_devices
+    if needed is not None:
+        devices_of[-1] = needed[0]
     if len({*devices_of.values()}) < 2:
         return
     found = []
-    for i, devices in devices_of.items():
+    first = next(iter(devices_of.values()))
+    other = next(i for i, devices in devices_of.items() if devices != first)
+    for i in (next(iter(devices_of)), other):
+        devices = devices_of[i]
         ids = [d.id for d in devices]
         where = f"with device ids {ids} on platform CPU"
-        if i < 0:
-            found.append(f"a mesh inside jit {where}")
+        if needed is not None and i < 0:
+            found.append(f"{needed[1]} {where}")
             continue
         arg = arg_names[i] if i < len(arg_names) else f"args[{i}]"
         shape = avals[i].unplaced().str_short()

@@ -30,7 +30,7 @@ from curta.runtime.dispatch import check_devices, shardings_of
 from curta.runtime.executables import check_op, executable, refuse_execution
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
-from curta.runtime.propagation import mesh_of_op, op_shardings
+from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
 
@@ -137,7 +137,8 @@ def _placed_results(
     outs = plan.out if plan.several else (plan.out,)
     where = shardings_of(args)
     if not isinstance(op, DevicePut):
-        check_devices(op.name, avals, where, mesh_of_op(op), "xyz")
+        needed = needed_devices(mesh_of_op(op), where)
+        check_devices(op.name, avals, where, needed, "xyz")
     where = op_shardings(op, avals, where, outs)
     if plan.several:
         return [wrap(x, a, s) for x, a, s in zip(result, outs, where, strict=True)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from curta.control.call import JaxprOp
 from curta.control.cond import Cond
@@ -18,8 +18,15 @@ from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
-from curta.core.mesh import Mesh, concrete_mesh, scope
+from curta.core.jaxpr import (
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    jaxprs_in_params,
+)
+from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding, normalised
@@ -37,18 +44,28 @@ class Destinations:
     """
 
     def __init__(
-        self, closed: ClosedJaxpr, in_shardings: Shardings, out_shardings: Shardings
+        self,
+        closed: ClosedJaxpr,
+        in_shardings: Shardings,
+        out_shardings: Shardings,
+        mesh: Mesh | None = None,
     ):
         self.closed = closed
         self.in_shardings = tuple(in_shardings)
         self.out_shardings = tuple(out_shardings)
-        named = _mesh_of(self.out_shardings)
-        self.mesh = mesh_of_jaxpr(closed.jaxpr) or named
+        self.around = mesh
+        self.named = named_mesh(closed.jaxpr)
+        wanted = _mesh_of(self.out_shardings)
+        if self.named is None and wanted is not None:
+            self.named = NamedMesh(wanted, "explicit output sharding")
+        if self.named is None and mesh is not None:
+            self.named = NamedMesh(mesh, "jit's context mesh")
+        self.function = closed.jaxpr.debug_info.name
         self.arg_names = closed.jaxpr.debug_info.arg_names
         self.known = bool(
             in_shardings
             or out_shardings
-            or self.mesh
+            or self.named
             or _last_placing(closed.jaxpr)
             or _inspects(closed.jaxpr)
         )
@@ -56,19 +73,35 @@ class Destinations:
     def arguments(self, placed: Shardings, avals: Sequence[ShapedArray]) -> Shardings:
         """Where the arguments are, once they are where they were said to be.
 
-        Raises ValueError if one was placed elsewhere.
+        Those that the program does not read are nowhere. Raises ValueError if one was
+        placed elsewhere.
         """
-        if not self.in_shardings:
-            return placed
-        wanted = self.in_shardings
-        return [_moved(*given) for given in zip(placed, wanted, avals, strict=True)]
+        if self.in_shardings:
+            given = zip(placed, self.in_shardings, avals, strict=True)
+            placed = [_moved(*x) for x in given]
+        read = self._read
+        return [s if v in read else None for v, s in zip(self._inputs, placed)]
+
+    @property
+    def _inputs(self) -> Sequence[Var]:
+        return self.closed.jaxpr.invars
+
+    @functools.cached_property
+    def _read(self) -> frozenset[Any]:
+        """What the program reads or returns."""
+        jaxpr = self.closed.jaxpr
+        eqns = (v for eqn in jaxpr.eqns for v in eqn.invars)
+        return frozenset(
+            v for v in (*eqns, *jaxpr.outvars) if not isinstance(v, Literal)
+        )
 
     def results(self, placed: Shardings) -> Shardings:
         """Where the results are, given where the arguments are."""
-        found = program_shardings(self.closed, placed)
+        found = program_shardings(self.closed, placed, self.around)
         if not self.out_shardings:
             return found
-        default = None if self.mesh is None else _named(self.mesh, PartitionSpec())
+        mesh = chosen_mesh(self.named, placed)
+        default = None if mesh is None else _named(mesh, PartitionSpec())
         results = []
         for s, wanted, aval in zip(found, self.out_shardings, self.closed.out_avals):
             if wanted is not None:
@@ -83,13 +116,22 @@ def _moved(
     if wanted is None:
         return sharding
     wanted.shard_shape(aval.shape)
-    if sharding is not None and not sharding.is_equivalent_to(wanted, aval.ndim):
+    if sharding is not None and not _split_alike(sharding, wanted, aval.ndim):
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg."
             f" Got jit sharding: {wanted},\narg sharding: {sharding} for arg type:"
             f" {aval.str_short()}"
         )
     return wanted
+
+
+def _split_alike(one: Sharding, other: Sharding, rank: int) -> bool:
+    """Whether two shardings cut arrays alike, be it for other devices."""
+    if one.is_fully_replicated and other.is_fully_replicated:
+        return True
+    return one.parts(rank) == other.parts(rank) and (
+        one.places(rank) == other.places(rank)
+    )
 
 
 def op_shardings(
@@ -112,24 +154,36 @@ def _op_shardings(
 ) -> Shardings:
     if isinstance(op, DevicePut):
         return [op.target] * len(outs)
-    mesh = _chosen_mesh(shardings, mesh_of_op(op))
+    mesh = chosen_mesh(mesh_of_op(op), shardings)
     if mesh is None:
         return _single(op, shardings, len(outs))
+    if isinstance(op, ShardMap) and len(op.axes) == len(mesh.axis_names):
+        return [_named(mesh, spec) for spec in op.out_specs]
     walk = _Walk(mesh)
     split = [walk.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)]
     return walk.shardings(walk.op(op, avals, split, outs), outs)
 
 
-def program_shardings(closed: ClosedJaxpr, shardings: Shardings) -> Shardings:
-    """Where the results of a jaxpr are, given where its arguments are."""
-    return _program_shardings(closed, tuple(shardings), scope())
+def program_shardings(
+    closed: ClosedJaxpr, shardings: Shardings, around: Mesh | None = None
+) -> Shardings:
+    """Where the results of a jaxpr are, given where its arguments are.
+
+    They are over the mesh `around` where nothing says otherwise.
+    """
+    return _program_shardings(closed, tuple(shardings), around, scope())
 
 
 @functools.lru_cache(1024)
 def _program_shardings(
-    closed: ClosedJaxpr, shardings: tuple[Sharding | None, ...], _scope: Any
+    closed: ClosedJaxpr,
+    shardings: tuple[Sharding | None, ...],
+    around: Mesh | None,
+    _scope: Any,
 ) -> Shardings:
-    mesh = _chosen_mesh(shardings, mesh_of_jaxpr(closed.jaxpr))
+    mesh = chosen_mesh(named_mesh(closed.jaxpr), shardings)
+    if mesh is None and not any(shardings):
+        mesh = around
     outs = closed.out_avals
     if mesh is None:
         placed = [s for s in shardings if s is not None]
@@ -178,16 +232,35 @@ def _mesh_of(shardings: Shardings) -> Mesh | None:
     return None
 
 
-def _chosen_mesh(shardings: Shardings, named: Mesh | None) -> Mesh | None:
+class NamedMesh(NamedTuple):
+    """A mesh, perhaps without its devices, and what names it: an op, say."""
+
+    mesh: Mesh | AbstractMesh
+    by: str
+
+
+def chosen_mesh(named: NamedMesh | None, shardings: Shardings) -> Mesh | None:
     """The mesh over which results are: that of the program, or of its arguments."""
     given = _mesh_of(shardings)
-    if named is None or (given and given.abstract_mesh is named.abstract_mesh):
+    if named is None or (given and given.abstract_mesh is named.mesh.abstract_mesh):
         return given
-    return named
+    if isinstance(named.mesh, Mesh):
+        return named.mesh
+    return concrete_mesh(named.mesh) or scope().concrete
+
+
+def needed_devices(
+    named: NamedMesh | None, shardings: Shardings
+) -> tuple[tuple[Any, ...], str] | None:
+    """The devices that a program names, with what names them."""
+    if named is None:
+        return None
+    mesh = named.mesh if isinstance(named.mesh, Mesh) else chosen_mesh(named, shardings)
+    return None if mesh is None else (mesh.flat_devices, named.by)
 
 
 @functools.lru_cache(4096)
-def mesh_of_jaxpr(jaxpr: Jaxpr) -> Mesh | None:
+def named_mesh(jaxpr: Jaxpr) -> NamedMesh | None:
     """The mesh that a program names, if it names one."""
     for eqn in jaxpr.eqns:
         found = mesh_of_op(eqn.op)
@@ -196,21 +269,16 @@ def mesh_of_jaxpr(jaxpr: Jaxpr) -> Mesh | None:
     return None
 
 
-def mesh_of_op(op: Op) -> Mesh | None:
+def mesh_of_op(op: Op) -> NamedMesh | None:
     """The mesh that an op names, itself or in its jaxprs."""
-    named: Any = None
     if isinstance(op, ShardMap):
-        named = op.mesh
-    elif isinstance(op, DevicePut):
+        return NamedMesh(op.mesh, f"{op.name} inside jit")
+    if isinstance(op, DevicePut):
         return None
-    elif isinstance(op, Placing) and isinstance(op.target, NamedSharding):
-        named = op.target.mesh
-    if isinstance(named, Mesh):
-        return named
-    if named is not None:
-        return concrete_mesh(named) or scope().concrete
+    if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
+        return NamedMesh(op.target.mesh, f"{op.name} inside jit")
     for jaxpr in jaxprs_in_params(op.params()):
-        found = mesh_of_jaxpr(jaxpr)
+        found = named_mesh(jaxpr)
         if found is not None:
             return found
     return None
@@ -244,6 +312,9 @@ class _Walk:
         found = []
         for split, aval in zip(entries, outs, strict=True):
             spec = PartitionSpec(*self.possible(split, aval.shape))
+            if aval.placement is not None:
+                sums = aval.placement.spec(aval.ndim)
+                spec = spec.update(unreduced=sums.unreduced, reduced=sums.reduced)
             if not self.mesh.explicit_axes:
                 spec = normalised(spec)
             found.append(_named(self.mesh, spec))
@@ -286,7 +357,7 @@ class _Walk:
         if isinstance(op, ShardMap):
             pairs = zip(op.out_specs, outs, strict=True)
             return [
-                a.placement.entries if a.placement else self.of_spec(s, a.ndim)
+                (a.placement and a.placement.entries) or self.of_spec(s, a.ndim)
                 for s, a in pairs
             ]
         if isinstance(op, InspectSharding):
