@@ -5,6 +5,7 @@ after `import jax` is changed to `import curta`.
 """
 
 from curta import (
+    ad as ad,
     ad_checkpoint as ad_checkpoint,
     api_util as api_util,
     checkpoint_policies as checkpoint_policies,

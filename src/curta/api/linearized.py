@@ -37,17 +37,33 @@ class LinearMap:
     out_tree: Any
     debug_info: DebugInfo
 
-    def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
-        """The input cotangents, as the tuple of arguments."""
+    def pull(
+        self,
+        residuals: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None = None,
+    ) -> Any:
+        """The input cotangents, as the tuple of arguments.
+
+        For those that are not `wanted` it is None.
+        """
         given = [ct for ct, n in zip(cotangents, self.out_nonzero, strict=True) if n]
-        args = [LinearArg(v.aval) for v in self.jaxpr.invars]
+        jaxpr = self.jaxpr
+        if wanted is not None and not all(wanted):
+            pairs = zip(wanted, self.in_nonzero, strict=True)
+            jaxpr = only_to(jaxpr, [w for w, nonzero in pairs if nonzero])
+        args = [LinearArg(v.aval) for v in jaxpr.invars]
         with Transforming("transpose"):
-            found = iter(backward_pass(self.jaxpr, residuals, args, given))
+            found = iter(backward_pass(jaxpr, residuals, args, given))
         cts = [
             next(found) if n else Zero(a.to_tangent_aval())
             for a, n in zip(self.in_avals, self.in_nonzero, strict=True)
         ]
-        leaves = [as_result(instantiate(ct)) for ct in cts]
+        flags = [True] * len(cts) if wanted is None else wanted
+        leaves = [
+            as_result(instantiate(ct)) if w else None
+            for ct, w in zip(cts, flags, strict=True)
+        ]
         return tree_util.tree_unflatten(self.in_tree, leaves)
 
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -61,9 +77,25 @@ class LinearMap:
         return tree_util.tree_unflatten(self.out_tree, [as_result(x) for x in outs])
 
 
-class Forward(NamedTuple):
-    """A linearised call: its flat outputs, the map, its residuals, and `aux`."""
+def only_to(jaxpr: Jaxpr, wanted: Sequence[bool]) -> Jaxpr:
+    """A linear jaxpr without the eqns that only carry tangents of unwanted inputs."""
+    linear: set[Any] = set(jaxpr.invars)
+    needed = {v for v, w in zip(jaxpr.invars, wanted, strict=True) if w}
+    kept = []
+    for eqn in jaxpr.eqns:
+        if not linear.isdisjoint(eqn.invars):
+            linear.update(eqn.outvars)
+            if needed.isdisjoint(eqn.invars):
+                continue
+            needed.update(eqn.outvars)
+        kept.append(eqn)
+    return jaxpr.replace(eqns=kept)
 
+
+class Forward(NamedTuple):
+    """A linearised call: its flat inputs and outputs, the map, residuals, `aux`."""
+
+    leaves: list[Any]
     outs: list[Any]
     linear: LinearMap
     residuals: list[Any]
@@ -103,7 +135,7 @@ def forward(
         flat.out_tree,
         info,
     )
-    return Forward(outs, linear, lin.jaxpr.consts, aux)
+    return Forward(leaves, outs, linear, lin.jaxpr.consts, aux)
 
 
 class FlatWithAux:

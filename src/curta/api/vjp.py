@@ -15,10 +15,9 @@ from curta import dtypes, tree_util
 from curta.api.arguments import as_result, aval_of, check_callable, partial_in
 from curta.api.jit import jit
 from curta.api.linearized import LinearMap, forward
-from curta.core.avals import ShapedArray
+from curta.api.pullback import VJP
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import Jaxpr
-from curta.core.refs import Ref, addupdate
 from curta.core.source_info import Transforming
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg
@@ -26,107 +25,6 @@ from curta.core.trace import typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import instantiate
 from curta.transforms.transpose import backward_pass
-
-
-@tree_util.register_pytree_node_class
-class VJP:
-    """The pullback that `vjp` returns: output cotangents to input cotangents."""
-
-    __slots__ = ("_linear", "_residuals")
-
-    def __init__(self, linear: LinearMap, residuals: Sequence[Any]):
-        self._linear = linear
-        self._residuals = residuals
-
-    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
-        """The cotangents of the arguments, as a tuple, for one of the outputs."""
-        linear = self._linear
-        if len(cotangents) != 1:
-            raise TypeError(
-                f"The function returned by `jax.vjp` applied to"
-                f" {linear.debug_info.name} was called with {len(cotangents)}"
-                " arguments, but functions returned by `jax.vjp` must be called with a"
-                " single argument corresponding to the single value returned by the"
-                " function being differentiated (even if that returned value is a"
-                " tuple or other container). Put the cotangents of several outputs"
-                " into one tuple."
-            )
-        leaves, found_tree = tree_util.tree_flatten(cotangents[0])
-        if found_tree != linear.out_tree:
-            raise ValueError(
-                "unexpected tree structure.\n\nThe argument to a VJP function returned"
-                " by `jax.vjp` must match the pytree structure of the differentiated"
-                f" function {linear.debug_info.function()}.\n\nBut the tree structures"
-                f" differ: expected {linear.out_tree}, got {found_tree}."
-            )
-        for ct, out in zip(leaves, linear.out_avals, strict=True):
-            _check_cotangent(typeof(ct), out)
-        return tuple(linear.pull(self._residuals, leaves))
-
-    def with_refs(self, *refs: Any) -> Callable[..., tuple[Any, ...]]:
-        """The pullback that adds cotangents of arguments to references.
-
-        `refs` is a tree like the arguments; where it has a reference, the cotangent is
-        added to that, and None is returned in its place.
-
-        >>> import curta
-        >>> total = curta.new_ref(1.0)
-        >>> _, pull = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
-        >>> pull.with_refs(total, None)(1.0)[0], total
-        (None, Ref(4., dtype=float32))
-        """
-        places, found_tree = tree_util.tree_flatten(refs, is_leaf=lambda x: x is None)
-        tree = self._linear.in_tree
-        if found_tree.num_leaves != tree.num_leaves:
-            raise ValueError(
-                f"with_refs takes a tree like the arguments, {tree}, got {found_tree}"
-            )
-
-        def pull(*cotangents: Any) -> tuple[Any, ...]:
-            cts = tree_util.tree_leaves(self(*cotangents))
-            for i, (ref, ct) in enumerate(zip(places, cts, strict=True)):
-                if isinstance(ref, Ref):
-                    _check_accumulator(ref, ct)
-                    addupdate(ref, ct)
-                    cts[i] = None
-            return tuple(tree_util.tree_unflatten(tree, cts))
-
-        return pull
-
-    def tree_flatten(self) -> tuple[Sequence[Any], LinearMap]:
-        """The saved values, and the rest."""
-        return self._residuals, self._linear
-
-    @classmethod
-    def tree_unflatten(cls, linear: LinearMap, residuals: Sequence[Any]) -> VJP:
-        """The pullback with these saved values."""
-        return cls(linear, residuals)
-
-    def __repr__(self) -> str:
-        name = self._linear.debug_info.function()
-        return f"VJP(fun={name}, out_tree={self._linear.out_tree})"
-
-
-def _check_accumulator(ref: Ref, ct: Any) -> None:
-    aval = typeof(ct)
-    if (ref.shape, ref.dtype) != (aval.shape, aval.dtype):
-        raise ValueError(
-            f"Accumulator aval mismatch: expected a reference to {aval.str_short()},"
-            f" got {ref.aval}"
-        )
-
-
-def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:
-    expected = out.to_cotangent_aval()
-    # Whatever stands for the cotangent of an integer is not looked at.
-    same = ct.dtype == expected.dtype or expected.dtype == dtypes.float0
-    if ct.shape != expected.shape or not same:
-        raise ValueError(
-            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function:"
-            f" got {ct.str_short()}, but expected {expected.str_short()} because"
-            " the corresponding output of the differentiated function had JAX type"
-            f" {out.str_short()}"
-        )
 
 
 @api_boundary
@@ -151,7 +49,7 @@ def vjp(
     """
     check_callable(fun)
     found = forward("vjp", fun, fun, primals, has_aux)
-    pullback = VJP(found.linear, found.residuals)
+    pullback = VJP.of(found)
     return (found.out, pullback, found.aux) if has_aux else (found.out, pullback)
 
 

@@ -1,0 +1,215 @@
+"""The pullback that `vjp` returns, and what is asked of it for each argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import dtypes, tree_util
+from curta.api.linearized import Forward, LinearMap
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Jaxpr
+from curta.core.refs import Ref, addupdate
+from curta.core.trace import typeof
+
+
+class _Mark:
+    """What stands where an array would; all of one class are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class DontWant(_Mark):
+    """Says to `VJP.with_refs` that the cotangent of an argument is not needed."""
+
+    __slots__ = ()
+
+
+class GradValue(_Mark):
+    """Says to `VJP.with_refs` that the cotangent of an argument is to be returned."""
+
+    __slots__ = ()
+
+
+@tree_util.register_static
+class DidntWant(_Mark):
+    """Stands for a cotangent that was not wanted."""
+
+    __slots__ = ()
+
+
+@tree_util.register_static
+class GradRef(_Mark):
+    """Stands for a cotangent that was added to a reference."""
+
+    __slots__ = ()
+
+
+@tree_util.register_static
+class NotNeeded(_Mark):
+    """Stands for an argument of whose value the pullback makes no use."""
+
+    __slots__ = ()
+
+
+@tree_util.register_pytree_node_class
+class VJP:
+    """The pullback that `vjp` returns: output cotangents to input cotangents.
+
+    `args_res` is a list of the arguments, with `NotNeeded` for arrays of which no use
+    is made; it may be emptied to free memory and filled again. `opaque_residuals` are
+    the other values that were saved.
+    """
+
+    __slots__ = ("__weakref__", "_linear", "_places", "args_res", "opaque_residuals")
+
+    def __init__(
+        self,
+        linear: LinearMap,
+        places: tuple[tuple[bool, int], ...],
+        args_res: list[Any],
+        opaque_residuals: list[Any],
+    ):
+        self._linear = linear
+        # Of each residual: whether it is among the arguments' leaves, and its place.
+        self._places = places
+        self.args_res = args_res
+        self.opaque_residuals = opaque_residuals
+
+    @classmethod
+    def of(cls, found: Forward) -> VJP:
+        """The pullback of a linearised call."""
+        places: list[tuple[bool, int]] = []
+        opaque: list[Any] = []
+        index = {id(x): i for i, x in enumerate(found.leaves)}
+        for x in found.residuals:
+            is_argument = id(x) in index
+            places.append((is_argument, index.get(id(x), len(opaque))))
+            if not is_argument:
+                opaque.append(x)
+        used = {i for is_argument, i in places if is_argument}
+        kept = [x if i in used else NotNeeded() for i, x in enumerate(found.leaves)]
+        args = tree_util.tree_unflatten(found.linear.in_tree, kept)
+        return cls(found.linear, tuple(places), list(args), opaque)
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """What maps residuals and input tangents to output tangents."""
+        return self._linear.jaxpr
+
+    def _residuals(self) -> list[Any]:
+        args = self._linear.in_tree.flatten_up_to(tuple(self.args_res))
+        return [
+            args[i] if is_argument else self.opaque_residuals[i]
+            for is_argument, i in self._places
+        ]
+
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
+        """The cotangents of the arguments, as a tuple, for one of the outputs."""
+        return self._pull(cotangents, None)
+
+    def _pull(
+        self, cotangents: tuple[Any, ...], wanted: Sequence[bool] | None
+    ) -> tuple[Any, ...]:
+        linear = self._linear
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"The function returned by `jax.vjp` applied to"
+                f" {linear.debug_info.name} was called with {len(cotangents)}"
+                " arguments, but functions returned by `jax.vjp` must be called with a"
+                " single argument corresponding to the single value returned by the"
+                " function being differentiated (even if that returned value is a"
+                " tuple or other container). Put the cotangents of several outputs"
+                " into one tuple."
+            )
+        leaves, found_tree = tree_util.tree_flatten(cotangents[0])
+        if found_tree != linear.out_tree:
+            raise ValueError(
+                "unexpected tree structure.\n\nThe argument to a VJP function returned"
+                " by `jax.vjp` must match the pytree structure of the differentiated"
+                f" function {linear.debug_info.function()}.\n\nBut the tree structures"
+                f" differ: expected {linear.out_tree}, got {found_tree}."
+            )
+        for ct, out in zip(leaves, linear.out_avals, strict=True):
+            _check_cotangent(typeof(ct), out)
+        return tuple(linear.pull(self._residuals(), leaves, wanted))
+
+    def with_refs(self, *refs: Any) -> Callable[..., tuple[Any, ...]]:
+        """The pullback that is told what to do with the cotangent of each argument.
+
+        `refs` is a tree like the arguments. To a reference in it the cotangent is
+        added; the pullback returns `GradRef()` in its place. A cotangent with
+        `curta.ad.DontWant()` is not computed; `DidntWant()` is returned. With
+        `curta.ad.GradValue()`, or None, it is returned as usual.
+
+        >>> import curta
+        >>> total = curta.new_ref(1.0)
+        >>> _, pull = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> pull.with_refs(total, curta.ad.DontWant())(1.0), total
+        ((GradRef(), DidntWant()), Ref(4., dtype=float32))
+        """
+        places, found_tree = tree_util.tree_flatten(refs, is_leaf=lambda x: x is None)
+        tree = self._linear.in_tree
+        if found_tree.num_leaves != tree.num_leaves:
+            raise ValueError(
+                f"with_refs takes a tree like the arguments, {tree}, got {found_tree}"
+            )
+
+        wanted = [not isinstance(x, DontWant) for x in places]
+
+        def pull(*cotangents: Any) -> tuple[Any, ...]:
+            cts = tree.flatten_up_to(self._pull(cotangents, wanted))
+            for i, (place, ct) in enumerate(zip(places, cts, strict=True)):
+                if isinstance(place, DontWant):
+                    cts[i] = DidntWant()
+                elif isinstance(place, Ref):
+                    _check_accumulator(place, ct)
+                    addupdate(place, ct)
+                    cts[i] = GradRef()
+            return tuple(tree_util.tree_unflatten(tree, cts))
+
+        return pull
+
+    def tree_flatten(self) -> tuple[Sequence[Any], Any]:
+        """The saved values, and the rest."""
+        return (self.args_res, self.opaque_residuals), (self._linear, self._places)
+
+    @classmethod
+    def tree_unflatten(cls, rest: Any, saved: Sequence[Any]) -> VJP:
+        """The pullback with these saved values."""
+        return cls(*rest, *saved)
+
+    def __repr__(self) -> str:
+        name = self._linear.debug_info.function()
+        return f"VJP(fun={name}, out_tree={self._linear.out_tree})"
+
+
+def _check_accumulator(ref: Ref, ct: Any) -> None:
+    aval = typeof(ct)
+    if (ref.shape, ref.dtype) != (aval.shape, aval.dtype):
+        raise ValueError(
+            f"Accumulator aval mismatch: expected a reference to {aval.str_short()},"
+            f" got {ref.aval}"
+        )
+
+
+def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:
+    expected = out.to_cotangent_aval()
+    # Whatever stands for the cotangent of an integer is not looked at.
+    same = ct.dtype == expected.dtype or expected.dtype == dtypes.float0
+    if ct.shape != expected.shape or not same:
+        raise ValueError(
+            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function:"
+            f" got {ct.str_short()}, but expected {expected.str_short()} because"
+            " the corresponding output of the differentiated function had JAX type"
+            f" {out.str_short()}"
+        )
