@@ -6,16 +6,18 @@ all programs that have one of its shape.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from curta.compiler.cache import fixed_object_file, object_file
-from curta.compiler.library import blas, packing
+from curta.compiler.cache import object_file
+from curta.compiler.library import blas
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.contraction import Contraction, emit_contraction
 from curta.compiler.library.gemm import Dot, emit_tiled
+from curta.compiler.library.packing import turn_name
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
+from curta.compiler.routine_code import turn_code
 from curta.lazy_dataclass import dataclass
 
 _NAME = "dot"
@@ -43,23 +45,8 @@ def dot_code(dot: Dot | Contraction) -> DotCode:
     else:
         emit_tiled(module, _NAME, dot)
         if dot.b_transposed:
-            helpers, imports = _helpers(dot.kind)
+            vector = Type(dot.kind, target.host().lanes(dot.kind))
+            turn = turn_code(vector)
+            helpers, imports = (turn.code,), {turn_name(vector): turn.address}
     code = load(object_file(module.text(), target.GOOD), [_NAME], imports)
     return DotCode((code, *helpers), code.address(_NAME))
-
-
-@cache
-def _helpers(kind: str) -> tuple[tuple[LoadedCode, ...], dict[str, int]]:
-    """What products with a transposed right side call: its code and its address."""
-    machine = target.host()
-    vector = Type(kind, machine.lanes(kind))
-
-    def write() -> str:
-        module = machine.module()
-        packing.emit_turn(module, vector)
-        return module.text()
-
-    name = packing.turn_name(vector)
-    compiled = fixed_object_file(write, target.QUICK, [packing.__name__], kind)
-    code = load(compiled, [name])
-    return (code,), {name: code.address(name)}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta.compiler.graph.fourier import transformed
 from curta.compiler.graph.small_matrices import expanded
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from curta.core.op import Op
 from curta.primitives.composed import Composed
+from curta.primitives.fft import Fft
 
 
 def inline_calls(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
@@ -73,6 +75,8 @@ def _stands_for(op: Op, invars: tuple[Atom, ...], in_loop: bool) -> ClosedJaxpr 
     avals = [v.aval for v in invars]
     if isinstance(op, Composed):
         return op.expansion(avals)
+    if isinstance(op, Fft):
+        return transformed(op, avals)
     return expanded(op, avals) if in_loop else None
 
 

@@ -169,7 +169,7 @@ class ItemMaker:
             with refusals(eqn):
                 window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn not in self.host and isinstance(eqn.op, LibraryOp):
-            routine_item(self, eqn, self._buffer(eqn.outvars[0], "v"))
+            routine_item(self, eqn, tuple(self._buffer(v, "v") for v in eqn.outvars))
         elif eqn in self.host or not is_virtual(eqn.op):
             operands = tuple(self.operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)

@@ -75,7 +75,7 @@ class RoutineItem:
 
     routine: Routine
     operands: tuple[Buffer, ...]
-    result: Buffer
+    results: tuple[Buffer, ...]
     scratch: Buffer
 
 
@@ -124,7 +124,7 @@ def written(item: Item) -> list[Buffer]:
     """The buffers an item writes."""
     if isinstance(item, LoopItem):
         return list(dict.fromkeys(s.buffer for s in item.writes))
-    if isinstance(item, (DotItem, RoutineItem)):
+    if isinstance(item, DotItem):
         return [item.result]
     return list(item.results)
 

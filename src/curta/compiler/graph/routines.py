@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 class LibraryOp(Op):
-    """An op of one result for which there is a routine."""
+    """An op for which there is a routine."""
 
     @abstractmethod
     def routine(self, *avals: ShapedArray) -> Routine:
         """The routine for operands of these avals."""
 
 
-def routine_item(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+def routine_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item that runs a `LibraryOp`."""
     assert isinstance(eqn.op, LibraryOp)
     routine = eqn.op.routine(*[v.aval for v in eqn.invars])
     operands: list[Any] = [maker.operand(v) for v in eqn.invars]
     memory = ShapedArray((max(routine.scratch, 1),), np.dtype(np.uint8))
-    scratch = maker.new_buffer(memory, f"{result.name}.memory")
-    maker.items.append(RoutineItem(routine, tuple(operands), result, scratch))
+    scratch = maker.new_buffer(memory, f"{results[0].name}.memory")
+    maker.items.append(RoutineItem(routine, tuple(operands), results, scratch))

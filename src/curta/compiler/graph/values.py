@@ -127,7 +127,7 @@ def is_joined(eqn: Eqn) -> bool:
 def _spreads(consumer: Eqn, var: Var) -> bool:
     """Whether the consumer reads elements of `var` more than once, or not in order."""
     in_order = isinstance(consumer.op, (Elementwise, Transpose, Reshape, AddAny))
-    if in_order or is_fold(consumer.op):
+    if in_order or is_fold(consumer.op) or is_joined(consumer):
         return False
     if isinstance(consumer.op, BroadcastInDim):
         return 1 < var.aval.size < consumer.outvars[0].aval.size

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from functools import cached_property
 
+from curta.compiler.library.routine import Routine
 from curta.compiler.library.sort import RowSort
 from curta.compiler.library.sort_keys import bits_of, encode_total
 from curta.compiler.llvm.builder import Builder, Module, Values
@@ -26,7 +27,7 @@ _ROOM = 256  # elements that the list takes, at least, between two cuts
 
 
 @dataclass(frozen=True)
-class FirstPlaces:
+class FirstPlaces(Routine):
     """The places of the `count` greatest of the `size` elements of each row.
 
     They are in order, and of equal elements the first comes first; -0 is less than 0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from curta.compiler.library.quicksort import SEGMENTS_SIZE
 from curta.compiler.library.radix import DIGITS, SHORT, RadixSort
+from curta.compiler.library.routine import Routine
 from curta.compiler.library.sort_keys import bits_of
 from curta.compiler.library.vector_sort import VectorSort
 from curta.compiler.llvm.builder import Module
@@ -21,7 +22,7 @@ _MOST_CHUNKS = 16  # of rows: each has its own memory
 
 
 @dataclass(frozen=True)
-class RowSort:
+class RowSort(Routine):
     """`rows` rows of `size` numbers, sorted; or with `places`, the order that sorts.
 
     There is an array for each of `kinds`; the later ones decide where the earlier ones

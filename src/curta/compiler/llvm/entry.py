@@ -49,7 +49,7 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
     if isinstance(work, DotItem):
         return work.result, work.left, work.right
     if isinstance(work, RoutineItem):
-        return work.result, *work.operands, work.scratch
+        return *work.results, *work.operands, work.scratch
     if isinstance(work, RegisterItem):
         return work.code.reads + work.code.writes
     if isinstance(work, ControlItem):

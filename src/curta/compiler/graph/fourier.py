@@ -1,0 +1,239 @@
+"""Fourier transforms as transforms along one dim, which a routine of the library does.
+
+Of n real numbers, n even, it is the transform of n/2 pairs, read as complex numbers,
+and what belongs together added up (C. Van Loan, Computational Frameworks for the Fast
+Fourier Transform, 1992, 4.3). Where n has a prime factor without a butterfly, it is a
+convolution with a chirp, by transforms of a length that has none (L. Bluestein, "A
+linear filtering approach to the computation of discrete Fourier transform", 1970).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta import dtypes
+from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.library.butterflies import radices
+from curta.compiler.library.fourier import LONGEST_BLOCK, Transform
+from curta.compiler.library.stockham import roots
+from curta.compiler.llvm import target
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
+from curta.primitives.elementwise.arithmetic import add, mul, sub
+from curta.primitives.elementwise.complex import complex_, conj, imag, real
+from curta.primitives.fft import Fft, FftType
+from curta.primitives.joining import Concatenate
+from curta.primitives.linalg.matrices import columns
+from curta.primitives.shape import Rev
+from curta.primitives.slicing import Pad
+from curta.primitives.structure import BroadcastInDim, move_dim, zeros
+
+_FEWEST_COLUMNS = 8  # neighbours that are transformed where they lie
+_INVERSE = (FftType.IFFT, FftType.IRFFT)
+
+
+@dataclass(frozen=True)
+class TransformAlong(LibraryOp):
+    """The transform along `axis`; the second operand is the table of its routine.
+
+    Real operands or results are pairs in the last dim, which stand for complex numbers.
+    """
+
+    name: ClassVar[str] = "transform_along"
+    axis: int
+    inverse: bool
+    to_real: bool = False
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        x = avals[0]
+        if self.to_real:
+            shape = (*x.shape[:-1], 2 * x.shape[-1])
+            return ShapedArray(shape, dtypes.finfo(x.dtype).dtype)
+        return ShapedArray(_complex_shape(x), dtypes.to_complex_dtype(x.dtype))
+
+    def eval(self, *args: Any) -> Any:
+        x, _ = args
+        function = np.fft.ifft if self.inverse else np.fft.fft
+        out = function(x.view(dtypes.to_complex_dtype(x.dtype)), axis=self.axis)
+        return out.view(self.aval(typeof(x)).dtype)
+
+    def routine(self, *avals: ShapedArray) -> Transform:
+        shape, axis = _complex_shape(avals[0]), self.axis
+        outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        kind = f"f{dtypes.finfo(avals[0].dtype).bits}"
+        wide = target.host().vector_bytes
+        return Transform(outer, shape[axis], inner, kind, self.inverse, wide)
+
+
+def _complex_shape(aval: ShapedArray) -> tuple[int, ...]:
+    if aval.dtype.kind == "c":
+        return aval.shape
+    return (*aval.shape[:-1], aval.shape[-1] // 2)
+
+
+def transformed(op: Fft, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """The jaxpr that an `Fft` stands for; None if there is nothing to transform."""
+    if not avals[0].size or not op.aval(*avals).size or not op.fft_lengths:
+        return None
+    return _transformed(op, avals[0])
+
+
+@functools.lru_cache(maxsize=256)
+def _transformed(op: Fft, aval: ShapedArray) -> ClosedJaxpr:
+    axes = range(aval.ndim - len(op.fft_lengths), aval.ndim)
+    inverse = op.fft_type in _INVERSE
+
+    def run(x: Any) -> list[Any]:
+        others = axes
+        if op.fft_type not in (FftType.FFT, FftType.IFFT):
+            others = axes[:-1]
+        if op.fft_type == FftType.RFFT:
+            x = _from_real(x)
+        for axis in others:
+            x = _along(x, axis, inverse)
+        if op.fft_type == FftType.IRFFT:
+            x = _to_real(x, op.fft_lengths[-1])
+        return [x]
+
+    return stage(run, (aval.strip_weak_type(),))
+
+
+def _along(x: Any, axis: int, inverse: bool) -> Any:
+    """The transforms of complex numbers along one dim."""
+    shape = typeof(x).shape
+    size, inner, last = shape[axis], math.prod(shape[axis + 1 :]), len(shape) - 1
+    if size == 1:
+        return x
+    few = 1 < inner < _FEWEST_COLUMNS or (inner > 1 and size > LONGEST_BLOCK)
+    known = radices(size) is not None
+    if axis < last and (few or not known):
+        return move_dim(_along(move_dim(x, axis, last), last, inverse), last, axis)
+    return _applied(TransformAlong(axis, inverse), x) if known else _chirped(x, inverse)
+
+
+def _applied(op: TransformAlong, x: Any) -> Any:
+    return op(x, _table(op.routine(typeof(x))))
+
+
+@functools.lru_cache(maxsize=64)
+def _table(routine: Transform) -> Any:
+    # Transforms of other shapes and the same length have the same table, but for lanes.
+    return routine.table()
+
+
+# ------------------------------------------------------------------ real numbers
+
+
+def _from_real(x: Any) -> Any:
+    """The first half of the transforms of rows of real numbers."""
+    aval = typeof(x)
+    size, last = aval.shape[-1], aval.ndim - 1
+    if not _by_pairs(size):
+        whole = _along(complex_(x, zeros(aval)), last, False)
+        return columns(whole, 0, size // 2 + 1)
+    pairs = _applied(TransformAlong(last, False), x)
+    middle = columns(pairs, 1, size // 2)
+    even, odd = _halves(middle)
+    first = columns(pairs, 0, 1)
+    ends = [_only_real(f(real(first), imag(first))) for f in (add, sub)]
+    # An odd place is a turn of -i times half of the difference.
+    turned = mul(odd, _row(-1j * roots(np.arange(1, size // 2), size, -1), odd))
+    return Concatenate(last)(ends[0], add(even, turned), ends[1])
+
+
+def _to_real(x: Any, size: int) -> Any:
+    """The rows of real numbers of which `x` is the first half of the transforms."""
+    last, half = typeof(x).ndim - 1, size // 2
+    if not _by_pairs(size):
+        rest = columns(x, 1, size - half)
+        parts = [x, conj(Rev((last,))(rest))] if size > 2 else [x]
+        whole = Concatenate(last)(*parts) if size > 2 else x
+        return real(_along(whole, last, True))
+    # The transform of real numbers begins and ends with a real number.
+    ends = [real(columns(x, i, i + 1)) for i in (0, half)]
+    scale = _half(ends[0])
+    first = complex_(mul(add(*ends), scale), mul(sub(*ends), scale))
+    even, odd = _halves(columns(x, 1, half))
+    turned = mul(odd, _row(1j * roots(np.arange(1, half), size, 1), odd))
+    pairs = Concatenate(last)(first, add(even, turned))
+    return _applied(TransformAlong(last, True, to_real=True), pairs)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """Half of the sum, and of the difference, of rows and what they mirror.
+
+    The mirror image of a transform, conjugated, is that of the conjugate.
+    """
+    mirrored = Rev((typeof(x).ndim - 1,))(x)
+    re, im, re_there, im_there = (f(y) for y in (x, mirrored) for f in (real, imag))
+    scale = _half(re)
+
+    def half(function: Any, x: Any, y: Any) -> Any:
+        return mul(function(x, y), scale)
+
+    return (
+        complex_(half(add, re, re_there), half(sub, im, im_there)),
+        complex_(half(sub, re, re_there), half(add, im, im_there)),
+    )
+
+
+def _half(like: Any) -> Any:
+    return typeof(like).dtype.type(0.5)
+
+
+def _only_real(x: Any) -> Any:
+    return complex_(x, zeros(typeof(x)))
+
+
+def _by_pairs(size: int) -> bool:
+    return size % 2 == 0 and size > 2 and radices(size // 2) is not None
+
+
+def _row(numbers: Any, like: Any) -> Any:
+    """Numbers for the last dim, in the dtype and shape of another value."""
+    aval = typeof(like)
+    return BroadcastInDim(aval.shape, (aval.ndim - 1,))(numbers.astype(aval.dtype))
+
+
+# ------------------------------------------------------------------ other lengths
+
+
+def _chirped(x: Any, inverse: bool) -> Any:
+    """The transforms of rows of any length."""
+    aval = typeof(x)
+    size, last = aval.shape[-1], aval.ndim - 1
+    chirp, kernel = _chirp(size, inverse)
+    padding = (*[(0, 0, 0)] * last, (0, kernel.size - size, 0))
+    padded = Pad(padding)(mul(x, _row(chirp, x)), np.zeros((), aval.dtype))
+    spectrum = _along(padded, last, False)
+    folded = _along(mul(spectrum, _row(kernel, spectrum)), last, True)
+    scale = 1 / size if inverse else 1.0
+    return mul(columns(folded, 0, size), _row(scale * chirp, x))
+
+
+@functools.lru_cache(maxsize=64)
+def _chirp(size: int, inverse: bool) -> tuple[Any, Any]:
+    """exp(-i pi k^2 / size), or its conjugate, and the transform of the conjugate."""
+    k = np.arange(size)
+    chirp = roots(k * k, 2 * size, 1 if inverse else -1)
+    kernel = np.zeros(_long_enough(2 * size - 1), complex)
+    kernel[:size] = chirp.conj()
+    kernel[len(kernel) - size + 1 :] = chirp[:0:-1].conj()
+    return chirp, np.fft.fft(kernel)
+
+
+def _long_enough(size: int) -> int:
+    """The least length from `size` on that is a power of two, or that times 3, 5, 9."""
+    powers = [(size - 1) // odd for odd in (1, 3, 5, 9)]
+    lengths = [
+        odd << p.bit_length() for odd, p in zip((1, 3, 5, 9), powers, strict=True)
+    ]
+    return min(lengths)
