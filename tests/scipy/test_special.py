@@ -187,6 +187,31 @@ def test_derivatives_of_hypergeometric_functions():
         check_grads(special.hyp2f1, (1.2, 0.7, 2.3, 0.4), 1)
 
 
+@pytest.mark.parametrize(
+    "dtype, tolerance", [("complex64", 1e-5), ("complex128", 1e-12)]
+)
+def test_gamma_in_the_complex_plane(dtype, tolerance):
+    x = np.array([-1e10, -30.7, -5.25, -0.5, 0.25, 0.5, 1.0, 2.5, 28.0])
+    y = np.array([-20.0, -3.0, -1e-6, -0.0, 0.0, 1e-6, 0.7, 30.0])
+    z = np.empty((x.size, y.size), dtype)
+    z.real, z.imag = x[:, None], y
+    with curta.enable_x64(dtype == "complex128"):
+        for f in special.loggamma, curta.jit(special.loggamma):
+            wanted = scipy.special.loggamma(z.astype("complex128"))
+            # A step of the real part turns the imaginary one by pi.
+            scale = np.abs(wanted) + np.pi * np.abs(z.real)
+            assert (np.abs(f(z) - wanted) <= tolerance * scale)[1:].all()
+            assert np.isfinite(f(z[1:])).all()
+        near = np.abs(z) < 10
+        wanted = scipy.special.gamma(z[near].astype("complex128"))
+        np.testing.assert_allclose(special.gamma(z[near]), wanted, 20 * tolerance)
+        slope = curta.vmap(curta.grad(special.loggamma, holomorphic=True))(z[near])
+        wanted = scipy.special.digamma(z[near].astype("complex128"))
+        np.testing.assert_allclose(slope, wanted, 50 * tolerance, 50 * tolerance)
+        # No loop over the whole numbers passed on the way to the right half plane.
+        assert curta.jit(special.loggamma)(np.asarray(-np.inf - 7j, dtype)).shape == ()
+
+
 def test_xlogx_at_zero():
     assert curta.grad(special.xlogy)(0.0, 2.0) == np.log(np.float32(2))
     assert special.rel_entr(0.0, 1.0) == 0

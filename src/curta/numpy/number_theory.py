@@ -40,12 +40,8 @@ def _unfinished(pair: tuple[Any, Any]) -> Any:
 def _euclid(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     x1, x2 = pair
     left = lax.ne(x2, const(x2, 0))
-    x1, x2 = (
-        select_where(left, x2, x1),
-        select_where(left, lax.rem(x1, x2), const(x2, 0)),
-    )
-    smaller = lax.lt(x1, x2)
-    return select_where(smaller, x2, x1), select_where(smaller, x1, x2)
+    remainder = select_where(left, lax.rem(x1, x2), const(x2, 0))
+    return select_where(left, x2, x1), remainder
 
 
 @inner_jit

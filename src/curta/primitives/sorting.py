@@ -171,9 +171,15 @@ def _keys(x: Any) -> list[Any]:
     """Arrays that NumPy orders as `Sort` orders `x`."""
     if x.dtype.kind == "c":
         return [x.real, x.imag]
-    if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.kind != "f":
-        return [x.astype(np.float32)]  # NumPy does not know the NaNs of ml_dtypes
-    return [x]
+    if x.dtype == dtypes.bfloat16:
+        return [x.astype(np.float32)]  # NumPy does not know its NaNs
+    return [_widened(x)]
+
+
+def _widened(x: Any) -> Any:
+    """`x`, floats of a byte as float32, whose bits are in order whatever the dtype."""
+    narrow = x.dtype.itemsize == 1 and dtypes.issubdtype(x.dtype, np.floating)
+    return x.astype(np.float32) if narrow else x
 
 
 def _equals_are_the_same(x: Any) -> bool:
@@ -183,13 +189,15 @@ def _equals_are_the_same(x: Any) -> bool:
     """
     if x.dtype.kind in "iub":
         return True
-    return x.dtype.kind == "f" and not ((x == 0) & np.signbit(x)).any()
+    known = x.dtype.kind == "f" and x.dtype.itemsize > 1
+    return known and not ((x == 0) & np.signbit(x)).any()
 
 
 def _integers(x: Any) -> Any:
     """Integers (or booleans) ordered as `Sort` orders `x`."""
     if not dtypes.issubdtype(x.dtype, np.floating):
         return x
+    x = _widened(x)
     zero, nan = x.dtype.type(0), x.dtype.type(np.nan)
     return _total_order(np.where(x == 0, zero, np.where(x != x, nan, x)))
 
@@ -198,6 +206,7 @@ def _total_order(x: Any) -> Any:
     """Integers ordered as the floats `x`, with -0 below 0 and NaN at the ends."""
     if not dtypes.issubdtype(x.dtype, np.floating):
         return x
+    x = _widened(x)
     bits = x.view(np.dtype(f"i{x.dtype.itemsize}"))
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 

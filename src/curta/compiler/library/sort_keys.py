@@ -26,7 +26,8 @@ def kind_of(dtype: Any) -> str | None:
         return "b16"
     if dtype.kind == "b":
         return "u8"
-    return f"{dtype.kind}{bits}" if dtype.kind in "uif" else None
+    kind = f"{dtype.kind}{bits}"
+    return kind if dtype.kind in "ui" or kind in _INFINITY else None
 
 
 def bits_of(kind: str) -> int:

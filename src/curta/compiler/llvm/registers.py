@@ -99,8 +99,8 @@ class _Registers(Evaluator):
             self.hold(buffer, [self._vector(numbers, type_)])
 
     def _vector(self, numbers: Numbers, type_: Type) -> Value:
-        if numbers.dtype.kind not in "biuf":  # bfloat16
-            numbers = numbers.view(np.uint16)
+        if type_.is_int and numbers.dtype.kind not in "biu":  # kept as bits
+            numbers = numbers.view(f"u{numbers.dtype.itemsize}")
         if numbers.ndim == 0:
             return self.b.const(type_, numbers.item())
         if (numbers == numbers[0]).all() and numbers[0] != 0:

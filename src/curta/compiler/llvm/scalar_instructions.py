@@ -14,12 +14,13 @@ from curta.compiler.loops.nodes import Const, Instr
 
 
 def kind(dtype: Any) -> str:
-    """The LLVM element kind of values of a dtype; bfloat16 is kept as its bits."""
+    """The LLVM element kind of values of a dtype.
+
+    Floats that LLVM has no instructions for (bfloat16, those of a byte) are their bits.
+    """
     if dtype.kind == "b":
         return "i1"
-    if dtype == BFLOAT16:
-        return "i16"
-    letter = "f" if dtype.kind == "f" else "i"
+    letter = "f" if dtype.kind == "f" and dtype.itemsize > 1 else "i"
     return f"{letter}{8 * dtype.itemsize}"
 
 
@@ -30,10 +31,10 @@ def memory_kind(dtype: Any) -> str:
 
 def constant(b: Builder, expr: Const, lanes: int) -> Value:
     """A constant in as many lanes."""
-    value = expr.value
-    if expr.dtype == BFLOAT16:
-        value = int(np.asarray(value, BFLOAT16).view(np.uint16))
-    return b.const(Type(kind(expr.dtype), lanes), value)
+    value, type_ = expr.value, Type(kind(expr.dtype), lanes)
+    if type_.is_int and isinstance(value, float):
+        value = int(np.asarray(value, expr.dtype).view(f"u{expr.dtype.itemsize}"))
+    return b.const(type_, value)
 
 
 Rule = Callable[..., Value]

@@ -63,15 +63,31 @@ _LANCZOS = (
 
 
 def _complex_loggamma(z: Any) -> Any:
-    """A logarithm of gamma(z): reflected into the right half plane, then Lanczos."""
+    """log(gamma(z)), continuous in the plane cut along the negative axis.
+
+    By Lanczos in the right half plane, and reflected into it from the left:
+    gamma(z) gamma(1 - z) = pi / sin(pi z).
+    """
     left = z.real < 0.5
     w = jnp.where(left, 1.0 - z, z) - 1.0
     series = _LANCZOS[0] + sum(c / (w + k) for k, c in enumerate(_LANCZOS[1:], 1))
     t = w + (_LANCZOS_G + 0.5)
     right = 0.5 * math.log(2 * np.pi) + (w + 0.5) * jnp.log(t) - t + jnp.log(series)
-    inside = jnp.where(left, z, 0.5)
-    reflected = math.log(np.pi) - jnp.log(jnp.sin(np.pi * inside)) - right
+    reflected = math.log(np.pi) - _log_sin_pi(jnp.where(left, z, 0.5)) - right
     return jnp.where(left, reflected, right).astype(z.dtype)
+
+
+def _log_sin_pi(z: Any) -> Any:
+    """log(sin(pi z)), continuous in each half plane, and 0 at z = 1/2.
+
+    For Im z >= 0 the sine is (i / 2) exp(-i pi z) (1 - exp(2 i pi z)), whose last
+    factor has a positive real part.
+    """
+    below = jnp.signbit(z.imag)
+    z = jnp.where(below, z.conj(), z)
+    factor = -jnp.expm1(2j * np.pi * (z - jnp.round(z.real)))
+    log = jnp.log(factor) - math.log(2) + 1j * np.pi * (0.5 - z)
+    return jnp.where(below, log.conj(), log)
 
 
 def _undefined(z: Any) -> Any:
@@ -85,24 +101,10 @@ def _nan(z: Any) -> Any:
 
 
 @inner_jit
-def _principal_loggamma(z: Any) -> Any:
-    """log(gamma(z)), continuous in the plane cut along the negative axis.
-
-    gamma(z) = gamma(z + n) / (z (z + 1) ... (z + n - 1)), taken to the right half
-    plane, where no logarithm jumps.
-    """
+def _finite_loggamma(z: Any) -> Any:
+    """`_complex_loggamma`, NaN at the poles of gamma."""
     bad = _undefined(z)
-    z = jnp.where(bad, 1, z)
-    steps = jnp.maximum(0, jnp.ceil(0.5 - z.real).astype(int))
-
-    def add_factor(state: Any) -> Any:
-        k, logs = state
-        factor = jnp.where(k < steps, z + k, 1)
-        return k + 1, logs + jnp.log(factor)
-
-    start = 0, jnp.zeros_like(z)
-    _, logs = lax.while_loop(lambda s: jnp.any(s[0] < steps), add_factor, start)
-    return jnp.where(bad, _nan(z), _complex_loggamma(z + steps) - logs)
+    return jnp.where(bad, _nan(z), _complex_loggamma(jnp.where(bad, 1, z)))
 
 
 def loggamma(x: Any) -> Any:
@@ -114,7 +116,7 @@ def loggamma(x: Any) -> Any:
     """
     (x,) = promote_args_inexact("loggamma", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return _principal_loggamma(x)
+        return _finite_loggamma(x)
     return jnp.where(x > 0, lax.lgamma(x), np.nan)
 
 
@@ -128,8 +130,7 @@ def gamma(x: Any) -> Any:
     (x,) = promote_args_inexact("gamma", x)
     if not dtypes.issubdtype(x.dtype, np.complexfloating):
         return gammasgn(x) * lax.exp(lax.lgamma(x))
-    bad = _undefined(x)
-    return jnp.where(bad, _nan(x), jnp.exp(_complex_loggamma(jnp.where(bad, 1, x))))
+    return jnp.exp(_finite_loggamma(x))
 
 
 def betaln(a: Any, b: Any) -> Any:
