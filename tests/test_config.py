@@ -277,3 +277,40 @@ def test_why_a_function_is_traced_again(caplog):
     assert "at x, now i32[]" in dtype and "before f32[]" in dtype
     assert "now {n: 2} and before {}" in static
     assert "jax_enable_x64 now True and before False" in context
+
+
+def test_contexts_of_the_program_are_keys_of_caches():
+    factor = curta.make_user_context(1)
+    traced = []
+
+    @curta.jit
+    def scaled(x):
+        traced.append(factor.value)
+        return x * factor.value
+
+    assert scaled(2.0) == 2.0
+    with factor(3):
+        assert scaled(2.0) == 6.0
+        with factor(4):
+            assert scaled(2.0) == 8.0
+        assert scaled(5.0) == 15.0
+    assert scaled(3.0) == 3.0
+    assert traced == [1, 3, 4]
+    factor.set_global(5)
+    assert factor.get_global() == 5 and scaled(1.0) == 5.0
+
+
+def test_sums_of_half_precision_may_be_refused():
+    x = curta.numpy.ones(3, "bfloat16")
+    assert curta.lax.reduce_sum(x, [0]) == 3
+    with curta.allow_f16_reductions(False):
+        with pytest.raises(ValueError, match=r"operand bf16\[3\] is not allowed"):
+            curta.lax.reduce_sum(x, [0])
+        curta.lax.reduce_sum(x.reshape(1, 3), [0])
+        assert curta.numpy.sum(x) == 3
+
+
+def test_hosts_are_processes():
+    for old, new in ("host_id", 0), ("host_count", 1), ("host_ids", [0]):
+        with pytest.warns(UserWarning, match=f"{old} has been renamed"):
+            assert getattr(curta, old)() == new

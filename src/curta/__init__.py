@@ -93,6 +93,7 @@ from curta.api.vjp import (
 )
 from curta.api.vmap import vmap as vmap
 from curta.config import (
+    allow_f16_reductions as allow_f16_reductions,
     check_tracer_leaks as check_tracer_leaks,
     check_tracer_leaks as checking_leaks,
     config as config,
@@ -108,13 +109,16 @@ from curta.config import (
     enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64,
     explain_cache_misses as explain_cache_misses,
+    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
     legacy_prng_key as legacy_prng_key,
     log_compiles as log_compiles,
+    make_user_context as make_user_context,
     no_execution as no_execution,
     no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,
     softmax_custom_jvp as softmax_custom_jvp,
+    thread_guard as thread_guard,
     threefry_partitionable as threefry_partitionable,
     traceback_filtering as traceback_filtering,
     transfer_guard_device_to_device as transfer_guard_device_to_device,
@@ -142,11 +146,17 @@ from curta.runtime.devices import (
     default_backend as default_backend,
     device_count as device_count,
     devices as devices,
+    host_count as host_count,
+    host_id as host_id,
+    host_ids as host_ids,
     local_device_count as local_device_count,
     local_devices as local_devices,
     process_count as process_count,
     process_index as process_index,
     process_indices as process_indices,
+)
+from curta.runtime.garbage_guard import (
+    array_garbage_collection_guard as array_garbage_collection_guard,
 )
 from curta.runtime.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from curta.tree_util import (

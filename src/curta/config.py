@@ -20,6 +20,8 @@ from curta.config_options import (
     TraceContext as TraceContext,
     config as config,
     define as _define,
+    find_option as _find_option,
+    make_user_context as make_user_context,
     trace_context as trace_context,
 )
 from curta.config_parsers import (
@@ -77,6 +79,13 @@ default_matmul_precision = _define(
         "F64_F64_F64",
     ),
     "The precision of dots and convolutions that name none.",
+    traced=True,
+)
+allow_f16_reductions = _define(
+    "jax_allow_f16_reductions",
+    True,
+    parse_boolean,
+    "Whether lax.reduce_sum takes float16 and bfloat16; its sums are of float32.",
     traced=True,
 )
 softmax_custom_jvp = _define(
@@ -261,6 +270,19 @@ no_tracing = _define(
     parse_boolean,
     "Raise where a jitted function would be traced again.",
 )
+disable_bwd_checks = _define(
+    "jax_disable_bwd_checks",
+    False,
+    parse_boolean,
+    "Let backward rules of custom_vjp return what is not like the arguments.",
+    traced=True,
+)
+array_garbage_collection_guard = _define(
+    "jax_array_garbage_collection_guard",
+    None,
+    parse_one_of(None, "allow", "log", "fatal"),
+    "What happens when arrays die late, as part of reference cycles.",
+)
 traceback_filtering = _define(
     "jax_traceback_filtering",
     "auto",
@@ -397,3 +419,5 @@ compilation_cache_max_size = _define(
 )
 
 define_accepted()
+thread_guard = _find_option("jax_thread_guard")
+jax2tf_associative_scan_reductions = _find_option("jax2tf_associative_scan_reductions")

@@ -33,9 +33,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_compilation_cache_include_metadata_in_key": False,
         "jax_compilation_cache_check_contents": False,
     },
-    "sums of half precision are made in single precision": {
-        "jax_allow_f16_reductions": True,
-    },
     "it is for GPUs and TPUs, and Curta runs on the CPU": {
         "jax_bcoo_cusparse_lowering": False,
         "jax_compilation_cache_expect_pgle": False,
@@ -53,12 +50,16 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_use_magma": "auto",
     },
     "it is for computations of several processes, and here there is one": {
+        "jax_thread_guard": False,
         "jax_cpu_collectives_implementation": "gloo",
         "jax_enable_preemption_service": True,
         "jax_enable_recoverability": False,
         "jax_distributed_debug": False,
         "jax_share_binary_between_hosts": False,
         "jax_share_binary_between_hosts_timeout_ms": 1200000,
+    },
+    "it is for the conversion to TensorFlow, and there is none": {
+        "jax2tf_associative_scan_reductions": False,
     },
     "it is for XLA and its runtime, and Curta has a compiler of its own": {
         "jax_compiler_detailed_logging_min_ops": 10,

@@ -75,11 +75,11 @@ class Config(threading.local):
             AttributeError: there is no setting of that name.
             ValueError: the value is none of those the setting can have.
         """
-        _option(name).set_global(value)
+        find_option(name).set_global(value)
 
     def read(self, name: str) -> Any:
         """The value of a setting, given its name as a string."""
-        _option(name)
+        find_option(name)
         return getattr(self, name)
 
     @property
@@ -142,6 +142,8 @@ class Option:
         self.name = name
         self.parse = parse
         self.on_change = on_change
+        self.on_use: Callable[[Any], None] | None = None
+        """Called with every value it is given, for the process or for a block."""
         self.__doc__ = doc
 
     @property
@@ -149,10 +151,17 @@ class Option:
         """The value in the current thread."""
         return getattr(config, self.name)
 
+    def get_global(self) -> Any:
+        """The value for threads that do not override it."""
+        return getattr(Config, self.name)
+
     def set_global(self, value: Any) -> None:
+        """Give it another value for the whole process."""
         with _lock:
             parsed = self.parse(value)
-            changed = parsed != getattr(Config, self.name, parsed)
+            changed = parsed is not getattr(Config, self.name, parsed)
+            if self.on_use is not None:
+                self.on_use(parsed)
             setattr(Config, self.name, parsed)
             Config.context = _make_context({})
             for overrides in _overriding:
@@ -173,7 +182,10 @@ class Option:
                 f"Context manager for {self.name} config option requires an argument "
                 "representing the new value for the config option."
             )
-        return Override(self, self.parse(value))
+        parsed = self.parse(value)
+        if self.on_use is not None:
+            self.on_use(parsed)
+        return Override(self, parsed)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -242,11 +254,47 @@ def _make_context(overrides: dict[str, Any]) -> TraceContext:
     return _contexts.setdefault(key, TraceContext(key, tuple(_traced), debugging))
 
 
-def _option(name: str) -> Option:
+def find_option(name: str) -> Option:
+    """The setting of this name; AttributeError if there is none."""
     try:
         return _options[name]
     except KeyError:
         raise AttributeError(f"Unrecognized config option: {name}") from None
+
+
+def make_user_context(default_value: Any = None) -> Option:
+    """A setting of the program's own that decides what traced functions do.
+
+    Jitted functions are traced and compiled anew for each of its values. Make them
+    where no other thread is at work; using them is safe in all.
+
+    Args:
+      default_value: its value where none is given; any hashable object.
+
+    Returns:
+      A function that makes a context manager from a value; its `value` is the current
+      one, and `set_global` changes it for the whole process.
+
+    Example:
+        >>> import curta
+        >>> units = curta.make_user_context("metres")
+        >>> length = curta.jit(lambda x: x if units.value == "metres" else 3.28 * x)
+        >>> with units("feet"):
+        ...     print(length(2.0))
+        6.56
+        >>> print(length(2.0))
+        2.0
+    """
+    with _lock:
+        name = f"user_context_{next(_user_contexts)}"
+        option = Option(name, lambda value: value, make_user_context.__doc__ or "")
+        setattr(Config, name, default_value)
+        _traced.append(name)
+        option.set_global(default_value)
+    return option
+
+
+_user_contexts = itertools.count()
 
 
 def define(

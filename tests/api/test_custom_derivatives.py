@@ -297,3 +297,15 @@ def test_cotangents_of_integers_may_be_anything_of_their_shape():
         assert pull((1.0, ct)) == (2.0,)
     with pytest.raises(ValueError, match=r"got int32\[3\], but expected float0\[2\]"):
         pull((1.0, np.zeros(3, np.int32)))
+
+
+def test_checks_of_backward_rules_can_be_switched_off():
+    @curta.custom_vjp
+    def fun(x):
+        return x.sum()
+
+    fun.defvjp(lambda x: (x.sum(), None), lambda _, ct: (ct,))
+    with pytest.raises(ValueError, match="must produce an output with the same type"):
+        curta.grad(fun)(jnp.ones(3))
+    with curta.config_options.find_option("jax_disable_bwd_checks")(True):
+        assert curta.grad(fun)(jnp.ones(3)) == 1.0

@@ -7,6 +7,9 @@ from typing import Any
 
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
+from curta.config import config
+from curta.core.avals import ShapedArray
+from curta.core.trace import typeof
 from curta.primitives import reduction
 from curta.primitives.structure import ReduceSum
 
@@ -15,13 +18,25 @@ from curta.primitives.structure import ReduceSum
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """The sum over `axes`, in the operand's dtype.
 
-    Raises TypeError for booleans, ValueError for axes that do not exist.
+    Raises TypeError for booleans, ValueError for axes that do not exist, and for
+    float16 and bfloat16 if the setting jax_allow_f16_reductions is off.
 
     >>> import curta
     >>> curta.lax.reduce_sum(curta.numpy.ones((2, 3)), (1,))
     Array([3., 3.], dtype=float32)
     """
+    if not config.jax_allow_f16_reductions:
+        _refuse_half_precision(typeof(operand), axes)
     return ReduceSum(tuple(axes))(operand)
+
+
+def _refuse_half_precision(aval: ShapedArray, axes: Sequence[int]) -> None:
+    if aval.dtype.name in ("float16", "bfloat16"):
+        if any(aval.shape[axis] != 1 for axis in axes):
+            raise ValueError(
+                f"reduce_sum on operand {aval.str_short(short_dtypes=True)} is not"
+                " allowed when jax_allow_f16_reductions=False. Convert it to float32."
+            )
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -146,6 +147,32 @@ def process_count(backend: str | None = None) -> int:
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of the cooperating processes."""
     return [0]
+
+
+def _renamed(old: str, new: str) -> None:
+    warnings.warn(
+        f"jax.{old} has been renamed to jax.{new}. This alias will eventually be"
+        " removed; please update your code.",
+        stacklevel=3,
+    )
+
+
+def host_id(backend: str | None = None) -> int:
+    """The older name of `process_index`."""
+    _renamed("host_id", "process_index")
+    return process_index(backend)
+
+
+def host_count(backend: str | None = None) -> int:
+    """The older name of `process_count`."""
+    _renamed("host_count", "process_count")
+    return process_count(backend)
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """The older name of `process_indices`."""
+    _renamed("host_ids", "process_indices")
+    return process_indices(backend)
 
 
 def default_backend() -> str:

@@ -1,0 +1,55 @@
+"""Arrays that die as part of reference cycles are told of, if that is asked for."""
+
+import gc
+import logging
+import subprocess
+import sys
+
+import curta
+import curta.numpy as jnp
+
+WORDS = "was deleted by the Python garbage collector"
+
+
+class Node:
+    def __init__(self, data):
+        self.data = data
+        self.itself = self
+
+
+def make_cycle():
+    Node(jnp.ones((2, 2)))
+
+
+def test_nothing_is_said_by_default(caplog):
+    make_cycle()
+    gc.collect()
+    assert WORDS not in caplog.text
+
+
+def test_arrays_in_cycles_are_logged(caplog):
+    with curta.array_garbage_collection_guard("log"), caplog.at_level(logging.ERROR):
+        make_cycle()
+        gc.collect()
+    assert WORDS in caplog.text
+    assert "1 of type f32[2,2]" in caplog.text
+
+
+def test_arrays_that_die_at_once_are_not(caplog):
+    with curta.array_garbage_collection_guard("log"), caplog.at_level(logging.ERROR):
+        x = jnp.array([1, 2, 3])
+        del x
+        gc.collect()
+    assert WORDS not in caplog.text
+
+
+def test_fatal_ends_the_process():
+    program = (
+        "import gc, curta, curta.numpy as jnp\n"
+        "curta.config.update('jax_array_garbage_collection_guard', 'fatal')\n"
+        "cycle = [jnp.ones(2)]; cycle.append(cycle); del cycle\n"
+        "gc.collect(); print('alive')"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert found.returncode != 0
+    assert b"alive" not in found.stdout and WORDS.encode() in found.stderr
