@@ -129,3 +129,19 @@ class TestDevicesOfArguments:
                 pytest.raises(ValueError, match="specif"),
             ):
                 curta.jit(lambda x: x, **given)
+
+
+class TestWrongShardings:
+    def test_an_axis_twice(self):
+        for what in ("in_shardings", "out_shardings"):
+            with pytest.raises(ValueError, match=f"A single {what} specification"):
+                curta.jit(lambda x: x, **{what: P("x", "x")})
+
+    def test_names_of_what_does_not_fit(self):
+        deep = NamedSharding(auto_mesh(), P(None, "x"))
+        with pytest.raises(ValueError, match=r"pjit arguments .* key path d\['a'\]"):
+            curta.jit(lambda d: d, in_shardings=deep)({"a": X[0]})
+        with pytest.raises(ValueError, match=r"pjit outputs .* key path result\['b'\]"):
+            curta.jit(lambda x: {"b": x[0]}, out_shardings=deep)(X)
+        with pytest.raises(ValueError, match="should evenly divide"):
+            curta.jit(lambda x: x, out_shardings=deep)(np.ones((3, 3)))

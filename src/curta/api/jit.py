@@ -23,7 +23,12 @@ from curta.api.jit_options import (
     split_arguments,
     static_key,
 )
-from curta.api.jit_shardings import flat_shardings, placed_avals, sharding_tree
+from curta.api.jit_shardings import (
+    check_fits,
+    flat_shardings,
+    placed_avals,
+    sharding_tree,
+)
 from curta.api.recorder import current as recorder_now
 from curta.config import config
 from curta.control.call import Call
@@ -205,6 +210,9 @@ class Jitted:
         mesh = self._mesh()
         whole = mesh if self._options.uses_resources else None
         places = flat_shardings("out_shardings", wanted, out_leaves, whole)
+        shapes = [a.shape for a in closed.out_avals]
+        paths = functools.partial(_result_names, out_leaves)
+        check_fits("pjit outputs", places, shapes, paths)
         given = self._in_shardings(arguments)
         return Staged(closed, captured, out_tree[-1], donated, given, places, mesh)
 
@@ -216,7 +224,13 @@ class Jitted:
                 "pjit does not support kwargs when in_shardings is specified."
             )
         mesh = self._mesh() if self._options.uses_resources else None
-        return flat_shardings("in_shardings", given, arguments.dynamic, mesh)
+        args = arguments.dynamic
+        found = flat_shardings("in_shardings", given, args, mesh)
+        names = functools.partial(leaf_names, self._fun, args, {}, [*arguments.places])
+        leaves = tree_util.tree_leaves(args) if found else ()
+        shapes = [getattr(x, "shape", ()) for x in leaves]
+        check_fits("pjit arguments", found, shapes, names)
+        return found
 
     def _mesh(self) -> Mesh | None:
         """The mesh in scope: that of `with mesh:`, if this function heeds it."""
@@ -351,6 +365,11 @@ def _ready_key(
     except (TypeError, ValueError, OverflowError):
         return leaves, None
     return leaves, (config.context, static, in_tree, *avals)
+
+
+def _result_names(result: Any) -> list[str]:
+    paths = tree_util.tree_leaves_with_path(result)
+    return [f"result{tree_util.keystr(path)}" for path, _ in paths]
 
 
 def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:

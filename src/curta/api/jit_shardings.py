@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
 from curta.core.avals import placed_aval
 from curta.core.mesh import EMPTY_MESH, Mesh, scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
-from curta.core.sharding import NamedSharding, Sharding
+from curta.core.sharding import DuplicateSpecError, NamedSharding, Sharding
 from curta.core.trace import typeof
 from curta.primitives.placing import Reshard, ShardingConstraint
 
@@ -40,7 +40,8 @@ def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
             )
         if isinstance(x, (NamedSharding, PartitionSpec)):
             spec = x if isinstance(x, PartitionSpec) else x.spec
-            if UNCONSTRAINED in spec.partitions and user == "jit":
+            _check_once(what, spec)
+            if UNCONSTRAINED in spec.partitions:
                 raise ValueError(
                     "Unconstrained dims are not allowed when passed to"
                     f" {what} of jit: {spec}"
@@ -48,6 +49,16 @@ def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
     if all(x is None for x in leaves) and user != "pjit":
         return None
     return ShardingTree(tuple(leaves), tree)
+
+
+def _check_once(what: str, spec: PartitionSpec) -> None:
+    used = spec.used_axes()
+    for name in used:
+        if used.count(name) > 1:
+            raise DuplicateSpecError(
+                f"A single {what} specification can map every mesh axis to at most one"
+                f" positional dimension, but {spec} has duplicate entries for `{name}`"
+            )
 
 
 def context_mesh() -> Any:
@@ -60,14 +71,14 @@ def context_mesh() -> Any:
     return found.resources or EMPTY_MESH
 
 
-def resolved(user: str, what: str, place: Any) -> Any:
+def resolved(user: str, what: str, place: Any, mesh: Mesh | None = None) -> Any:
     """A sharding for what the user gave: a spec is one over the mesh in scope.
 
     Raises RuntimeError for a spec where no mesh is in scope.
     """
     if not isinstance(place, PartitionSpec):
         return place
-    mesh = context_mesh()
+    mesh = mesh or context_mesh()
     if mesh.empty:
         raise RuntimeError(
             f"{user} requires a non-empty mesh in context if you are passing"
@@ -96,7 +107,31 @@ def flat_shardings(
     except ValueError:
         raise ValueError(_mismatch(what, specs, value)) from None
     whole = None if mesh is None else NamedSharding(mesh, PartitionSpec())
-    return [whole if x is None else resolved("jit", what, x) for x in found]
+    user = "jit" if mesh is None else "pjit"
+    return [whole if x is None else resolved(user, what, x, mesh) for x in found]
+
+
+def check_fits(
+    what: str,
+    shardings: Sequence[Sharding | None],
+    shapes: Sequence[Any],
+    names: Callable[[], Sequence[str]],
+) -> None:
+    """Raise ValueError if a value cannot be laid out by its sharding.
+
+    `what` the values are, and their `names`, are for the error to say.
+    """
+    for i, (sharding, shape) in enumerate(zip(shardings, shapes)):
+        if sharding is None:
+            continue
+        try:
+            sharding.check_compatible_aval(shape)
+        except ValueError as error:
+            raise ValueError(
+                f"One of {what} with pytree key path {names()[i]} is incompatible with"
+                f" its sharding annotation {sharding}: {error}"
+            ) from None
+        sharding.shard_shape(shape)
 
 
 def _mismatch(what: str, specs: Any, value: Any) -> str:
