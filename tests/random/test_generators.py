@@ -91,10 +91,34 @@ def test_a_generator_of_ones_own():
     assert random.key_data(random.fold_in(key, 1)).tolist() == [[4, 1], [1, 4]]
     drawn = curta.vmap(lambda k: random.bits(k, (2,)))(random.split(key))
     assert drawn.tolist() == [[3, 15], [15, 39]]
-    with pytest.raises(ValueError, match="tag 'own' already"):
-        define_prng_impl(
-            key_shape=(4,), seed=0, split=0, random_bits=0, fold_in=0, tag="own"
-        )
+    assert random.key_impl(key) == impl and repr(impl) == "PRNGSpec('<unnamed>')"
+    other = define_prng_impl(
+        key_shape=(4,), seed=0, split=0, random_bits=0, fold_in=0, tag="own"
+    )
+    assert random.key_dtype(other) != random.key_dtype(impl) and other != impl
+
+
+def test_keys_of_many_words():
+    impl = define_prng_impl(
+        key_shape=(4, 2, 7),
+        seed=lambda s: jnp.ones((4, 2, 7), "uint32") * s.astype("uint32"),
+        split=lambda key, shape: jnp.broadcast_to(key, (*shape, 4, 2, 7)),
+        random_bits=lambda key, width, shape: jnp.full(shape, key[3, 1, 6]),
+        fold_in=lambda key, data: key + data,
+    )
+    key = random.key(42, impl=impl)
+    assert random.key_data(key).shape == (4, 2, 7)
+    draw = curta.jit(lambda key: random.bits(random.split(key, 5)[2], (2,)))
+    assert draw(key).tolist() == [42, 42]
+
+    def step(key, _):
+        return random.fold_in(key, 1), random.bits(key, ())
+
+    last, drawn = curta.lax.scan(step, key, None, 3)
+    assert drawn.tolist() == [42, 43, 44] and last.dtype == random.key_dtype(impl)
+    data = jnp.ones((3, 4, 2, 7), "uint32")
+    assert random.wrap_key_data(data, impl=impl).shape == (3,)
+    assert jnp.stack([key, last])[1].shape == ()
 
 
 def test_the_hash_itself():

@@ -42,8 +42,9 @@ class ExtendedDType(abc.ABC):
     __str__ = __repr__
 
 
-# The storage of a key of so many 32-bit words, as one NumPy scalar. A complex number
-# serves for four words: the ops that take keys only move them.
+# The storage of a key of so many 32-bit words, as one NumPy scalar that machine code
+# knows. A complex number serves for four words: the ops that take keys only move them.
+# Keys of other sizes are bytes that only NumPy moves.
 _KEY_STORAGE = {
     1: np.dtype(np.uint32),
     2: np.dtype(np.uint64),
@@ -57,7 +58,8 @@ class KeyDType(ExtendedDType):
 
     Args:
         tag: the generator's short name as printed in ``key<fry>``.
-        words: how many uint32 words a key has: 1, 2 or 4.
+        words: how many uint32 words a key has.
+        serial: tells generators of one tag apart.
 
     Example:
         >>> from curta import dtypes
@@ -70,6 +72,7 @@ class KeyDType(ExtendedDType):
 
     tag: str
     words: int = 2
+    serial: int = 0
 
     type = prng_key
 
@@ -79,7 +82,7 @@ class KeyDType(ExtendedDType):
 
     @property
     def physical(self) -> np.dtype[Any]:  # type: ignore[override]
-        return _KEY_STORAGE[self.words]
+        return _KEY_STORAGE.get(self.words) or np.dtype((np.void, 4 * self.words))
 
 
 def physical_dtype(dtype: np.dtype[Any] | ExtendedDType) -> np.dtype[Any]:

@@ -11,7 +11,7 @@ from curta.control.primitives import threefry2x32_p as threefry2x32_p
 from curta.core.trace import typeof
 from curta.numpy import concatenate, ravel, reshape
 from curta.primitives.random_bits.custom import CustomGenerator
-from curta.primitives.random_bits.implementations import KeyImplementation
+from curta.primitives.random_bits.implementations import KeyImplementation, PRNGSpec
 from curta.primitives.random_bits.ops import RandomSeed
 from curta.primitives.random_bits.registry import implementation_of
 from curta.random import wrap_key_data as wrap_key_data
@@ -31,19 +31,17 @@ def define_prng_impl(
     fold_in: Callable[..., Any],
     name: str = "<unnamed>",
     tag: str = "?",
-) -> KeyImplementation:
+) -> PRNGSpec:
     """A generator for `random.key(seed, impl=...)`, of functions on uint32 arrays.
 
     Args:
-      key_shape: the shape of a key, of 1, 2 or 4 words in all.
+      key_shape: the shape of a key. Programs with keys of other than 1, 2 or 4 words
+        in all are not compiled; NumPy runs them.
       seed: an integer to a key.
       split: a key and a shape to that many keys.
       random_bits: a key, 8, 16, 32 or 64, and a shape to unsigned integers.
       fold_in: a key and an integer to a key.
       name, tag: what it is called, and how dtypes `key<tag>` of its keys are printed.
-
-    Raises:
-      ValueError: for keys of another size, or a tag that is taken.
 
     >>> import curta.numpy as jnp
     >>> from curta import random
@@ -57,7 +55,8 @@ def define_prng_impl(
     >>> random.bits(random.key(7, impl=counting), (3,))
     Array([7, 8, 9], dtype=uint32)
     """
-    return CustomGenerator(key_shape, seed, split, random_bits, fold_in, name, tag)
+    generator = CustomGenerator(key_shape, seed, split, random_bits, fold_in, name, tag)
+    return PRNGSpec(generator)
 
 
 def random_seed(seeds: Any, impl: Any = None) -> Any:

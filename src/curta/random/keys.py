@@ -14,7 +14,7 @@ from curta.core.array import Array
 from curta.core.trace import is_array_like, typeof
 from curta.numpy import asarray
 from curta.primitives.random_bits.gamma import RandomGamma
-from curta.primitives.random_bits.implementations import KeyImplementation
+from curta.primitives.random_bits.implementations import KeyImplementation, PRNGSpec
 from curta.primitives.random_bits.ops import (
     RandomBits,
     RandomClone,
@@ -92,6 +92,8 @@ def resolve_implementation(impl: Any) -> KeyImplementation:
         impl = config.jax_default_prng_impl
     if isinstance(impl, KeyImplementation):
         return impl
+    if isinstance(impl, PRNGSpec):
+        return impl.implementation
     if isinstance(impl, dtypes.KeyDType):
         return implementation_of(impl)
     if isinstance(impl, str):
@@ -236,15 +238,16 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return RandomWrap(chosen)(key_bits_array)
 
 
-def key_impl(keys: Any) -> str:
-    """The name of the generator of keys.
+def key_impl(keys: Any) -> str | PRNGSpec:
+    """The name of the generator of keys, or what stands for one without a name.
 
     >>> from curta import random
     >>> random.key_impl(random.key(0))
     'threefry2x32'
     """
     typed, _ = check_key("key_impl", keys, allow_batched=True)
-    return _implementation(typed).name
+    found = _implementation(typed)
+    return found.name if found.name in implementation_names() else PRNGSpec(found)
 
 
 def key_dtype(impl_spec: Any = None) -> dtypes.KeyDType:

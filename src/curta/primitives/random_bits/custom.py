@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from curta.core.trace import base_trace, use_trace
+from curta.dtypes import KeyDType
 from curta.primitives.random_bits.implementations import KeyImplementation
-from curta.primitives.random_bits.registry import register
+from curta.primitives.random_bits.registry import next_serial, register
 
 
 class CustomGenerator(KeyImplementation):
@@ -26,15 +27,15 @@ class CustomGenerator(KeyImplementation):
         tag: str,
     ):
         self.key_shape = tuple(key_shape)
-        if self.words not in (1, 2, 4):
-            raise ValueError(
-                f"keys have 1, 2 or 4 words, but a key_shape of {self.key_shape} has"
-                f" {self.words}"
-            )
-        self.name, self.tag = name, tag
+        self.name, self.tag, self._serial = name, tag, next_serial(tag)
         self._seed, self._split = seed, split
         self._random_bits, self._fold_in = random_bits, fold_in
         register(self)
+
+    @property
+    def dtype(self) -> KeyDType:
+        """The dtype of its keys."""
+        return KeyDType(self.tag, self.words, self._serial)
 
     def seed(self, seeds: Any) -> Any:
         return self._as_keys(seeds.shape, map(self._seed, seeds.reshape(-1)))

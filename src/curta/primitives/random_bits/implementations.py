@@ -64,6 +64,32 @@ class KeyImplementation(abc.ABC):
         """`count` unsigned integers of `width` bits for each key."""
 
 
+class PRNGSpec:
+    """What stands for a generator that has no name for `random.key(impl=...)`."""
+
+    __slots__ = ("_impl",)
+
+    def __init__(self, impl: KeyImplementation):
+        self._impl = impl
+
+    @property
+    def implementation(self) -> KeyImplementation:
+        """The generator."""
+        return self._impl
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PRNGSpec) and self._impl is other._impl
+
+    def __hash__(self) -> int:
+        return hash(self._impl)
+
+    def __str__(self) -> str:
+        return str(self._impl)
+
+    def __repr__(self) -> str:
+        return f"PRNGSpec({self._impl.name!r})"
+
+
 class Threefry(KeyImplementation):
     """Counters hashed with threefry-2x32: JAX's default generator."""
 

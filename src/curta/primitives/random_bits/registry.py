@@ -28,10 +28,14 @@ _by_dtype = {impl.dtype: impl for impl in _BUILT_IN}
 
 
 def register(impl: KeyImplementation) -> None:
-    """Let the dtype of its keys stand for a generator."""
-    if impl.dtype in _by_dtype:
-        raise ValueError(f"there is a generator with the tag {impl.tag!r} already")
+    """Let the dtype of its keys stand for a generator; it must be no other's."""
+    assert impl.dtype not in _by_dtype, impl.tag
     _by_dtype[impl.dtype] = impl
+
+
+def next_serial(tag: str) -> int:
+    """A number that tells a new generator from others of its tag."""
+    return sum(dtype.tag == tag for dtype in _by_dtype)
 
 
 def implementation_names() -> tuple[str, ...]:
