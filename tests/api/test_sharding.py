@@ -478,17 +478,6 @@ class TestExplicit:
             assert jnp.zeros_like(struct).sharding == NamedSharding(mesh, P("x"))
             assert curta.device_put(X, spec).sharding == NamedSharding(mesh, P("x"))
 
-    def test_sums_not_taken_are_refused(self):
-        where = NamedSharding(explicit_mesh(), P(unreduced={"x"}))
-        for call in (
-            lambda: curta.device_put(X, where),
-            lambda: curta.reshard(X, where),
-            lambda: jit(lambda x: x, out_shardings=where)(X),
-            lambda: jnp.zeros(8, out_sharding=where),
-        ):
-            with pytest.raises(NotImplementedError, match="unreduced or reduced axes"):
-                call()
-
     def test_carries_keep_their_split(self):
         with curta.set_mesh(explicit_mesh()):
             x = curta.reshard(X, P("x"))

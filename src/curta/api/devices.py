@@ -14,7 +14,7 @@ from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.stage import JaxprTrace
 from curta.core.trace import Trace, Tracer, current_trace, typeof
-from curta.primitives.placing import DevicePut
+from curta.primitives.placing import DevicePut, Reshard
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.transfer import guard_transfer, to_array
@@ -85,11 +85,20 @@ def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
     if array is x and array.sharding.device_set != sharding.device_set:
         guard_transfer("device_to_device", array.aval, explicit=True)
     _check_fits(array.aval, sharding)
+    if array._has_terms() or _wants_terms(sharding):
+        if not isinstance(sharding, NamedSharding):
+            array._refuse_terms()
+        moved = Reshard(sharding)(array)  # type: ignore[arg-type]
+        return ArrayImpl(moved._storage(), moved.aval, sharding)
     aval = placed_aval(array.aval, sharding)
     placed = ArrayImpl(array._storage(), aval, sharding)
     if donate and array is x:
         array.delete()
     return placed
+
+
+def _wants_terms(sharding: Sharding) -> bool:
+    return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
 
 
 def _check_compiled(sharding: Sharding) -> None:

@@ -12,6 +12,7 @@ from curta.api.shard_map_checks import (
     check_devices_known,
     check_in_specs,
     check_out_avals,
+    check_sums,
     checked_axes,
 )
 from curta.control.shard_map import NamedAxes, ShardMap
@@ -31,6 +32,7 @@ from curta.core.placement import placement
 from curta.core.stage import stage
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.primitives.collective import PVary
+from curta.primitives.unreduced import VaryUnreducedCast
 from curta.transforms.partial_eval import residuals_as_inputs
 
 
@@ -186,9 +188,7 @@ def _flat_specs(
     if in_specs is INFER:
         specs = [typeof(x).sharding.spec for x in leaves]
         return [
-            PartitionSpec(
-                *[entry_of(n for n in a if n in axes) for a in s.axes_of_dims()]
-            )
+            s.update([entry_of(n for n in a if n in axes) for a in s.axes_of_dims()])
             for s in specs
         ]
     try:
@@ -297,15 +297,19 @@ class _Call:
             raise error("shard_map out_specs") from None
 
     def _varying(self, x: Any, spec: PartitionSpec) -> Any:
-        """An output, as one that varies over all axes of its spec."""
+        """An output, as one that varies over all axes of its spec, or is a sum."""
         x = as_result(x)
         if not self.check_vma:
             return x
-        missing = {*spec.used_axes()} - typeof(x).vma
-        return PVary(self.mesh.in_order(missing))(x) if missing else x
+        if missing := {*spec.used_axes()} - typeof(x).vma:
+            x = PVary(self.mesh.in_order(missing))(x)
+        if terms := spec.unreduced - typeof(x).mat.unreduced:
+            x = VaryUnreducedCast(self.mesh.in_order(terms))(x)
+        return x
 
     def _shard_aval(self, aval: ShapedArray, spec: PartitionSpec) -> ShapedArray:
         """The type of a shard."""
+        check_sums("in", spec, aval, aval.sharding.spec)
         dims = spec.for_rank(aval.ndim).axes_of_dims()
         shape = tuple(
             n // self.mesh.size_of(axes)
@@ -316,7 +320,9 @@ class _Call:
             entry_of(n for n in entry_axes(e) if n not in self.axes) for e in before
         ]
         varying = {*aval.vma}
+        sums = aval.mat.unreduced, aval.mat.reduced
         if self.check_vma:
             varying |= {n for axes in dims for n in axes}
-        where = placement(self.inner_mesh, rest, varying)
+            sums = sums[0] | spec.unreduced, sums[1] | spec.reduced
+        where = placement(self.inner_mesh, rest, varying, *sums)
         return ShapedArray(shape, aval.dtype, aval.weak_type, where)

@@ -47,7 +47,9 @@ def checked_axes(
             )
     elif in_specs is not None:
         _check_specs("in", in_specs, axes)
+        _check_sum_axes("in", in_specs, mesh, axes)
     _check_specs("out", out_specs, axes)
+    _check_sum_axes("out", out_specs, mesh, axes)
     return mesh, axes
 
 
@@ -103,10 +105,38 @@ def _check_specs(prefix: str, specs: Any, axes: frozenset[Any]) -> None:
             + "\n\n".join(foreign)
             + f"\n\nCheck the {prefix}_specs values passed to shard_map."
         )
-    if any(spec.unreduced or spec.reduced for _, spec in leaves):
-        raise NotImplementedError(
-            f"unreduced/reduced in {prefix}_specs of shard_map is not available"
-        )
+
+
+def _check_sum_axes(
+    prefix: str, specs: Any, mesh: Mesh | AbstractMesh, axes: frozenset[Any]
+) -> None:
+    """Refuse sums over axes that are not in types, or beside axes not mapped over."""
+    for spec in tree_util.tree_leaves(specs):
+        sums = {"unreduced": spec.unreduced, "reduced": spec.reduced}
+        if any(sums.values()) and axes != {*mesh.axis_names}:
+            raise NotImplementedError(
+                f"unreduced/reduced can only be passed to {prefix}_specs when shard_map"
+                f" is in full manual mode. Got mesh axis names {mesh.axis_names},"
+                f" manual_axes: {set(axes)}, specs: {spec}."
+            )
+        for kind, names in sums.items():
+            if any(mesh.types[n] is not AxisType.Explicit for n in names):
+                raise ValueError(
+                    f"{kind} in {prefix}_specs {spec} can only be used when the mesh"
+                    " passed to shard_map contains axis names all of type `Explicit`."
+                    f" Got mesh {mesh}"
+                )
+
+
+def check_sums(prefix: str, spec: PartitionSpec, aval: ShapedArray, found: Any) -> None:
+    """Raise ValueError if a spec has other sums than the type `aval` of the array."""
+    for kind in ("unreduced", "reduced"):
+        if getattr(spec, kind) != getattr(found, kind):
+            raise ValueError(
+                f"{prefix}_specs passed to shard_map should be equal to the {kind}"
+                f" present on the {prefix}_aval. Got {prefix}_specs={spec} and"
+                f" {prefix}_aval={aval.str_short(True)}"
+            )
 
 
 def check_devices_known(mesh: AbstractMesh, args: Sequence[Any]) -> None:
@@ -312,6 +342,8 @@ def check_out_avals(
     check_specs_fit("out", fun, mesh, specs, tree, flat, avals)
     if not check_vma:
         return
+    for spec, aval in zip(flat, avals, strict=True):
+        check_sums("out", spec, aval, aval.mat)
     fresh = [n for n in mesh.axis_names if n not in mesh.manual_axes]
     broken = [
         a if any(n in a.vma and n not in s.used_axes() for n in fresh) else None

@@ -204,8 +204,13 @@ class ShardMap(JaxprOp):
             entry_of(n for n in (*axes, *entry_axes(e)) if n in explicit)
             for axes, e in zip(dims_of(spec, inner.ndim), own, strict=True)
         ]
-        varying = inner.vma - self.axes
-        return placement(self.mesh.abstract_mesh, entries, varying)
+        return placement(
+            self.mesh.abstract_mesh,
+            entries,
+            inner.vma - self.axes,
+            spec.unreduced & explicit,
+            spec.reduced & explicit,
+        )
 
 
 class Cut(NamedTuple):
@@ -259,7 +264,11 @@ def cut_body(op: ShardMap, unknown: tuple[bool, ...]) -> Cut:
 def _kept_spec(op: ShardMap, aval: ShapedArray) -> PartitionSpec:
     """How the values that all devices have of a residual are put together."""
     axes = aval.vma & op.axes if op.check_vma else op.axes
-    return PartitionSpec(entry_of(op.mesh.in_order(axes))) if axes else PartitionSpec()
+    return PartitionSpec(
+        *[entry_of(op.mesh.in_order(axes))] * bool(axes),
+        unreduced=aval.mat.unreduced & op.axes,
+        reduced=aval.mat.reduced & op.axes,
+    )
 
 
 def _with_dims_out(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:

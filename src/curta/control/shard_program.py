@@ -34,8 +34,10 @@ def dims_of(spec: PartitionSpec, rank: int) -> list[tuple[Any, ...]]:
 def whole_program(op: Any) -> ClosedJaxpr:
     """The body mapped over the axes of the mesh: a jaxpr of whole arrays."""
     names = op.mesh.in_order(op.axes)
-    used = [frozenset(s.used_axes()) & op.axes for s in op.in_specs]
-    mentioned = [frozenset(s.used_axes()) & op.axes for s in op.out_specs]
+    used, mentioned = (
+        [(frozenset(s.used_axes()) | s.unreduced) & op.axes for s in specs]
+        for specs in (op.in_specs, op.out_specs)
+    )
 
     def mapped(level: int, args: Sequence[Any]) -> list[Any]:
         """Over the axes from `level` on; dims of those before are tracers' own."""
@@ -61,16 +63,24 @@ def whole_program(op: Any) -> ClosedJaxpr:
     for inner, spec in zip(op.body.in_avals, op.in_specs, strict=True):
         parts = [op.mesh.size_of(axes) for axes in dims_of(spec, inner.ndim)]
         shape = tuple(n * k for n, k in zip(inner.shape, parts, strict=True))
+        shape = (*[op.mesh.shape[n] for n in _terms(spec, op)], *shape)
         avals.append(ShapedArray(shape, inner.dtype, inner.weak_type))
     return stage(run, avals, op.body.jaxpr.debug_info)
 
 
+def _terms(spec: PartitionSpec, op: Any) -> tuple[Any, ...]:
+    """The axes along which an array has the terms of a sum, dims in front."""
+    found: tuple[Any, ...] = op.mesh.in_order(spec.unreduced & op.axes)
+    return found
+
+
 def _laid_out(x: Any, spec: PartitionSpec, op: Any) -> Any:
     """The array, said to be split so: that holds for derivatives too."""
-    entries: tuple[Any, ...] = spec.for_rank(typeof(x).ndim).partitions
+    front = _terms(spec, op)
+    entries: tuple[Any, ...] = spec.for_rank(typeof(x).ndim - len(front)).partitions
     if len(op.axes) < len(op.mesh.axis_names):
         entries = tuple(UNCONSTRAINED if e is None else e for e in entries)
-    target = NamedSharding(op.mesh, PartitionSpec(*entries))
+    target = NamedSharding(op.mesh, PartitionSpec(*front, *entries))
     return ShardingConstraint(target, EMPTY_MESH)(x)
 
 
@@ -88,13 +98,14 @@ def _axes_of(spec: PartitionSpec, rank: int, op: Any) -> list[tuple[Any, ...]]:
 
 def _parted(x: Any, spec: PartitionSpec, op: Any) -> Any:
     """The shards of an array, along a dim in front for each axis it is split over."""
-    shape = typeof(x).shape
-    dims = _axes_of(spec, len(shape), op)
+    shape, terms = typeof(x).shape, _terms(spec, op)
+    whole = shape[len(terms) :]
+    dims = _axes_of(spec, len(whole), op)
     if not any(dims):
         return x
-    names = [n for axes in dims for n in (*axes, None)]
-    sizes = []
-    for size, axes in zip(shape, dims, strict=True):
+    names = [*terms, *(n for axes in dims for n in (*axes, None))]
+    sizes = list(shape[: len(terms)])
+    for size, axes in zip(whole, dims, strict=True):
         sizes += [op.mesh.shape[n] for n in axes] + [size // op.mesh.size_of(axes)]
     front = [names.index(n) for n in op.mesh.in_order({*names} - {None})]
     rest = [d for d in range(len(sizes)) if d not in front]
@@ -103,19 +114,19 @@ def _parted(x: Any, spec: PartitionSpec, op: Any) -> Any:
 
 def _joined(x: Any, spec: PartitionSpec, op: Any) -> Any:
     """The array of such shards."""
-    count = len(spec.used_axes())
+    terms = _terms(spec, op)
+    count = len(spec.used_axes()) + len(terms)
     shape = typeof(x).shape
     dims = _axes_of(spec, len(shape) - count, op)
     if not any(dims):
         return x
-    front = list(op.mesh.in_order({n for axes in dims for n in axes}))
-    order: list[int] = []
+    front = list(op.mesh.in_order({*terms, *(n for axes in dims for n in axes)}))
+    order = [front.index(n) for n in terms]
     for d, axes in enumerate(dims):
         order += [front.index(n) for n in axes] + [len(front) + d]
-    whole = [
-        n * op.mesh.size_of(axes)
-        for n, axes in zip(shape[len(front) :], dims, strict=True)
-    ]
+    whole = [op.mesh.shape[n] for n in terms]
+    for n, axes in zip(shape[len(front) :], dims, strict=True):
+        whole.append(n * op.mesh.size_of(axes))
     return Reshape(tuple(whole))(_transposed(x, tuple(order)))
 
 

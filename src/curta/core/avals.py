@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from curta import dtypes
-from curta.core.manual_axes import ManualAxisType
+from curta.core.manual_axes import NOT_VARYING, ManualAxisType
 from curta.core.mesh import get_abstract_mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.placement import Placement, placement, shape_text
@@ -95,7 +95,7 @@ class ShapedArray:
         shape = tuple(size if n is None else n for n in change(self.shape))
         where = self.placement
         if where is not None and where.entries:
-            where = placement(where.mesh, change(where.entries), where.varying)
+            where = where.update(entries=change(where.entries))
         return self.update(shape=shape, placement=where)
 
     @property
@@ -110,7 +110,17 @@ class ShapedArray:
     @property
     def manual_axis_type(self) -> ManualAxisType:
         """How the value relates to the axes of an enclosing `shard_map`."""
-        return ManualAxisType(varying=self.vma)
+        where = self.placement
+        if where is None:
+            return NOT_VARYING
+        if not (where.unreduced or where.reduced):
+            return ManualAxisType(varying=where.varying)
+        manual = {*where.mesh.manual_axes}
+        return ManualAxisType(
+            varying=where.varying,
+            unreduced=where.unreduced & manual,
+            reduced=where.reduced & manual,
+        )
 
     mat = manual_axis_type
 
@@ -123,7 +133,11 @@ class ShapedArray:
         """The aval of a tangent: the same for inexact dtypes, float0 otherwise."""
         return self.update(dtype=tangent_dtype(self.dtype))
 
-    to_cotangent_aval = to_tangent_aval
+    def to_cotangent_aval(self) -> ShapedArray:
+        """The aval of a cotangent: as that of a tangent, reduced if it is unreduced."""
+        found = self.to_tangent_aval()
+        where = self.placement
+        return found if where is None else found.update(placement=where.dual())
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """`float32[3,4]`, or `f32[3,4]` with `short_dtypes`."""
@@ -174,7 +188,9 @@ def placed_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
         entry_of(n for n in axes if n in mesh.explicit_axes)
         for axes in sharding.spec.for_rank(aval.ndim).axes_of_dims()
     ]
-    return aval.update(placement=placement(mesh, entries, aval.vma))
+    explicit = {*mesh.explicit_axes}
+    sums = sharding.spec.unreduced & explicit, sharding.spec.reduced & explicit
+    return aval.update(placement=placement(mesh, entries, aval.vma, *sums))
 
 
 def dtype_name(dtype: Any) -> str:

@@ -57,3 +57,6 @@ class ManualAxisType:
             f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced},"
             f" reduced={self.reduced})"
         )
+
+
+NOT_VARYING = ManualAxisType()

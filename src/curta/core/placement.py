@@ -2,8 +2,10 @@
 
 Most avals have none. Arrays split over an explicit mesh axis carry the split in their
 type, and values in the body of a `shard_map` the manual axes over which they vary.
+Both may be *unreduced* over axes: each device holds a term, and the value is their sum.
+Cotangents of those are *reduced*: the same on all devices, and vice versa.
 Ops know nothing of it: their `aval` rules see avals without placement, and the rules
-of `primitives.partitioning`, which are installed here, add that of the result.
+of `primitives.placed_types`, which are installed here, add that of the result.
 """
 
 from __future__ import annotations
@@ -23,45 +25,75 @@ class Placement:
     """How an array is split over explicit axes, and over which manual ones it varies.
 
     `entries` has one entry for each dim, as a `PartitionSpec`, or is empty if no dim
-    is split. Placements are interned; what says nothing is no Placement but None.
+    is split. `unreduced` and `reduced` name axes of both kinds. Placements are
+    interned; what says nothing is no Placement but None.
     """
 
-    __slots__ = ("__weakref__", "entries", "mesh", "varying")
+    __slots__ = ("__weakref__", "entries", "mesh", "reduced", "unreduced", "varying")
 
     mesh: AbstractMesh
     entries: Entries
     varying: frozenset[Any]
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
 
     def __repr__(self) -> str:
-        return f"Placement({self.mesh}, {self.entries}, varying={set(self.varying)})"
+        return (
+            f"Placement({self.mesh}, {self.entries}, varying={set(self.varying)},"
+            f" unreduced={set(self.unreduced)}, reduced={set(self.reduced)})"
+        )
 
     def __reduce__(self) -> Any:
-        return placement, (self.mesh, self.entries, self.varying)
+        return placement, tuple(getattr(self, name) for name in _FIELDS)
+
+    def update(self, **changes: Any) -> Placement | None:
+        """This placement with some of its parts replaced."""
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return placement(**{**fields, **changes})
 
     def spec(self, rank: int) -> PartitionSpec:
         """The spec of an array of that rank."""
-        return PartitionSpec(*(self.entries or (None,) * rank))
+        entries = self.entries or (None,) * rank
+        if not (self.unreduced or self.reduced):
+            return PartitionSpec(*entries)
+        manual = {*self.mesh.manual_axes}
+        sums = (self.unreduced - manual, self.reduced - manual)
+        return PartitionSpec(*entries, unreduced=sums[0], reduced=sums[1])
 
     def only_varying(self) -> Placement | None:
         """The same without the split."""
-        return placement(self.mesh, (), self.varying)
+        return self.update(entries=())
+
+    def dual(self) -> Placement | None:
+        """That of cotangents."""
+        if not (self.unreduced or self.reduced):
+            return self
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
+
+_FIELDS = ("mesh", "entries", "varying", "unreduced", "reduced")
 
 
 def placement(
-    mesh: AbstractMesh, entries: Iterable[Any], varying: Iterable[Any] = _NO_AXES
+    mesh: AbstractMesh,
+    entries: Iterable[Any],
+    varying: Iterable[Any] = _NO_AXES,
+    unreduced: Iterable[Any] = _NO_AXES,
+    reduced: Iterable[Any] = _NO_AXES,
 ) -> Placement | None:
-    """The placement of these parts, None if nothing is split and nothing varies."""
+    """The placement of these parts, None if they say nothing."""
     split = tuple(entries)
     if not any(split):
         split = ()
-    axes = frozenset(varying)
-    if not split and not axes:
+    axes = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+    if not split and not any(axes):
         return None
-    key = (mesh, split, axes)
+    key = (mesh, split, *axes)
     found = _placements.get(key)
     if found is None:
         found = object.__new__(Placement)
-        found.mesh, found.entries, found.varying = key
+        for name, value in zip(_FIELDS, key, strict=True):
+            setattr(found, name, value)
         found = _placements.setdefault(key, found)
     return found
 
@@ -70,7 +102,7 @@ _placements: weakref.WeakValueDictionary[Any, Placement] = weakref.WeakValueDict
 
 
 def shape_text(shape: Sequence[int], where: Placement | None) -> str:
-    """`[8@x,2]`, and `{V:x}` after it for what varies."""
+    """`[8@x,2]`, and after it `{V:x}` for what varies, U or R for sums."""
     if where is None:
         return f"[{','.join(map(str, shape))}]"
     entries = where.entries or (None,) * len(shape)
@@ -78,8 +110,13 @@ def shape_text(shape: Sequence[int], where: Placement | None) -> str:
         str(n) if e is None else f"{n}@{_axes_text(entry_axes(e))}"
         for n, e in zip(shape, entries, strict=True)
     )
-    varying = where.mesh.in_order(where.varying)
-    return f"[{dims}]" + (f"{{V:{_axes_text(varying)}}}" if varying else "")
+    kinds = {"V": where.varying, "U": where.unreduced, "R": where.reduced}
+    parts = [
+        f"{kind}:{_axes_text(where.mesh.in_order(axes))}"
+        for kind, axes in kinds.items()
+        if axes
+    ]
+    return f"[{dims}]" + (f"{{{', '.join(parts)}}}" if parts else "")
 
 
 def _axes_text(axes: Sequence[Any]) -> str:
@@ -93,7 +130,7 @@ _rules: list[Callable[..., Any]] = []
 
 
 def set_rules(*rules: Callable[..., Any]) -> None:
-    """Install what the functions below do; see `primitives.partitioning`."""
+    """Install what the functions below do; see `primitives.placed_types`."""
     _rules[:] = rules
 
 

@@ -85,7 +85,14 @@ class Sharding:
         return tuple(n // k for n, k in zip(shape, parts, strict=True))
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
-        """Which part of an array of `global_shape` each device holds."""
+        """Which part of an array of `global_shape` each device holds.
+
+        Raises NotImplementedError if they hold the terms of a sum.
+        """
+        return self.index_map(global_shape)
+
+    def index_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
+        """As `devices_indices_map`; where devices hold terms, the part they are of."""
         rank = len(global_shape)
         sizes, parts = self.shard_shape(global_shape), self.parts(rank)
         return {
@@ -260,6 +267,18 @@ class NamedSharding(Sharding):
 
     def places(self, rank: int) -> list[tuple[int, ...]]:
         return _places(self.mesh.shape_tuple, self.spec, rank)
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
+        if self.spec.unreduced:
+            raise NotImplementedError(
+                f"device_indices_map doesn't work with unreduced: {self.spec}. Sum over"
+                " the axes first, with jax.sharding.reshard."
+            )
+        return self.index_map(global_shape)
+
+    def term_places(self) -> list[tuple[int, ...]]:
+        """For each device, which of the terms along the unreduced axes it holds."""
+        return _places(self.mesh.shape_tuple, PartitionSpec(*self.unreduced_axes), 0)
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
         if len(shape) < len(self.spec):

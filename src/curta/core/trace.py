@@ -134,6 +134,11 @@ class Tracer(Array):
     _trace: Any
     aval: ShapedArray
 
+    @property
+    def mat(self) -> Any:
+        """How the value relates to the manual axes of an enclosing `shard_map`."""
+        return self.aval.mat
+
     def concrete_value(self) -> Any:
         """The array behind this tracer if it is known now, else None."""
         return None

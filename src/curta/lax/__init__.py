@@ -142,9 +142,9 @@ from curta.lax.parallel import (
     psum_scatter,
     pswapaxes,
     pvary,
-    ragged_all_to_all,
 )
 from curta.lax.ragged import ragged_dot, ragged_dot_general, scaled_dot
+from curta.lax.ragged_exchange import ragged_all_to_all
 from curta.lax.reduction import (
     argmax,
     argmin,

@@ -14,8 +14,7 @@ from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.trace import current_trace, typeof
 from curta.lax.arithmetic import max
 from curta.lax.indexing import dynamic_index_in_dim
-from curta.lax.selection import clamp, select
-from curta.lax.shape import broadcast_in_dim
+from curta.lax.selection import select
 from curta.primitives.collective import (
     AxisIndex,
     Pmax,
@@ -33,6 +32,14 @@ from curta.primitives.exchange import (
     PsumScatter,
 )
 from curta.primitives.structure import Reshape, Transpose, full, reduce_sum
+from curta.primitives.unreduced import (
+    AllGatherReduced,
+    Preduced,
+    ReducedVaryCast,
+    UnreducedPsum,
+    UnreducedReduceScatter,
+    VaryUnreducedCast,
+)
 
 AxisName = Any
 Groups = Sequence[Sequence[int]] | None
@@ -91,6 +98,31 @@ def _manual(names: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(n for n in names if n in manual)
 
 
+def _state(x: Any, names: Sequence[Any], user: str) -> str:
+    """How a value relates to these manual axes; ValueError if to some differently."""
+    mat = typeof(x).mat
+    kinds = ("varying", "unreduced", "reduced")
+    found = {
+        next((k for k in kinds if n in getattr(mat, k)), "invarying") for n in names
+    }
+    if len(found) > 1:
+        raise ValueError(
+            f"{user} can only accept axis_name which corresponds to one of varying,"
+            " unreduced, reduced or invarying state of the input. Got input type:"
+            f" {typeof(x)}, axes: {tuple(names)} and input state: {found}"
+        )
+    return found.pop()
+
+
+def _is_unreduced(x: Any, names: Sequence[Any], groups: Any, user: str) -> bool:
+    """Whether a value is a sum to be taken over all of these axes."""
+    if not typeof(x).mat.unreduced & {*names}:
+        return False
+    if groups is not None:
+        raise NotImplementedError(f"{user} of unreduced values takes no groups")
+    return _state(x, names, user) == "unreduced"
+
+
 def _reduced(make: Callable[..., Any], x: Any, axis_name: AxisName, groups: Any) -> Any:
     axis_size(axis_name)
     op = make(_names(axis_name), _checked_groups(axis_name, groups))
@@ -123,6 +155,8 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
             return v * size
         if typeof(v).dtype == np.bool_:
             v = v.astype("int32")
+        if _is_unreduced(v, names, groups, "jax.lax.psum"):
+            return UnreducedPsum(names)(v)
         if dims:
             v = reduce_sum(v, tuple(d % typeof(v).ndim for d in dims))
         if rest:
@@ -192,21 +226,22 @@ def all_gather(
     """The values of all examples, stacked along a new axis (or `tiled`, joined).
 
     Args:
-      to: in a `shard_map`, whether the result counts as "varying" or "invarying".
+      to: in a `shard_map`, whether the result counts as "varying", as "invarying", or
+        as "reduced": its cotangent is then left to be summed.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.vmap(lambda x: curta.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    if to not in ("varying", "invarying"):
+    if to not in _GATHERS:
         raise ValueError(
             "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values"
-            f" are: 'varying', 'invarying'; got {to!r}"
+            f" are: {', '.join(map(repr, _GATHERS))}; got {to!r}"
         )
     names = _names(axis_name)
     groups = _checked_groups(names, axis_index_groups)
-    kind = AllGatherInvariant if to == "invarying" and _manual(names) else AllGather
+    kind = _GATHERS[to] if _manual(names) else AllGather
 
     def leaf(v: Any) -> Any:
         dim = axis % (typeof(v).ndim + (not tiled))
@@ -217,6 +252,13 @@ def all_gather(
         return out if tiled else _merged(out, dim, len(names))
 
     return tree_util.tree_map(leaf, x)
+
+
+_GATHERS = {
+    "varying": AllGather,
+    "reduced": AllGatherReduced,
+    "invarying": AllGatherInvariant,
+}
 
 
 def _merged(x: Any, dim: int, count: int) -> Any:
@@ -268,9 +310,10 @@ def psum_scatter(
             )
         if not tiled and len(names) > 1:
             v = _parted(v, dim, [axis_size(n) for n in names])
+        unreduced = _is_unreduced(v, names, groups, "jax.lax.psum_scatter")
+        kind = UnreducedReduceScatter if unreduced else PsumScatter
         for name in names:
-            op = PsumScatter((name,), _group_size(name, groups), dim, tiled, groups)
-            v = op(v)
+            v = kind((name,), _group_size(name, groups), dim, tiled, groups)(v)
         return v
 
     return tree_util.tree_map(leaf, x)
@@ -436,24 +479,23 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """In a `shard_map`, a value counted as varying over named axes.
+    """In a `shard_map`, a value that relates to named axes in another way.
 
     Args:
       x: a tree of arrays.
       axis_name: one name, or a tuple of them.
-      to: "varying", the only kind that needs a cast.
+      to: "varying", each shard's own value; "unreduced", of a value that varies the
+        sum over the shards; "reduced", the same for all shards, with a cotangent that
+        is such a sum.
 
-    Raises ValueError for other kinds, and for values that vary already.
+    Raises ValueError for other kinds, and for values that cannot be cast so.
     """
     if isinstance(axis_name, (set, frozenset)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(
-            "Got unexpected `to` value. Allowed `to` values are: 'varying'"
-        )
-    if to != "varying":
-        raise NotImplementedError(
-            f"pcast to {to!r} is not available: types do not say 'reduced'"
+            "Got unexpected `to` value. Allowed `to` values are: 'varying',"
+            f" 'unreduced', 'reduced'; got {to!r}"
         )
     if current_trace().is_evaluating():
         raise ValueError("pvary should be called under jax.shard_map.")
@@ -463,72 +505,21 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     def leaf(v: Any) -> Any:
         if not names:
             return v
-        if typeof(v).vma & {*names}:
+        before = _state(v, names, "jax.lax.pcast")
+        op = _CASTS.get((before, to))
+        if op is None:
             raise ValueError(
-                f"Unsupported pcast from=varying, to='varying' of {typeof(v)} over"
+                f"Unsupported pcast from={before}, to={to!r} of {typeof(v)} over"
                 f" {names}"
             )
-        return PVary(names)(v)
+        return op(names)(v)
 
     return tree_util.tree_map(leaf, x)
 
 
-def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
-    *,
-    axis_name: AxisName,
-    axis_index_groups: Groups = None,
-) -> Any:
-    """`all_to_all` of slices of different sizes along dim 0.
-
-    Args:
-      operand: (N, ...), of which slices are sent.
-      output: (M, ...), which receives them; other rows stay as they are.
-      input_offsets, send_sizes: (K,) where slices begin in `operand`, and their sizes;
-        slice k goes to example `k // (K / axis size)`.
-      output_offsets: (K,) where the slices sent begin at their receivers.
-      recv_sizes: (K,) the sizes of the slices received.
-
-    Returns: `output` with the slices received.
-    """
-    if axis_index_groups is not None:
-        raise NotImplementedError("ragged_all_to_all within groups is not available")
-    numbers = {
-        "input_offsets": input_offsets,
-        "send_sizes": send_sizes,
-        "output_offsets": output_offsets,
-        "recv_sizes": recv_sizes,
-    }
-    for name, x in numbers.items():
-        aval = typeof(x)
-        if aval.dtype.kind not in "iu":
-            raise ValueError(f"ragged_all_to_all {name} must be integer type.")
-        if aval.ndim != 1 or aval.size < 1:
-            raise ValueError(
-                f"ragged_all_to_all {name} must be rank 1 with positive dimension size,"
-                f" but got shape {aval.shape}"
-            )
-    senders = axis_size(axis_name)
-    each = typeof(input_offsets).size // senders
-    rows, begins, sizes, places = (
-        all_gather(x, axis_name)
-        for x in (operand, input_offsets, send_sizes, output_offsets)
-    )
-    me = axis_index(axis_name)
-    row = np.arange(typeof(output).shape[0], dtype=np.int32)
-    last = typeof(operand).shape[0] - 1
-    for sender in range(senders):
-        for k in range(each):
-            begin, size, place = (
-                x[sender, me * each + k] for x in (begins, sizes, places)
-            )
-            received = rows[sender][clamp(0, begin + row - place, last)]
-            taken = (row >= place) & (row < place + size)
-            everywhere = broadcast_in_dim(taken, typeof(output).shape, (0,))
-            output = select(everywhere, received, output)
-    return output
+_CASTS = {
+    ("invarying", "varying"): PVary,
+    ("reduced", "varying"): ReducedVaryCast,
+    ("varying", "unreduced"): VaryUnreducedCast,
+    ("invarying", "reduced"): Preduced,
+}

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.placement import placement
@@ -48,6 +49,8 @@ class Collective(Op):
     places_outputs: ClassVar[bool] = True
     meets: ClassVar[bool] = True
     """Whether devices wait for each other in it."""
+    takes_sums: ClassVar[bool] = False
+    """Whether operands are unreduced or reduced over its axes; else they vary."""
     param_names: ClassVar[Mapping[str, str | None]] = {
         "axes": "axis_names",
         "axis_index_groups": "groups",
@@ -60,10 +63,22 @@ class Collective(Op):
         if not scope().checks_varying:
             return out
         mesh = get_abstract_mesh()
-        names = {*self.axis_names} & {*mesh.manual_axes}
+        names = frozenset(self.axis_names) & {*mesh.manual_axes}
+        if not self.takes_sums:
+            self._check_no_sums(x, names)
         entries = out.placement.entries if out.placement else ()
-        varying = self.varying(x.vma, frozenset(names))
-        return out.update(placement=placement(mesh, entries, varying))
+        found = self.manual_type(x, names)
+        where = placement(mesh, entries, found.varying, found.unreduced, found.reduced)
+        return out.update(placement=where)
+
+    def _check_no_sums(self, x: ShapedArray, names: frozenset[Any]) -> None:
+        name = self.name.removesuffix("_p")
+        for kind in ("unreduced", "reduced"):
+            if getattr(x.mat, kind) & names:
+                raise ValueError(
+                    f"{name} cannot accept args which are {kind}. Got"
+                    f" {x.str_short(True)} and axes={set(names)}"
+                )
 
     def out_aval(self, x: ShapedArray) -> ShapedArray:
         """The aval of the result, up to the axes over which it varies."""
@@ -72,6 +87,10 @@ class Collective(Op):
     def varying(self, before: frozenset[Any], names: frozenset[Any]) -> frozenset[Any]:
         """The manual axes over which the result varies."""
         return before | names
+
+    def manual_type(self, x: ShapedArray, names: frozenset[Any]) -> ManualAxisType:
+        """How the result relates to manual axes, of which the op names some."""
+        return x.mat.update(varying=self.varying(x.mat.varying, names))
 
     def eval(self, *args: Any) -> NoReturn:
         names = ", ".join(map(str, self.axis_names))
@@ -239,7 +258,8 @@ class PVary(Linear, Collective):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         rest = tuple(n for n in self.axis_names if n != axis.name)
-        return (PVary(rest)(*args) if rest else args[0]), dims[0]
+        op = dataclasses.replace(self, axis_names=rest)
+        return (op(*args) if rest else args[0]), dims[0]
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [PsumInvariant(self.axis_names)(cotangent)]

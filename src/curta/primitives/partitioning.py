@@ -14,15 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
-from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.op import Op
-from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
-from curta.core.placement import Placement, placement, set_rules
-from curta.core.sharding import NamedSharding
-from curta.core.trace import typeof
+from curta.core.partition_spec import entry_axes, entry_of
 from curta.errors import ShardingTypeError
 from curta.primitives.base import Elementwise
-from curta.primitives.collective import Collective, PVary
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
@@ -33,7 +28,7 @@ from curta.primitives.indexing.gather import Gather
 from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
-from curta.primitives.placing import Reshard, ShardAlike
+from curta.primitives.placing import ShardAlike
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.shape import Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
@@ -423,87 +418,3 @@ def _groups(
                 want *= after[right[-1]]
         groups.append((left, right))
     return groups
-
-
-# ---- types
-
-
-def _placed_out_aval(op: Any, avals: Sequence[ShapedArray]) -> Any:
-    if op.places_outputs:
-        found = op.aval(*avals)
-        several = list(found) if op.multiple_results else [found]
-        several = [_in_scope(a) for a in several]
-    else:
-        found = op.aval(*[a.unplaced() for a in avals])
-        several = _with_placement(op, avals, found if op.multiple_results else [found])
-    return several if op.multiple_results else several[0]
-
-
-def _in_scope(aval: ShapedArray) -> ShapedArray:
-    """The aval without manual axes that are not mapped over here."""
-    where = aval.placement
-    if where is None or not where.varying:
-        return aval
-    varying = where.varying & {*get_abstract_mesh().manual_axes}
-    return aval.update(placement=placement(where.mesh, where.entries, varying))
-
-
-def _with_placement(
-    op: Op, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
-) -> list[ShapedArray]:
-    placements = [a.placement for a in avals if a.placement is not None]
-    mesh = placements[0].mesh
-    varying = frozenset[Any]().union(*[p.varying for p in placements])
-    split: Sequence[Entries] = [()] * len(outs)
-    if any(p.entries for p in placements):
-        if len({p.mesh for p in placements if p.entries}) > 1:
-            raise ShardingTypeError(
-                "Mesh for all inputs should be equal. Got the meshes:"
-                f" {', '.join(str(p.mesh) for p in placements)}"
-            )
-        mesh = next(p.mesh for p in placements if p.entries)
-        entries = [a.sharding.spec.partitions for a in avals]
-        strict = not scope().guesses
-        query = Query(op, avals, entries, outs, mesh.size_of, strict)
-        split = out_entries(query)
-    return [
-        _in_scope(a.update(placement=placement(mesh, e, varying)))
-        for a, e in zip(outs, split, strict=True)
-    ]
-
-
-def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
-    """The operands, made to vary over all manual axes over which one of them does.
-
-    Ops with jaxprs of their own take what these were traced for.
-    """
-    if not scope().checks_varying or isinstance(op, PVary):
-        return args
-    if op.places_outputs and not isinstance(op, Collective):
-        return args
-    axes = [typeof(x).vma for x in args]
-    wanted = frozenset[Any]().union(*axes)
-    if isinstance(op, Collective):
-        manual = {*get_abstract_mesh().manual_axes}
-        wanted |= {n for n in op.axis_names if n in manual}
-    mesh = get_abstract_mesh()
-    return [
-        PVary(mesh.in_order(wanted - have))(x) if wanted - have else x
-        for x, have in zip(args, axes, strict=True)
-    ]
-
-
-def _placed_as(x: Any, have: Placement | None, want: Placement | None) -> Any:
-    split = () if want is None else want.entries
-    if split != (() if have is None else have.entries):
-        mesh = want.mesh if want is not None else have.mesh  # type: ignore[union-attr]
-        rank = typeof(x).ndim
-        spec = PartitionSpec(*(split or (None,) * rank))
-        x = Reshard(NamedSharding(mesh, spec))(x)
-    if want is None or not scope().checks_varying:
-        return x
-    missing = want.varying - typeof(x).vma
-    return PVary(get_abstract_mesh().in_order(missing))(x) if missing else x
-
-
-set_rules(_placed_out_aval, _aligned, _placed_as)

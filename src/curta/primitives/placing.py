@@ -38,7 +38,7 @@ class Placing(Linear, Identity):
             own = entry_of(axis.spmd or ())
             entries.insert(dim, self.batch_entry() if own is None else own)
         op: Any = self
-        target = self.target.update(spec=entries)
+        target = self.target.update(spec=self.target.spec.update(entries))
         return dataclasses.replace(op, target=target)(x), dim
 
     def batch_entry(self) -> Any:
@@ -88,17 +88,21 @@ class Reshard(Placing):
         (x,) = avals
         mesh = self.target.mesh.abstract_mesh
         explicit = {*mesh.explicit_axes}
+        spec = self.target.spec.for_rank(x.ndim)
         entries = [
-            entry_of(n for n in entry_axes(e) if n in explicit)
-            for e in self.target.spec.for_rank(x.ndim).partitions
+            entry_of(n for n in entry_axes(e) if n in explicit) for e in spec.partitions
         ]
-        return x.update(placement=placement(mesh, entries, x.vma))
+        within = x.mat  # what is said of manual axes stays
+        unreduced = spec.unreduced & explicit | within.unreduced
+        reduced = spec.reduced & explicit | within.reduced
+        where = placement(mesh, entries, x.vma, unreduced, reduced)
+        return x.update(placement=where)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args
         before = x.aval.placement
         mesh = self.target.mesh if before is None else before.mesh
-        spec = x.aval.sharding.spec
+        spec = x.aval.sharding.spec.dual()
         return [Reshard(NamedSharding(mesh, spec))(cotangent)]
 
     def params(self) -> dict[str, Any]:

@@ -95,9 +95,23 @@ class ArrayImpl(Array):
                 " Use jax.random.key_data(arr) if you wish to extract the underlying"
                 " integer array."
             )
+        self._refuse_terms()
         view = self._storage().view()
         view.flags.writeable = False
         return view
+
+    def _refuse_terms(self) -> None:
+        if self._has_terms():
+            raise NotImplementedError(
+                "an unreduced array cannot be converted to a NumPy array: its elements"
+                f" are sums of what the devices hold. Its type is {self.aval}; take the"
+                " sums with jax.sharding.reshard."
+            )
+
+    def _has_terms(self) -> bool:
+        """Whether `_data` has the terms of sums, along dims in front for each axis."""
+        where = self.aval.placement
+        return where is not None and bool(where.unreduced)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Any:
         if copy or dtype is not None:
@@ -117,6 +131,7 @@ class ArrayImpl(Array):
     ) -> Any:
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         given = {name: x for name, x in given.items() if x is not None}
+        self._refuse_terms()
         # Only consumers of version 1 understand that a buffer is read-only.
         modern = max_version is not None and max_version >= (1, 0)
         source = self._value if modern else self._storage().view()
@@ -143,9 +158,10 @@ class ArrayImpl(Array):
             raise TypeError("iteration over a 0-d array")
         row = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
         data, sharding = self._storage(), self._sharding
-        apart = sharding is not None and sharding.num_devices > 1
+        apart = aval.placement is not None
+        apart = apart or (sharding is not None and sharding.num_devices > 1)
         if apart or config.context.debugging:
-            return iter([self[i] for i in range(len(data))])
+            return iter([self[i] for i in range(aval.shape[0])])
         return iter([ArrayImpl(data[i, ...], row, sharding) for i in range(len(data))])
 
     # ---- Python scalars
@@ -188,18 +204,23 @@ class ArrayImpl(Array):
         kind = f"dtype={self.dtype.name}"
         if self.aval.weak_type:
             kind += ", weak_type=True"
+        if self._has_terms():
+            return f"Array(shape={self.shape}, {kind}, sharding={self.sharding})"
         text = _elements_text(self._value)
         width = len(text) - text.rfind("\n") + len(kind) + 1
         gap = " " * 6 if width > np.get_printoptions()["linewidth"] else " "
         return f"Array({text},{gap}{kind})"
 
     def __str__(self) -> str:
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+        if self._is_shown_whole():
             return repr(self)
         return str(self._value)
 
+    def _is_shown_whole(self) -> bool:
+        return isinstance(self.aval.dtype, dtypes.ExtendedDType) or self._has_terms()
+
     def __format__(self, spec: str) -> str:
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+        if self._is_shown_whole():
             return format(repr(self), spec)
         return format(self._value if self.aval.shape else self._value[()], spec)
 
@@ -216,6 +237,7 @@ class ArrayImpl(Array):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        self._refuse_terms()
         return _unpickle, (np.array(self._storage()), self.aval)
 
     # ---- where the array is
@@ -259,9 +281,14 @@ class ArrayImpl(Array):
         self._storage_or_place()
         holders: dict[str, int] = {}
         shards = []
-        for device, index in self.sharding.devices_indices_map(self.shape).items():
-            replica = holders[str(index)] = holders.get(str(index), -1) + 1
-            shards.append(Shard(device, index, replica, self))
+        found, terms = self.sharding.index_map(self.shape), [()]
+        if self._has_terms():
+            terms = self.sharding.term_places()  # type: ignore[attr-defined]
+        terms = terms if len(terms) == len(found) else terms * len(found)
+        for (device, index), term in zip(found.items(), terms, strict=True):
+            part = f"{index} {term}"
+            replica = holders[part] = holders.get(part, -1) + 1
+            shards.append(Shard(device, index, replica, self, term))
         return shards
 
     global_shards = addressable_shards
@@ -312,21 +339,22 @@ class Shard:
     """The part of an array that one device holds.
 
     `index` says where it is in the whole array; `replica_id` numbers the devices that
-    hold the same part.
+    hold the same part. Of an unreduced array `term` says which term of the sum it is.
     """
 
     device: Device
     index: tuple[slice, ...]
     replica_id: int
     whole: ArrayImpl
+    term: tuple[int, ...] = ()
 
     @property
     def data(self) -> ArrayImpl:
         """The elements, as an array on that device."""
-        if self.whole.sharding.num_devices == 1:
+        if self.whole.sharding.num_devices == 1 and not self.term:
             return self.whole
         aval = self.whole.aval
-        part = self.whole._storage()[self.index]
+        part = self.whole._storage()[(*self.term, *self.index)]
         out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
         return wrap(part, out, on_device(self.device))
 

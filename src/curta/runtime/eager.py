@@ -17,6 +17,7 @@ import numpy as np
 
 from curta.config import config
 from curta.control.call import Call, JaxprOp
+from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from curta.core.op import Op
@@ -24,6 +25,7 @@ from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace, typeof
 from curta.primitives.base import Elementwise, is_part_of_byte
+from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.dispatch import check_devices, shardings_of
@@ -176,7 +178,7 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     out = placed_out_aval(op, avals)
     outs = tuple(out) if op.multiple_results else (out,)
     large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
-    if large and not op.effects:
+    if any(map(axes_of, (*avals, *outs))) or (large and not op.effects):
         return _compiled_plan(op, avals)
     outs = outs if op.multiple_results else out
     return Plan(eval_rule(op, avals), None, outs, op.multiple_results)
@@ -212,3 +214,4 @@ def _waiting(run: Callable[..., Any]) -> Callable[..., Any]:
 
 BASE = EvalTrace()
 set_base_trace(BASE)
+install_placement_rules()

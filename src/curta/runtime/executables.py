@@ -21,6 +21,7 @@ from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import config
 from curta.control.shard_map import ShardMap
+from curta.control.stacked_terms import has_terms, stacked
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
@@ -80,7 +81,8 @@ def overwriting(closed: ClosedJaxpr, in_place: Mapping[int, int]) -> Executable:
 
     They do if it is a `NativeExecutable` whose `overwrites` says so.
     """
-    plain = has_checks(closed.effects) or not _is_compiled(closed, config.curta_backend)
+    plain = has_checks(closed.effects) or has_terms(closed.jaxpr)
+    plain = plain or not _is_compiled(closed, config.curta_backend)
     if not in_place or plain:
         return executable(closed)
     compiled = compile_jaxpr(
@@ -94,10 +96,12 @@ def overwriting(closed: ClosedJaxpr, in_place: Mapping[int, int]) -> Executable:
 
 
 def _is_compiled(closed: ClosedJaxpr, backend: str) -> bool:
-    return backend == "llvm" and not _has_float0(closed) and _has_llvm()
+    return backend == "llvm" and not _has_no_machine_type(closed) and _has_llvm()
 
 
 def _make(closed: ClosedJaxpr, backend: str) -> Executable:
+    if has_terms(closed.jaxpr):
+        closed = stacked(closed)
     if has_checks(closed.effects):
         return _raising(closed, backend)
     return _without_checks(closed, backend)
@@ -146,12 +150,13 @@ def _refuse_checks(jaxpr: Jaxpr) -> None:
             _refuse_checks(inner)
 
 
-def _has_float0(closed: ClosedJaxpr) -> bool:
-    """Whether elements without any bits occur, which machine code has not."""
+def _has_no_machine_type(closed: ClosedJaxpr) -> bool:
+    """Whether there are elements of no bits, or of as many as no register holds."""
     jaxpr = closed.jaxpr
     variables = [v for eqn in closed.eqns for v in eqn.outvars]
     ends = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
-    return any(v.aval.dtype == dtypes.float0 for v in (*ends, *variables))
+    found = {v.aval.dtype for v in (*ends, *variables)}
+    return any(dtypes.physical_dtype(d).type is np.void for d in found)
 
 
 @cache

@@ -16,6 +16,7 @@ from curta.control.call import JaxprOp
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap
+from curta.control.stacked_terms import axes_of
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import (
@@ -23,7 +24,6 @@ from curta.core.jaxpr import (
     Eqn,
     Jaxpr,
     Literal,
-    Var,
     jaxprs_in_params,
 )
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
@@ -62,6 +62,8 @@ class Destinations:
             self.named = NamedMesh(mesh, "jit's context mesh")
         self.function = closed.jaxpr.debug_info.name
         self.arg_names = closed.jaxpr.debug_info.arg_names
+        _check_sums("in_shardings", self.in_shardings, closed.in_avals)
+        _check_sums("out_shardings", self.out_shardings, closed.out_avals)
         self.known = bool(
             in_shardings
             or out_shardings
@@ -79,12 +81,12 @@ class Destinations:
         if self.in_shardings:
             given = zip(placed, self.in_shardings, avals, strict=True)
             placed = [_moved(*x) for x in given]
-        read = self._read
-        return [s if v in read else None for v, s in zip(self._inputs, placed)]
+        return self.read_alone(placed)
 
-    @property
-    def _inputs(self) -> Sequence[Var]:
-        return self.closed.jaxpr.invars
+    def read_alone(self, placed: Shardings) -> Shardings:
+        """The same, with None for the arguments that the program does not read."""
+        inputs, read = self.closed.jaxpr.invars, self._read
+        return [s if v in read else None for v, s in zip(inputs, placed)]
 
     @functools.cached_property
     def _read(self) -> frozenset[Any]:
@@ -110,12 +112,29 @@ class Destinations:
         return results
 
 
+def _check_sums(what: str, shardings: Shardings, avals: Sequence[ShapedArray]) -> None:
+    """Refuse to take sums, or make terms of them, on the way in or out."""
+    for s, aval in zip(shardings, avals, strict=False):
+        if isinstance(s, NamedSharding):
+            if s.spec.unreduced != aval.sharding.spec.unreduced:
+                raise NotImplementedError(
+                    f"{what} of jit with other unreduced axes than the array: got"
+                    f" {s.spec} for {aval.str_short()}. Call jax.sharding.reshard"
+                    " within the function."
+                )
+
+
 def _moved(
     sharding: Sharding | None, wanted: Sharding | None, aval: ShapedArray
 ) -> Sharding | None:
     if wanted is None:
         return sharding
     wanted.shard_shape(aval.shape)
+    if sharding is None and axes_of(aval):
+        raise NotImplementedError(
+            f"in_shardings of jit with unreduced axes, {wanted}, for an array that is"
+            " not so. Call jax.sharding.reshard on it first."
+        )
     if sharding is not None and not _split_alike(sharding, wanted, aval.ndim):
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg."

@@ -77,7 +77,9 @@ def _stage(
 
 def _is_spread(x: ArrayImpl) -> bool:
     """Whether the array is on several devices: results are so by their own rules."""
-    return x._sharding is not None and x._sharding.num_devices > 1
+    if x._sharding is None:
+        return False
+    return x._sharding.num_devices > 1 or x._has_terms()
 
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -270,10 +272,10 @@ def updated_copy(
     """
     if thread_state.trace is not BASE or type(x) is not ArrayImpl or x._data is None:
         return None
-    if not is_basic(index) or config.context.debugging:
+    if not is_basic(index) or config.context.debugging or x._has_terms():
         return None
     if type(values) is ArrayImpl:
-        same = values.aval.dtype == x.aval.dtype
+        same = values.aval.dtype == x.aval.dtype and not values._has_terms()
         numbers = combine is None or type(x.aval.dtype) is not KeyDType
         new = values._data if same and numbers else None
     else:

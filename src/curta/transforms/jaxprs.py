@@ -110,7 +110,7 @@ def transpose_jaxpr(
             for a, is_linear in zip(closed.in_avals, linear, strict=True)
         ]
         cotangents = [
-            next(given) if n else Zero(a.to_tangent_aval())
+            next(given) if n else Zero(a.to_cotangent_aval())
             for a, n in zip(closed.out_avals, nonzero, strict=True)
         ]
         found = backward_pass(closed.jaxpr, closed.consts, operands, cotangents)
@@ -122,7 +122,9 @@ def transpose_jaxpr(
 
     avals = [a for a, f in zip(closed.in_avals, linear, strict=True) if not f]
     avals += [
-        a.to_tangent_aval() for a, n in zip(closed.out_avals, nonzero, strict=True) if n
+        a.to_cotangent_aval()
+        for a, n in zip(closed.out_avals, nonzero, strict=True)
+        if n
     ]
     return stage(run, avals, closed.jaxpr.debug_info), tuple(out_nonzero)
 

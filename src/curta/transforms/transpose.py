@@ -50,8 +50,7 @@ def _backwards(
         for atom, ct in zip(atoms, cts, strict=True):
             if ct is None or type(ct) is Zero or type(atom) is Literal or atom in env:
                 continue
-            if atom.aval.placement is not None:
-                ct = placed_as(ct, typeof(ct).placement, atom.aval.placement)
+            ct = _placed_for(atom.aval.placement, ct)
             before = pending.get(atom)  # type: ignore[arg-type]
             pending[atom] = ct if before is None else add_any(before, ct)  # type: ignore[index]
 
@@ -68,7 +67,7 @@ def _backwards(
         cts = given[0]
         if eqn.op.multiple_results:
             cts = [
-                Zero(v.aval.to_tangent_aval()) if ct is None else ct
+                Zero(v.aval.to_cotangent_aval()) if ct is None else ct
                 for v, ct in zip(eqn.outvars, given, strict=True)
             ]
         # The split of a cotangent is that of its primal, whatever its rule would say.
@@ -77,9 +76,17 @@ def _backwards(
             found = eqn.op.transpose(cts, *operands)
         accumulate(eqn.invars, found)
     return [
-        pending.get(var, Zero(var.aval.to_tangent_aval())) if is_linear(x) else None
+        pending.get(var, Zero(var.aval.to_cotangent_aval())) if is_linear(x) else None
         for var, x in zip(jaxpr.invars, args, strict=True)
     ]
+
+
+def _placed_for(primal: Any, ct: Any) -> Any:
+    """The cotangent, placed as that of a primal of this placement."""
+    if primal is not None:
+        return placed_as(ct, typeof(ct).placement, primal.dual())
+    have = typeof(ct).placement
+    return placed_as(ct, have, None) if have is not None and have.unreduced else ct
 
 
 def _known_or_linear(env: dict[Var, Any], var: Var) -> Any:

@@ -1,0 +1,157 @@
+"""The placement of an op's results in types, and values brought to a placement.
+
+How results are split is for `partitioning` to say, what is a sum for `sum_types`; what
+varies over manual axes is what any operand varies over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.core.avals import ShapedArray
+from curta.core.manual_axes import ManualAxisType
+from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.op import Op
+from curta.core.partition_spec import PartitionSpec
+from curta.core.placement import Placement, placement, set_rules
+from curta.core.sharding import NamedSharding
+from curta.core.trace import typeof
+from curta.errors import ShardingTypeError
+from curta.primitives.collective import AxisIndex, Collective, PVary
+from curta.primitives.elementwise.comparison import eq
+from curta.primitives.elementwise.select import SelectN
+from curta.primitives.partitioning import Entries, Query, out_entries
+from curta.primitives.placing import Reshard
+from curta.primitives.structure import zeros
+from curta.primitives.sum_types import out_sums
+from curta.primitives.unreduced import (
+    Preduced,
+    ReducedVaryCast,
+    UnreducedPsum,
+    VaryUnreducedCast,
+)
+
+
+def _placed_out_aval(op: Any, avals: Sequence[ShapedArray]) -> Any:
+    if op.places_outputs:
+        found = op.aval(*avals)
+        several = list(found) if op.multiple_results else [found]
+        several = [_in_scope(a) for a in several]
+    else:
+        found = op.aval(*[a.unplaced() for a in avals])
+        several = _with_placement(op, avals, found if op.multiple_results else [found])
+    return several if op.multiple_results else several[0]
+
+
+def _in_scope(aval: ShapedArray) -> ShapedArray:
+    """The aval without manual axes that are not mapped over here."""
+    where = aval.placement
+    if where is None:
+        return aval
+    manual = {*where.mesh.manual_axes}
+    outside = manual - {*get_abstract_mesh().manual_axes}
+    varying = where.varying & {*get_abstract_mesh().manual_axes}
+    if varying == where.varying and not outside & (where.unreduced | where.reduced):
+        return aval
+    sums = where.unreduced - outside, where.reduced - outside
+    kept = where.update(varying=varying, unreduced=sums[0], reduced=sums[1])
+    return aval.update(placement=kept)
+
+
+def _with_placement(
+    op: Op, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> list[ShapedArray]:
+    placements = [a.placement for a in avals if a.placement is not None]
+    mesh = placements[0].mesh
+    varying = frozenset[Any]().union(*[p.varying for p in placements])
+    split: Sequence[Entries] = [()] * len(outs)
+    if any(p.entries for p in placements):
+        if len({p.mesh for p in placements if p.entries}) > 1:
+            raise ShardingTypeError(
+                "Mesh for all inputs should be equal. Got the meshes:"
+                f" {', '.join(str(p.mesh) for p in placements)}"
+            )
+        mesh = next(p.mesh for p in placements if p.entries)
+        entries = [a.sharding.spec.partitions for a in avals]
+        strict = not scope().guesses
+        query = Query(op, avals, entries, outs, mesh.size_of, strict)
+        split = out_entries(query)
+    unreduced, reduced = out_sums(op, avals)
+    return [
+        _in_scope(a.update(placement=placement(mesh, e, varying, unreduced, reduced)))
+        for a, e in zip(outs, split, strict=True)
+    ]
+
+
+def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
+    """The operands, made to vary over all manual axes over which one of them does.
+
+    Ops with jaxprs of their own take what these were traced for.
+    """
+    if not scope().checks_varying or isinstance(op, PVary):
+        return args
+    if op.places_outputs and not isinstance(op, Collective):
+        return args
+    mats = [typeof(x).mat for x in args]
+    wanted = frozenset[Any]().union(*[m.varying for m in mats])
+    if isinstance(op, Collective) and not op.takes_sums:
+        manual = {*get_abstract_mesh().manual_axes}
+        named = {n for n in op.axis_names if n in manual}
+        wanted |= named - frozenset[Any]().union(
+            *[m.unreduced | m.reduced for m in mats]
+        )
+    return [_varying(x, wanted, m) for x, m in zip(args, mats, strict=True)]
+
+
+def _varying(x: Any, axes: frozenset[Any], mat: ManualAxisType) -> Any:
+    """A value that varies over these axes too."""
+    mesh = get_abstract_mesh()
+    if shared := axes & mat.reduced:
+        x = ReducedVaryCast(mesh.in_order(shared))(x)
+    missing = axes - mat.varying - mat.reduced
+    return PVary(mesh.in_order(missing))(x) if missing else x
+
+
+def _placed_as(x: Any, have: Placement | None, want: Placement | None) -> Any:
+    rank = typeof(x).ndim
+    before, after = (
+        PartitionSpec(*[None] * rank) if w is None else w.spec(rank)
+        for w in (have, want)
+    )
+    if before is not after:
+        mesh = want.mesh if want is not None else have.mesh  # type: ignore[union-attr]
+        x = Reshard(NamedSharding(mesh, after))(x)
+    if not scope().checks_varying:
+        return x
+    return _manually_as(x, typeof(x).update(placement=want).mat)
+
+
+def _manually_as(x: Any, want: ManualAxisType) -> Any:
+    """A value as one of this type; sums are taken where they are not wanted."""
+    mesh, have = get_abstract_mesh(), typeof(x).mat
+    if done := have.unreduced - want.unreduced:
+        x = UnreducedPsum(mesh.in_order(done))(x)
+    if terms := want.unreduced - have.unreduced:
+        if same := terms - have.varying:
+            x = _first_alone(x, same)
+        x = VaryUnreducedCast(mesh.in_order(terms))(x)
+    if counted := want.reduced - have.reduced - have.varying:
+        x = Preduced(mesh.in_order(counted))(x)
+    return _varying(x, want.varying, typeof(x).mat)
+
+
+def _first_alone(x: Any, axes: frozenset[Any]) -> Any:
+    """A value that all devices have, with zeros on all but the first along the axes."""
+    x = _varying(x, axes, typeof(x).mat)
+    for name in get_abstract_mesh().in_order(axes):
+        first = eq(AxisIndex(name, True)(), np.int32(0))
+        x = SelectN()(first, zeros(typeof(x)), x)
+    return x
+
+
+def install_placement_rules() -> None:
+    """Let tracing know how ops place their results."""
+    set_rules(_placed_out_aval, _aligned, _placed_as)

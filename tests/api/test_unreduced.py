@@ -1,0 +1,297 @@
+"""Arrays that are sums not yet taken, and those whose cotangents are."""
+
+import pickle
+
+import numpy as np
+import pytest
+from tests.api.eight_devices import eight_devices  # noqa: F401
+
+import curta
+import curta.numpy as jnp
+from curta import P, grad, jit, lax, shard_map, vmap
+from curta.errors import ShardingTypeError
+from curta.sharding import AxisType
+
+X = np.arange(8.0, dtype=np.float32)
+SUM, SAME = P(unreduced={"x"}), P(reduced={"x"})
+
+
+@pytest.fixture(params=[(2,), (2, 2), (1,)], ids=str)
+def mesh(request):
+    found = curta.make_mesh(request.param, ("x", "y")[: len(request.param)])
+    with curta.set_mesh(found):
+        yield found
+
+
+@pytest.fixture
+def two():
+    with curta.set_mesh(curta.make_mesh((2,), ("x",))) as found:
+        yield found
+
+
+def summed(x):
+    return np.asarray(curta.reshard(x, P()))
+
+
+class TestArrays:
+    def test_terms(self, mesh):
+        u = curta.device_put(X, SUM)
+        assert str(curta.typeof(u)) == "float32[8]{U:x}"
+        first, *rest = [np.asarray(s.data) for s in u.addressable_shards]
+        np.testing.assert_array_equal(first, X)
+        assert u.shape == X.shape and all(s.shape == X.shape for s in rest)
+        np.testing.assert_array_equal(summed(u), X)
+        assert "unreduced={'x'}" in repr(u) == str(u) == f"{u}"
+        np.testing.assert_array_equal(curta.device_put(u, P("x")), X)
+
+    OPS = {
+        "add": (lambda u: u + u, 2 * X),
+        "sub": (lambda u: u - 3 * u, -2 * X),
+        "number": (lambda u: u * 2.0 / 4.0, X / 2),
+        "sum": (lambda u: u.sum(), X.sum()),
+        "reshape": (lambda u: u.reshape(2, 4).T, X.reshape(2, 4).T),
+        "slice": (lambda u: u[2:5], X[2:5]),
+        "gather": (lambda u: u[jnp.array([3, 1])], X[[3, 1]]),
+        "concatenate": (lambda u: jnp.concatenate([u, u]), np.tile(X, 2)),
+        "convert": (lambda u: u.astype("bfloat16"), X),
+        "cumsum": (lambda u: jnp.cumsum(u), np.cumsum(X)),
+        "rows": (lambda u: [*u][3], X[3]),
+        "vmap": (lambda u: vmap(jnp.sum)(u.reshape(2, 4)), X.reshape(2, 4).sum(1)),
+        "scan": (lambda u: lax.scan(lambda c, x: (c + x, None), u[0], u)[0], X.sum()),
+        "cond": (lambda u: lax.cond(True, lambda: u, lambda: u + u), X),
+        "split": (lambda u: jnp.split(u, 2)[1], X[4:]),
+    }
+
+    @pytest.mark.parametrize("name", OPS)
+    def test_linear_ops_go_through(self, mesh, name):
+        fun, expected = self.OPS[name]
+        u = curta.device_put(X, SUM)
+        for call in (fun, jit(fun)):
+            out = call(u)
+            assert out.sharding.spec.unreduced == {"x"}
+            np.testing.assert_array_equal(summed(out), expected)
+
+    def test_factors_are_reduced(self, mesh):
+        u, r = curta.device_put(X, SUM), curta.device_put(X, SAME)
+        assert str(curta.typeof(jnp.sin(r) * 2 + r)) == "float32[8]{R:x}"
+        np.testing.assert_array_equal(np.asarray(r), X)
+        for out in (u * r, r * u, jit(lambda a, b: a * b)(r, u)):
+            assert out.sharding.spec.unreduced == {"x"}
+            np.testing.assert_array_equal(summed(out), X * X)
+
+    def test_many_elements_and_constants(self, mesh):
+        big = curta.reshard(np.arange(1e5, dtype=np.float32), SUM)
+        np.testing.assert_array_equal(summed(big + big), 2 * np.arange(1e5))
+        np.testing.assert_array_equal(summed(jit(lambda: big + big)()), summed(2 * big))
+        np.testing.assert_array_equal(
+            summed(jit(lambda x: -x, donate_argnums=0)(big + big)), -summed(2 * big)
+        )
+
+    def test_other_axes(self):
+        with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"))):
+            u = curta.reshard(X, P("y", unreduced={"x"}))
+            assert str(curta.typeof(u)) == "float32[8@y]{U:x}"
+            both = curta.reshard(u, P(unreduced={"x", "y"}))
+            assert both.addressable_shards[3].term == (1, 1)
+            assert str(curta.typeof(both)) == "float32[8]{U:(x,y)}"
+            other = curta.reshard(both, P("x", unreduced={"y"}))
+            np.testing.assert_array_equal(summed(other + other), 2 * X)
+            z = jnp.einsum("i,i->", X, X, out_sharding=P(unreduced={"y"}))
+            assert float(curta.reshard(z, P())) == (X * X).sum()
+
+    def test_derivatives(self, mesh):
+        u, r = curta.device_put(X, SUM), curta.device_put(X, SAME)
+        assert grad(jnp.sum)(u).sharding.spec.reduced == {"x"}
+        for call in (grad, lambda f: jit(grad(f))):
+            found = call(lambda r: (jnp.sin(r) * r).sum())(r)
+            assert found.sharding.spec.unreduced == {"x"}
+            expected = np.cos(X) * X + np.sin(X)
+            np.testing.assert_allclose(summed(found), expected, rtol=1e-5, atol=1e-6)
+
+    def test_refused(self, two):
+        u, r = curta.device_put(X, SUM), curta.device_put(X, SAME)
+        for call, error, message in [
+            (lambda: np.asarray(u), NotImplementedError, "unreduced array"),
+            (lambda: float(u.sum()), NotImplementedError, "unreduced array"),
+            (lambda: pickle.dumps(u), NotImplementedError, "unreduced array"),
+            (lambda: np.from_dlpack(u), NotImplementedError, "unreduced array"),
+            (lambda: jnp.sin(u), NotImplementedError, "unreduced rule for sin"),
+            (lambda: u.max(), NotImplementedError, "unreduced rule for reduce_max"),
+            (lambda: u.at[0].set(1.0), NotImplementedError, "unreduced rule for"),
+            (lambda: u == u, NotImplementedError, "unreduced rule for eq"),
+            (lambda: u * u, ShardingTypeError, "mul is bilinear"),
+            (lambda: u * X, ShardingTypeError, "RHS should be reduced"),
+            (lambda: X * u, ShardingTypeError, "LHS should be reduced"),
+            (lambda: u + 1.0, ShardingTypeError, "lhs is unreduced while rhs is not"),
+            (lambda: r + X, ShardingTypeError, "Inputs cannot be replicated"),
+            (
+                lambda: r + curta.reshard(X, P("x")),
+                ShardingTypeError,
+                "Inputs cannot be sharded/varying",
+            ),
+            (lambda: jnp.dot(u, r), ValueError, "cannot be unreduced"),
+            (
+                lambda: u.sharding.devices_indices_map((8,)),
+                NotImplementedError,
+                "device_indices_map",
+            ),
+            (
+                lambda: curta.device_put(u, curta.devices()[0]),
+                NotImplementedError,
+                "unreduced array",
+            ),
+            (
+                lambda: jit(lambda x: x, out_shardings=SUM)(X),
+                NotImplementedError,
+                "out_shardings of jit",
+            ),
+            (
+                lambda: jit(lambda x: x, in_shardings=SUM)(jnp.array(X)),
+                NotImplementedError,
+                "in_shardings of jit",
+            ),
+            (
+                lambda: jit(
+                    lambda p: lax.cond(p, lambda: summing(u), lambda: summing(u + u))
+                )(True),
+                NotImplementedError,
+                "cond that sums",
+            ),
+        ]:
+            with pytest.raises(error, match=message):
+                call()
+
+
+def summing(x):
+    return curta.reshard(x, P())
+
+
+class TestShardMap:
+    def test_terms_of_a_product(self):
+        with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"))):
+            a = curta.device_put(X.reshape(2, 4), P("x", "y"))
+            b = curta.device_put(X.reshape(4, 2), P("y", None))
+            f = jit(shard_map(jnp.dot, out_specs=P("x", unreduced={"y"})))
+            out = f(a, b)
+            assert str(curta.typeof(out)) == "float32[2@x,2]{U:y}"
+            shards = [np.asarray(s.data) for s in out.addressable_shards]
+            np.testing.assert_array_equal(shards[1], [[26, 31]])
+            expected = X.reshape(2, 4) @ X.reshape(4, 2)
+            np.testing.assert_array_equal(curta.reshard(out, P("x")), expected)
+
+            def loss(a, b):
+                return jnp.sin(curta.reshard(f(a, b), P("x"))).sum()
+
+            found = grad(loss, (0, 1))(a, b)
+            plain = grad(lambda a, b: jnp.sin(a @ b).sum(), (0, 1))
+            for x, y in zip(found, plain(X.reshape(2, 4), X.reshape(4, 2))):
+                np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)
+
+    def test_casts_and_collectives(self, two):
+        a = curta.device_put(X, P("x"))
+        u, r = curta.device_put(X, SUM), curta.device_put(X, SAME)
+        halves = X[:4] + X[4:]
+        cases = [
+            (lambda x: lax.pcast(x, "x", to="unreduced"), a, SUM, halves),
+            (lambda x: lax.pcast(x, "x", to="varying"), r, P("x"), np.tile(X, 2)),
+            (lambda x: lax.psum(x, "x"), u, P(), X),
+            (lambda x: lax.psum_scatter(x, "x", tiled=True), u, P("x"), X),
+            (lambda x: lax.all_gather(x, "x", tiled=True, to="reduced"), a, SAME, X),
+        ]
+        for fun, x, out_spec, expected in cases:
+            f = shard_map(fun, out_specs=out_spec)
+            for call in (f, jit(f)):
+                np.testing.assert_array_equal(summed(call(x)), expected)
+                found = grad(lambda x, call=call: call(x).sum())(x)
+                assert found.sharding.spec.unreduced == x.sharding.spec.reduced
+                assert found.sharding.spec.reduced == x.sharding.spec.unreduced
+        g = shard_map(
+            lambda x: lax.pcast(x, "x", to="reduced"), in_specs=P(), out_specs=SAME
+        )
+        np.testing.assert_array_equal(grad(lambda x: g(x).sum())(X), np.ones(8))
+
+    def test_types_within(self, two):
+        def body(u, r, a):
+            assert u.mat.unreduced == r.mat.reduced == {"x"}
+            assert not u.mat.varying and a.mat.varying == {"x"}
+            assert str(curta.typeof(u * r)) == "float32[8]{U:x}"
+            assert (r[:4] * a).mat.varying == {"x"}
+            return u * r, r
+
+        specs = (SUM, SAME, P("x"))
+        f = shard_map(body, in_specs=specs, out_specs=(SUM, SAME))
+        text = str(curta.make_jaxpr(f)(*[curta.device_put(X, s) for s in specs]))
+        assert "reduced_vary_cast_p" in text
+
+    def test_dots_of_reduced_operands(self, two):
+        r = curta.device_put(X, SAME)
+        f = shard_map(jnp.dot, out_specs=P())
+        found = grad(f)(r, r)
+        assert found.sharding.spec.unreduced == {"x"}
+        np.testing.assert_array_equal(summed(found), X)
+
+    def test_without_checks_terms_are_what_devices_have(self, two):
+        a = curta.device_put(X, P("x"))
+        f = shard_map(lambda x: x, out_specs=SUM, check_vma=False)
+        g = shard_map(lambda x: x, in_specs=SUM, out_specs=P("x"), check_vma=False)
+        out = f(a)
+        assert out.shape == (4,)
+        np.testing.assert_array_equal(out.addressable_shards[1].data, X[4:])
+        np.testing.assert_array_equal(jit(g)(out), X)
+        assert grad(lambda u: g(u).sum())(out).sharding.spec.reduced == {"x"}
+
+    def test_vmap(self, two):
+        u = curta.device_put(X.reshape(2, 4), SUM)
+        f = shard_map(lambda x: lax.psum(x, "x"), in_specs=SUM, out_specs=P())
+        np.testing.assert_array_equal(vmap(f)(u), X.reshape(2, 4))
+
+    def test_refused(self, two):
+        a = curta.device_put(X, P("x"))
+        u, r = curta.device_put(X, SUM), curta.device_put(X, SAME)
+        auto = curta.make_mesh((2, 1), ("x", "y"), (AxisType.Auto,) * 2)
+
+        def same(x):
+            return x
+
+        for fun, x, options, error, message in [
+            (jnp.sin, u, {"out_specs": SUM}, NotImplementedError, "unreduced rule"),
+            (same, u, {"out_specs": P()}, ValueError, "equal to the unreduced present"),
+            (same, r, {"out_specs": P()}, ValueError, "equal to the reduced present"),
+            (
+                same,
+                r,
+                {"in_specs": P(), "out_specs": P()},
+                ValueError,
+                "in_specs passed to shard_map should be equal to the reduced",
+            ),
+            (
+                same,
+                X,
+                {"in_specs": P(), "out_specs": SUM},
+                ValueError,
+                "vary_unreduced_cast is a Varying->Unreduced collective",
+            ),
+            (
+                lambda x: lax.psum(x, "x"),
+                r,
+                {"out_specs": P()},
+                ValueError,
+                "cannot accept args which are reduced",
+            ),
+            (
+                lambda x: lax.pcast(x, "x", to="reduced"),
+                a,
+                {"out_specs": SAME},
+                ValueError,
+                "Unsupported pcast from=varying",
+            ),
+        ]:
+            with pytest.raises(error, match=message):
+                shard_map(fun, **options)(x)
+        with curta.set_mesh(auto):
+            for names, error, message in [
+                (set(), ValueError, "all of type `Explicit`"),
+                ({"x"}, NotImplementedError, "full manual mode"),
+            ]:
+                with pytest.raises(error, match=f"unreduced.*{message}"):
+                    shard_map(same, in_specs=SUM, out_specs=P(), axis_names=names)(X)
