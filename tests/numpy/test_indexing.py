@@ -214,3 +214,37 @@ def test_known_indices_out_of_bounds_raise_if_asked():
             with pytest.raises(IndexError, match="out of bounds for axis"):
                 curta.jit(lambda x, index=index: x[index])(x)
         assert x[-1, -4].shape == (5,)
+
+
+def test_small_indices_are_kept_where_none_is_negative():
+    x, i = jnp.arange(200.0), jnp.array([1, 3], jnp.int8)
+
+    def taken(i):
+        how = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+        return jnp.take_along_axis(x, i, axis=0, **how)
+
+    assert "i8[2,1]" in str(curta.make_jaxpr(taken)(i))
+    assert taken(i).tolist() == [1, 3]
+    assert jnp.take_along_axis(x, -i, axis=0).tolist() == [199, 197]
+
+
+def test_piecewise_calls_functions_of_scalars_once_a_trace():
+    seen = []
+
+    def square(x):
+        seen.append(x.shape)
+        return x * x
+
+    x = jnp.array([-2.0, 1.0, 3.0, jnp.nan])
+    for _ in range(3):
+        out = jnp.piecewise(x, [x < 0, x > 0, x > 2], [square, 5, jnp.negative, 7])
+    assert out.tolist() == [4, 5, -3, 7]
+    assert seen == [()]
+    slope = curta.grad(lambda x: jnp.piecewise(x, [x > 0], [square]).sum())(x)
+    assert slope.tolist() == [0, 2, 6, 0]
+
+
+def test_views_of_empty_arrays():
+    for dtype in "int4", "uint2", "int8", "float32":
+        assert jnp.zeros((0, 8), "complex64").view(dtype).size == 0
+        assert jnp.zeros((2, 0), "complex64").view(dtype).shape == (2, 0)

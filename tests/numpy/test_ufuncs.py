@@ -98,3 +98,10 @@ def test_operands_that_give_arrays():
     assert_same(jnp.tril_indices_from(Wrapped(np.ones((2, 2))))[0], [0, 1, 1])
     with curta.disable_jit():
         assert_same(jnp.corrcoef(Wrapped(x), Wrapped(x)), np.corrcoef(x, x))
+
+
+def test_properties_of_ufuncs_cannot_be_set():
+    for function in jnp.add, jnp.frompyfunc(lambda x: x, 1, 1):
+        for name in "nargs", "nin", "nout", "identity", "_func":
+            with pytest.raises(AttributeError):
+                setattr(function, name, None)

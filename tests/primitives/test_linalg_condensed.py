@@ -146,6 +146,14 @@ def test_qdwh(dtype, shape):
     close(np.asarray(part[0])[:3, :2], scipy.linalg.polar(a[:3, :2])[0], dtype, 200)
 
 
+def test_qdwh_of_less_than_full_rank_is_zero_beyond_the_rows():
+    a = np.zeros((4, 3), np.float32)
+    a[1, 1] = 3
+    u, h, _, _ = lax.linalg.qdwh(a)
+    np.testing.assert_array_equal(u, a / 3)
+    np.testing.assert_allclose(h, np.diag([0, 3, 0]), atol=1e-6)
+
+
 def test_symmetric_product_has_derivatives():
     a, c = random(3, 2, dtype=np.float64), random(3, 3, dtype=np.float64)
 

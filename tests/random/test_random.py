@@ -312,3 +312,17 @@ def test_errors(error, message, call):
 
 
 XS = jnp.arange(3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_halved_dtypes_are_warned_of():
+    for draw, dtype in (
+        (lambda d: random.bits(KEY, (2,), d), "uint64"),
+        (lambda d: random.normal(KEY, (2,), d), "float64"),
+        (lambda d: random.uniform(KEY, (2,), d), "float64"),
+        (lambda d: random.randint(KEY, (2,), 0, 9, d), "int64"),
+        (lambda d: random.rademacher(KEY, (2,), d), "int64"),
+    ):
+        with pytest.raises(UserWarning, match=f"requested dtype {dtype} is not avail"):
+            draw(dtype)
+        assert draw(None).dtype.itemsize == 4

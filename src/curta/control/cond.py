@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
@@ -195,8 +194,8 @@ def _after_index(forward: Forward) -> Forward:
 
 
 def _constant(x: Any) -> Any:
-    inexact = dtypes.issubdtype(typeof(x).dtype, np.inexact)
-    return stop_gradient(x) if inexact else x
+    is_number = isinstance(typeof(x).dtype, np.dtype)
+    return stop_gradient(x) if is_number else x
 
 
 def _chosen(which: Any, *xs: Any) -> Any:

@@ -34,7 +34,7 @@ from curta.lax.rounding import is_finite
 from curta.lax.selection import select
 from curta.lax.shape import expand_dims, full_like, squeeze
 from curta.primitives import linalg as ops
-from curta.primitives.elementwise import div
+from curta.primitives.elementwise import div, gt
 from curta.primitives.linalg import matrices
 
 
@@ -272,6 +272,8 @@ def qdwh(
 ) -> tuple[Any, Any, Any, Any]:
     """The polar decomposition x = u h, with unitary u and Hermitian h >= 0.
 
+    If x has less than full rank, u is unitary on the span of its rows, and 0 beyond.
+
     Args:
       x: a matrix (m, n), m >= n.
       is_hermitian, max_iterations, eps: accepted, and without effect: the
@@ -297,7 +299,8 @@ def qdwh(
     known = None if dynamic_shape is None else _within(shape, *dynamic_shape)
     x = x if known is None else select(known, x, full_like(x, 0))
     left, s, right = svd(x, full_matrices=False)
-    u = matrices.matmul(left, right)
+    present = convert_element_type(gt(s, full_like(s, 0)), left.dtype)
+    u = matrices.matmul(mul(left, matrices.along_rows(present)), right)
     scaled = mul(matrices.along_columns(convert_element_type(s, right.dtype)), right)
     h = symmetrize(matrices.matmul(matrices.adjoint(right), scaled))
     if known is not None:

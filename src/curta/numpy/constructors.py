@@ -119,7 +119,7 @@ def _from_numpy(x: Any, dtype: Any) -> Any:
     if dtype is None:
         dtype = dtypes.dtype(x)
     value = fresh_copy(x, dtype)
-    if value.ndim == 0:
+    if value.ndim == 0 and dtypes.canonicalize_dtype(value.dtype) == value.dtype:
         return scalar_array(value[()])
     aval = ShapedArray(value.shape, value.dtype)
     guard_implicit_transfer(aval)

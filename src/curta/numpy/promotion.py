@@ -22,6 +22,7 @@ from curta.lax.scalars import scalar_array
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.constructors import asarray, weak_constant
 from curta.primitives.elementwise.convert import convert_element_type
+from curta.runtime.array import wrap
 
 _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 
@@ -45,7 +46,10 @@ def const(example: Any, value: Any) -> Any:
         value = dtypes.scalar_type_of(aval.dtype)(value)
         if typeof(value).dtype == aval.dtype:
             return value
-    return np.asarray(value, aval.dtype)[()]
+    scalar = np.asarray(value, aval.dtype)
+    if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:  # a scalar would be halved
+        return wrap(scalar, ShapedArray((), aval.dtype))
+    return scalar[()]
 
 
 def promote_dtypes(*args: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.jit import jit
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
@@ -24,7 +25,7 @@ from curta.numpy.arguments import (
 from curta.numpy.arithmetic import clip, divmod, floor_divide, remainder
 from curta.numpy.binning import bincount
 from curta.numpy.constructors import array, asarray
-from curta.numpy.creation import zeros
+from curta.numpy.creation import full_like, zeros
 from curta.numpy.cumulative import cumsum
 from curta.numpy.indexing import getitem
 from curta.numpy.joining import stack
@@ -33,6 +34,7 @@ from curta.numpy.ranges import arange
 from curta.numpy.reductions import all, sum
 from curta.numpy.selection import broadcast_all, select_where
 from curta.numpy.shapes import atleast_1d, ravel, reshape
+from curta.numpy.vectorize import vectorize
 
 # ---- selecting
 
@@ -108,12 +110,13 @@ def piecewise(
             f"with {count} condition(s), either {count} or {count + 1} functions are"
             f" expected; got {len(functions)}"
         )
+    functions = [functions[-1], *functions[:-1]]
     called = tuple(f if callable(f) else None for f in functions)
-    constants = [0 if callable(f) else f for f in functions]
+    constants = [f for f in functions if not callable(f)]
     return _piecewise(x, conditions, constants, called, *args, **kw)
 
 
-@inner_jit(static_argnames=("functions",))
+@jit(static_argnames=("functions",))
 def _piecewise(
     x: Any,
     conditions: Any,
@@ -122,14 +125,20 @@ def _piecewise(
     *args: Any,
     **kw: Any,
 ) -> Any:
-    values = [
-        cast(asarray(constant if f is None else f(x, *args, **kw)), x.dtype)
-        for f, constant in zip(functions, constants)
-    ]
-    out = values[-1]
-    for i, value in enumerate(values[:-1]):
-        out = select_where(getitem(conditions, i), value, out)
-    return out
+    """The functions, the default first, element by element."""
+    none = full_like(getitem(conditions, np.s_[:1]), False)
+    held = cumsum(lax.concatenate([none, conditions], 0), 0)
+    last = argmax(held, 0)
+
+    def branch(f: Callable[..., Any] | None) -> Callable[[Any], Any]:
+        if f is None:
+            value = next(remaining)
+            return lambda x: array(value, dtype=x.dtype)
+        return lambda x: cast(asarray(f(x, *args, **kw)), x.dtype)
+
+    remaining = iter(constants)
+    branches = [branch(f) for f in functions]
+    return vectorize(lax.switch, excluded=(1,))(last, branches, x)
 
 
 # ---- places of elements

@@ -175,8 +175,8 @@ def take_along_axis(
         wrap_negative_indices = mode != "promise_in_bounds"
     if mode in (None, "promise_in_bounds"):
         check_index(a.shape, axis, indices, wrap_negative_indices)
-    indices = cast(indices, _fitting_dtype(indices.dtype, size))
     if wrap_negative_indices:
+        indices = cast(indices, _fitting_dtype(indices.dtype, size))
         if not dtypes.issubdtype(indices.dtype, np.unsignedinteger):
             indices = wrap_negative(indices, size)
     mode = "fill" if mode is None else mode

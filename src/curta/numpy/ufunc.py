@@ -64,11 +64,15 @@ class ufunc:
         self._nin, self._nout = operator.index(nin), operator.index(nout)
         self._nargs = operator.index(nargs or nin)
         self._identity = identity
-        self._func = func
+        self._function = func
         self._own_call = call
         self._own_reduce = reduce
         self._own_accumulate = accumulate
         self._own_at = at
+
+    @property
+    def _func(self) -> Callable[..., Any]:
+        return self._function
 
     @property
     def nin(self) -> int:

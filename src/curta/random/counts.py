@@ -15,7 +15,7 @@ from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key, split_key, used_again
 from curta.random.samplers import uniform
-from curta.random.shapes import float_dtype, parameter_shape
+from curta.random.shapes import asked_dtype, float_dtype, parameter_shape
 
 Shape = Sequence[int]
 
@@ -42,7 +42,7 @@ def poisson(
     (4,)
     """
     typed, _ = check_key("poisson", key)
-    chosen = dtypes.canonicalize_dtype(int if dtype is None else dtype)
+    chosen = asked_dtype(dtype, int)
     if str(typed.dtype) != "key<fry>":
         raise NotImplementedError(
             f"`poisson` is only implemented for the threefry2x32 RNG, not {typed.dtype}"

@@ -18,7 +18,7 @@ from curta.numpy.arguments import canonical_axis, check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key
 from curta.random.samplers import permutation, randint, uniform
-from curta.random.shapes import check_shape, parameter_shape, sample_shape
+from curta.random.shapes import asked_dtype, check_shape, parameter_shape, sample_shape
 from curta.random.transformed import gumbel
 
 Shape = Sequence[int]
@@ -192,7 +192,7 @@ def geometric(
     Array([1, 1], dtype=int32)
     """
     typed, _ = check_key("geometric", key)
-    chosen = dtypes.canonicalize_dtype(int if dtype is None else dtype)
+    chosen = asked_dtype(dtype, int)
     if not dtypes.issubdtype(chosen, np.integer):
         raise ValueError(
             f"dtype argument to `geometric` must be an int dtype, got {chosen}"

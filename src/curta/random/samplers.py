@@ -16,6 +16,7 @@ from curta.errors import ConcretizationTypeError
 from curta.numpy import arange, array, asarray, clip, take
 from curta.random.keys import check_key, random_bits, split_key
 from curta.random.shapes import (
+    asked_dtype,
     check_shape,
     constant,
     float_dtype,
@@ -42,7 +43,8 @@ def bits(
     Array([167, 146], dtype=uint8)
     """
     typed, _ = check_key("bits", key)
-    chosen = dtypes.canonicalize_dtype(np.uint64 if dtype is None else dtype)
+    default = dtypes.canonicalize_dtype(np.uint64)
+    chosen = default if dtype is None else asked_dtype(dtype, int)
     if not dtypes.issubdtype(chosen, np.unsignedinteger):
         raise ValueError(
             "dtype argument to `bits` must be an unsigned int dtype, got"
@@ -122,7 +124,7 @@ def normal(
     0.07520543
     """
     typed, _ = check_key("normal", key)
-    chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    chosen = asked_dtype(dtype, float)
     if not dtypes.issubdtype(chosen, np.inexact):
         raise ValueError(
             "dtype argument to `normal` must be a float or complex dtype, got"
@@ -220,7 +222,7 @@ def randint(
     Array([9, 0, 2], dtype=int32)
     """
     typed, _ = check_key("randint", key)
-    chosen = dtypes.canonicalize_dtype(int if dtype is None else dtype)
+    chosen = asked_dtype(dtype, int)
     if not dtypes.issubdtype(chosen, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {chosen}")
     info = dtypes.iinfo(chosen)

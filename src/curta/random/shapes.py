@@ -38,9 +38,14 @@ def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:
         )
 
 
+def asked_dtype(dtype: Any, default: type) -> Any:
+    """The dtype that a caller's caller asked for, or that of a Python type."""
+    return dtypes.check_user_dtype(default if dtype is None else dtype, stacklevel=4)
+
+
 def float_dtype(name: str, dtype: Any) -> Any:
-    """The canonical float dtype asked for; ValueError if it is not a float."""
-    chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    """The float dtype asked for; ValueError if it is not a float."""
+    chosen = asked_dtype(dtype, float)
     if not dtypes.issubdtype(chosen, np.floating):
         raise ValueError(
             f"dtype argument to `{name}` must be a float dtype, got"

@@ -15,6 +15,7 @@ from curta.config import config
 from curta.random.keys import check_key, random_bits, split_key
 from curta.random.samplers import bernoulli, normal, uniform, uniform_draws
 from curta.random.shapes import (
+    asked_dtype,
     constant,
     float_dtype,
     parameter_shape,
@@ -411,7 +412,7 @@ def rademacher(
     dtype('int32')
     """
     typed, _ = check_key("rademacher", key)
-    chosen = dtypes.canonicalize_dtype(int if dtype is None else dtype)
+    chosen = asked_dtype(dtype, int)
     return _rademacher(typed, sample_shape(shape), chosen)
 
 

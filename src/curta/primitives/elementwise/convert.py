@@ -171,7 +171,8 @@ class BitcastConvertType(Op):
         (x,) = args
         out = self._shape(ShapedArray(x.shape, x.dtype))
         if min(map(dtypes.itemsize_bits, (x.dtype, self.new_dtype))) < 8:
-            bits = _bits_of(x).reshape(*out, -1)
+            count = dtypes.itemsize_bits(self.new_dtype)
+            bits = _bits_of(x).reshape(*out, count)
             return _from_bits(bits, self.new_dtype).reshape(out)
         return np.ascontiguousarray(x).reshape(-1).view(self.new_dtype).reshape(out)
 
@@ -215,7 +216,8 @@ def _is_opaque(dtype: Any) -> bool:
 
 def _bits_of(x: Any) -> Any:
     """The bits of each element along a new last dim, the least significant first."""
-    data = np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(x.size, -1)
+    data = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+    data = data.reshape(x.size, x.itemsize)
     bits = np.unpackbits(data, axis=-1, bitorder="little")
     return bits[:, : dtypes.itemsize_bits(x.dtype)]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.api.jit import jit
 from curta.scipy.linalg.arguments import adjoint, inexact
 from curta.scipy.linalg.factorizations import cho_factor, schur
 
@@ -216,6 +217,7 @@ def solve_triangular(
     return _as_columns("solve_triangular", once, a, b)
 
 
+@jit(static_argnames=("method",))
 def solve_sylvester(
     A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8
 ) -> Any:
