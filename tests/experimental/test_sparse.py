@@ -151,7 +151,12 @@ def test_moving_elements(n_batch, n_dense):
     x, y = dense(3, 4, 2), dense(3, 4, 2)
     m = BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
     k = BCOO.fromdense(y, n_batch=n_batch, n_dense=n_dense)
-    close(m.reshape(6, 4), x.reshape(6, 4))
+    if not n_batch and not n_dense:
+        close(m.reshape(6, 4), x.reshape(6, 4))
+    else:
+        close(m.reshape(1, 3, 2, 2, 1, 2), x.reshape(1, 3, 2, 2, 1, 2))
+        with pytest.raises(ValueError, match=r"cannot mix (batch|sparse) and"):
+            m.reshape(2, 3, 1, 4)
     close(sparse.bcoo_rev(m, dimensions=(0, 1, 2)), x[::-1, ::-1, ::-1])
     for axis in 0, 1, 2:
         close(
@@ -294,7 +299,7 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
             "sparse rule for cos",
         ),
         (lambda: X.transpose((0, 0)), TypeError, "isn't a permutation"),
-        (lambda: X.update_layout(n_batch=1), ValueError, "need more storage"),
+        (lambda: X.update_layout(n_batch=1), ValueError, "inefficient storage"),
         (
             lambda: curta.jit(BCOO.fromdense)(jnp.eye(2)),
             curta.errors.ConcretizationTypeError,

@@ -52,7 +52,10 @@ def evaluate(
     args: Sequence[Any],
 ) -> list[Any]:
     """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes."""
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env: dict[Var, Any] = {
+        v: x if isinstance(x, np.ndarray) else as_numpy(x, v.aval)
+        for v, x in zip(jaxpr.constvars, consts, strict=True)
+    }
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(atom: Atom) -> Any:

@@ -161,7 +161,7 @@ class DotGeneral(Op):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         ranks = [typeof(x).ndim for x in args]
-        numbers, out_dim = _batched_dims(self.dimension_numbers, ranks, dims)
+        numbers, out_dim = batched_dims(self.dimension_numbers, ranks, dims)
         return dataclasses.replace(self, dimension_numbers=numbers)(*args), out_dim
 
     def params(self) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def _working_dtype(dtype: Any) -> Any:
     return dtype
 
 
-def _batched_dims(
+def batched_dims(
     numbers: DotDims, ranks: Sequence[int], dims: Sequence[int | None]
 ) -> tuple[DotDims, int]:
     """The dimension numbers of batched operands, and the output's batch dim."""

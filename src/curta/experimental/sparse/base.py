@@ -8,14 +8,7 @@ import operator
 from typing import Any
 
 from curta.core.array import Array
-
-
-class SparseEfficiencyError(ValueError):
-    """An operation that would lose what a sparse format gains."""
-
-
-class SparseEfficiencyWarning(UserWarning):
-    """An operation that is slow in this format."""
+from curta.core.trace import Tracer
 
 
 class JAXSparse(abc.ABC):
@@ -56,9 +49,11 @@ class JAXSparse(abc.ABC):
     def todense(self) -> Any:
         """The array with all its elements."""
 
-    @abc.abstractmethod
     def transpose(self, axes: Any = None) -> Any:
         """The array with its dims in another order, by default reversed."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.transpose: another format has it, see to_bcoo"
+        )
 
     @property
     def T(self) -> Any:
@@ -72,9 +67,15 @@ class JAXSparse(abc.ABC):
         name = type(self).__name__
         try:
             text = f"{name}({self.dtype.name}{list(self.shape)}, nse={self.nse}"
+            text += self._details() + ")"
         except (AttributeError, IndexError):  # made of something else, as by vmap
-            return f"{name}(<invalid>)"
-        return text + self._details() + ")"
+            text = f"{name}(<invalid>)"
+        if isinstance(self.data, Tracer):
+            return f"{type(self.data).__name__}[{text}]"
+        return text
+
+    # Like arrays, they are compared by their elements.
+    __hash__ = None  # type: ignore[assignment]
 
     def _details(self) -> str:
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ import curta.numpy as jnp
 from curta import tree_util
 from curta.experimental.sparse.coordinates import (
     Coordinates,
-    bcoo_extract,
-    from_linear,
-    over_batch,
+    _bcoo_extract as _bcoo_extract,
+    _bcoo_fromdense,
+    _bcoo_todense as _bcoo_todense,
 )
 from curta.experimental.sparse.layout import (
     bcoo_eliminate_zeros,
@@ -22,17 +22,16 @@ from curta.experimental.sparse.layout import (
     bcoo_sum_duplicates,
     bcoo_update_layout,
 )
-from curta.experimental.sparse.rearranging import bcoo_transpose
-from curta.experimental.sparse.transform import sparsify
-from curta.numpy.arguments import concrete
-
-_TRACED_NSE = (
-    "The error arose for the nse argument of bcoo_fromdense. In order for"
-    " BCOO.fromdense() to be used in traced/compiled code, you must pass a concrete"
-    " value to the nse (number of stored elements) argument."
+from curta.experimental.sparse.products import (
+    _bcoo_dot_general as _bcoo_dot_general,
+    bcoo_dot_general as bcoo_dot_general,
 )
+from curta.experimental.sparse.rearranging import bcoo_transpose
+from curta.experimental.sparse.transform import sparsifiable, sparsify
+from curta.experimental.sparse.util import _count_stored_elements
 
 
+@sparsifiable
 @tree_util.register_pytree_node_class
 class BCOO(Coordinates):
     """An array in batched coordinates.
@@ -98,6 +97,11 @@ class BCOO(Coordinates):
         """An array that stores nothing, in `nse` places."""
         shape = tuple(shape)
         n_sparse = len(shape) - n_dense - n_batch
+        if min(n_sparse, n_dense, n_batch, nse) < 0:
+            raise ValueError(
+                f"Invalid inputs: shape={shape}, n_dense={n_dense}, n_batch={n_batch},"
+                f" nse={nse}"
+            )
         batch, sparse = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
         data = jnp.zeros((*batch, nse, *shape[n_batch + n_sparse :]), dtype)
         indices = jnp.broadcast_to(
@@ -109,9 +113,33 @@ class BCOO(Coordinates):
 
     @classmethod
     def _eye(
-        cls, N: int, M: int, k: int, *, dtype: Any = None, index_dtype: Any = np.int32
+        cls,
+        N: int,
+        M: int,
+        k: int,
+        *,
+        dtype: Any = None,
+        index_dtype: Any = np.int32,
+        n_batch: int = 0,
+        n_dense: int = 0,
     ) -> BCOO:
         """Ones on diagonal k."""
+        if n_batch < 0 or n_dense < 0 or n_batch + n_dense > 2:
+            raise ValueError(
+                f"Invalid inputs: shape={(N, M)}, n_dense={n_dense}, n_batch={n_batch}"
+            )
+        if n_batch or n_dense:
+            ones = np.eye(N, M, k, dtype=bool)
+            inner = ones.any(1, keepdims=True) if n_dense == 1 else ones
+            inner = inner.any(keepdims=True) if n_dense == 2 else inner
+            nse = inner.sum(tuple(range(n_batch, 2))).max(initial=0)
+            return cls.fromdense(
+                jnp.eye(N, M, k, dtype=dtype),
+                nse=int(nse),
+                n_batch=n_batch,
+                n_dense=n_dense,
+                index_dtype=index_dtype,
+            )
         size = max(0, min(N, M - k) if k >= 0 else min(N + k, M))
         row = np.arange(size) + max(0, -k)
         indices = np.column_stack([row, row + k]).astype(index_dtype)
@@ -154,7 +182,7 @@ class BCOO(Coordinates):
 
     def astype(self, dtype: Any) -> BCOO:
         """The array with another dtype."""
-        return self.replaced(self.data.astype(dtype))
+        return sparsify(lambda x: x.astype(dtype))(self)
 
     def sum(self, axis: Any = None) -> Any:
         """The sum over `axis`, all by default."""
@@ -167,11 +195,15 @@ class BCOO(Coordinates):
     def __getitem__(self, index: Any) -> Any:
         return sparsify(lambda x: x[index])(self)
 
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(self.shape[0]))
+
     __matmul__ = sparsify(operator.matmul)
     __rmatmul__ = sparsify(lambda x, y: y @ x)
     __mul__ = sparsify(operator.mul)
     __rmul__ = sparsify(lambda x, y: y * x)
     __truediv__ = sparsify(operator.truediv)
+    __rtruediv__ = sparsify(lambda x, y: y / x)
     __add__ = sparsify(operator.add)
     __radd__ = sparsify(lambda x, y: y + x)
     __sub__ = sparsify(operator.sub)
@@ -180,7 +212,16 @@ class BCOO(Coordinates):
     __pos__ = sparsify(operator.pos)
     __abs__ = sparsify(operator.abs)
 
-    def __pow__(self, exponent: int) -> BCOO:
+    __rpow__ = sparsify(lambda x, y: y**x)
+    __gt__ = sparsify(operator.gt)
+    __ge__ = sparsify(operator.ge)
+    __lt__ = sparsify(operator.lt)
+    __le__ = sparsify(operator.le)
+    __eq__ = sparsify(operator.eq)
+    __ne__ = sparsify(operator.ne)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __pow__(self, exponent: Any) -> Any:
         return sparsify(lambda x: x**exponent)(self)
 
 
@@ -202,26 +243,9 @@ def bcoo_fromdense(
       index_dtype: of the indices.
     """
     mat = jnp.asarray(mat)
-    mask = mat != 0
-    if n_dense:
-        mask = mask.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
-    counts = mask.sum(tuple(range(n_batch, mask.ndim)))
     if nse is None:
-        nse = concrete(counts.max(initial=0), _TRACED_NSE, int)
-    nse = concrete(nse, _TRACED_NSE, operator.index)
-    sizes = mask.shape[n_batch:]
-
-    def places(mask: Any) -> Any:
-        found = jnp.nonzero(mask.ravel(), size=nse, fill_value=mask.size)[0]
-        return from_linear(found, sizes).astype(index_dtype)
-
-    indices = over_batch(places, n_batch)(mask)
-    empty = jnp.zeros((*mat.shape[:n_batch], nse, *mat.shape[mask.ndim :]), mat.dtype)
-    stored = BCOO(
-        (empty, indices), shape=mat.shape, indices_sorted=True, unique_indices=True
+        nse = _count_stored_elements(mat, n_batch, n_dense)
+    buffers = _bcoo_fromdense(
+        mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
     )
-    found = bcoo_extract(stored, mat)
-    # Without sparse dims there is no index that would be outside.
-    used = jnp.arange(nse) < counts[..., None]
-    used = used.reshape(used.shape + (1,) * n_dense)
-    return found.replaced(jnp.where(used, found.data, 0))
+    return BCOO(buffers, shape=mat.shape, indices_sorted=True, unique_indices=True)

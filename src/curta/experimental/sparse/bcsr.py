@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta.core.primitive import primitive_of
 from curta.experimental.sparse import rearranging
 from curta.experimental.sparse.base import JAXSparse
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coordinates import (
-    bcoo_extract,
+    TRACED_NSE,
+    _bcoo_extract,
+    _bcoo_fromdense,
+    _bcoo_todense,
     full_batch,
-    over_batch,
 )
-from curta.experimental.sparse.products import bcoo_dot_general
-from curta.experimental.sparse.transform import sparsify
+from curta.experimental.sparse.operations import SparseOp
+from curta.experimental.sparse.products import (
+    _bcoo_dot_general,
+    bcoo_dot_general,
+    normalised_numbers,
+)
+from curta.experimental.sparse.transform import sparsifiable, sparsify
+from curta.experimental.sparse.util import (
+    SparseInfo,
+    _count_stored_elements,
+    over_batch,
+    pointers,
+    rebatched,
+    rows_of,
+)
+from curta.lazy_dataclass import dataclass
+from curta.numpy.arguments import concrete
+from curta.primitives.dot import DotDims
 
 
+@sparsifiable
 @tree_util.register_pytree_node_class
 class BCSR(JAXSparse):
     """An array (*batch, rows, columns, *dense) with compressed rows.
@@ -38,6 +59,8 @@ class BCSR(JAXSparse):
     BCSR(float32[2, 2], nse=2) [0 1 2] [20.  3.]
     """
 
+    _fields = ("data", "indices", "indptr")
+
     def __init__(
         self,
         args: tuple[Any, Any, Any],
@@ -50,6 +73,7 @@ class BCSR(JAXSparse):
         self.indices_sorted = indices_sorted
         self.unique_indices = unique_indices
         super().__init__(args, shape=shape)
+        self._rank = self.n_batch
         rows = self.shape[self.n_batch]
         if self.indptr.ndim != self.indices.ndim or self.indptr.shape[-1] != rows + 1:
             raise ValueError(
@@ -83,14 +107,26 @@ class BCSR(JAXSparse):
     def _buffers(self) -> tuple[Any, ...]:
         return self.data, self.indices, self.indptr
 
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
     def tree_flatten(self) -> tuple[Any, Any]:
-        return self._buffers(), (self.shape, self.indices_sorted, self.unique_indices)
+        # The buffers may be anything, as of trees that only look like arrays.
+        rank = getattr(self.indices, "ndim", self._rank + 1) - 1
+        batch, rest = self.shape[:rank], self.shape[rank:]
+        return self._buffers(), (batch, rest, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def tree_unflatten(cls, known: Any, children: Any) -> BCSR:
         self = object.__new__(cls)
         self.data, self.indices, self.indptr = children
-        self.shape, self.indices_sorted, self.unique_indices = known
+        batch, rest, self.indices_sorted, self.unique_indices = known
+        # As of `BCOO`: a function may be mapped over batch dims.
+        rank = getattr(self.indices, "ndim", len(batch) + 1) - 1
+        if rank != len(batch):
+            batch = rebatched(batch, *(x.shape[:rank] for x in children))
+        self._rank, self.shape = len(batch), (*batch, *rest)
         return self
 
     @classmethod
@@ -103,14 +139,10 @@ class BCSR(JAXSparse):
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> BCSR:
-        """The array without its zeros; see `bcoo_fromdense`."""
-        mat = jnp.asarray(mat)
-        if mat.ndim - n_dense - n_batch != 2:
-            raise ValueError("bcsr_fromdense: must have 2 sparse dimensions.")
-        stored = BCOO.fromdense(
+        """See `bcsr_fromdense`."""
+        return bcsr_fromdense(
             mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
         )
-        return cls.from_bcoo(stored)
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
@@ -119,14 +151,8 @@ class BCSR(JAXSparse):
             raise NotImplementedError("BCSR.from_bcoo requires n_sparse=2")
         arr = arr if arr.indices_sorted else arr.sort_indices()
         data, indices = full_batch(arr)
-        rows = arr.shape[arr.n_batch]
-
-        def pointers(row: Any) -> Any:
-            return jnp.searchsorted(row, jnp.arange(rows + 1)).astype(row.dtype)
-
-        indptr = over_batch(pointers, arr.n_batch)(indices[..., 0])
         return cls(
-            (data, indices[..., 1], indptr),
+            (data, *_bcoo_to_bcsr(indices, shape=arr.shape)),
             shape=arr.shape,
             indices_sorted=True,
             unique_indices=arr.unique_indices,
@@ -172,15 +198,7 @@ class BCSR(JAXSparse):
 
     def to_bcoo(self) -> BCOO:
         """The array in batched coordinates."""
-        nse = self.nse
-
-        def row_of(pointers: Any) -> Any:
-            places = jnp.arange(nse, dtype=pointers.dtype)
-            found = jnp.searchsorted(pointers, places, side="right") - 1
-            return found.astype(pointers.dtype)
-
-        rows = over_batch(row_of, self.n_batch)(self.indptr)
-        indices = jnp.stack(jnp.broadcast_arrays(rows, self.indices), axis=-1)
+        indices = _bcsr_to_bcoo(self.indices, self.indptr, shape=self.shape)
         return BCOO(
             (self.data, indices),
             shape=self.shape,
@@ -189,20 +207,135 @@ class BCSR(JAXSparse):
         )
 
     def todense(self) -> Any:
-        return self.to_bcoo().todense()
-
-    def transpose(self, axes: Any = None) -> BCSR:
-        raise NotImplementedError("BCSR.transpose: use to_bcoo().transpose")
+        return bcsr_todense(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """Each index once; see `BCOO.sum_duplicates`."""
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
-    def __matmul__(self, other: Any) -> Any:
-        return sparsify(operator.matmul)(self.to_bcoo(), other)
+    __matmul__ = sparsify(operator.matmul)
+    __rmatmul__ = sparsify(lambda x, y: y @ x)
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return sparsify(operator.matmul)(other, self.to_bcoo())
+    def __getitem__(self, index: Any) -> Any:
+        return sparsify(lambda x: x[index])(self)
+
+
+def _bcsr_to_bcoo(indices: Any, indptr: Any, *, shape: Sequence[int]) -> Any:
+    """The indices of an array with compressed rows in batched coordinates."""
+    indices, indptr = jnp.asarray(indices), jnp.asarray(indptr)
+    n_batch, nse = indices.ndim - 1, indices.shape[-1]
+    rows = over_batch(lambda indptr: rows_of(indptr, nse), n_batch)(indptr)
+    return jnp.stack(jnp.broadcast_arrays(rows, indices), axis=-1)
+
+
+def _bcoo_to_bcsr(
+    indices: Any, *, shape: Sequence[int], index_dtype: Any = None
+) -> tuple[Any, Any]:
+    """Column indices and indptr of an array whose coordinates are sorted."""
+    indices = jnp.asarray(indices)
+    n_batch = indices.ndim - 2
+    if indices.shape[-1] != 2:
+        raise ValueError("Must have 2 sparse dimensions to be converted to BCSR.")
+    rows = shape[n_batch]
+    begins = over_batch(lambda row: pointers(row, rows), n_batch)(indices[..., 0])
+    dtype = indices.dtype if index_dtype is None else index_dtype
+    return indices[..., 1].astype(dtype), begins.astype(dtype)
+
+
+# --- primitives ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BcsrFromdense(SparseOp):
+    """A dense array to (data, indices, indptr) of its `nse` first elements."""
+
+    name: ClassVar[str] = "bcsr_fromdense"
+    multiple_results: ClassVar[bool] = True
+    linear_in: ClassVar[tuple[int, ...]] = ()
+    nse: int
+    n_batch: int
+    n_dense: int
+    index_dtype: Any
+
+    def compose(self, *args: Any) -> Any:
+        (mat,) = args
+        if mat.ndim - self.n_dense - self.n_batch != 2:
+            raise ValueError("bcsr_fromdense: must have 2 sparse dimensions.")
+        data, indices = _bcoo_fromdense(
+            mat,
+            nse=self.nse,
+            n_batch=self.n_batch,
+            n_dense=self.n_dense,
+            index_dtype=self.index_dtype,
+        )
+        return data, *_bcoo_to_bcsr(indices, shape=mat.shape)
+
+    def batched(self, size: int) -> SparseOp:
+        return dataclasses.replace(self, n_batch=self.n_batch + 1)
+
+
+@dataclass(frozen=True)
+class BcsrTodense(SparseOp):
+    """(data, indices, indptr) to the array with all its elements."""
+
+    name: ClassVar[str] = "bcsr_todense"
+    spinfo: SparseInfo
+
+    def compose(self, *args: Any) -> Any:
+        data, indices, indptr = args
+        indices = _bcsr_to_bcoo(indices, indptr, shape=self.spinfo.shape)
+        return _bcoo_todense(data, indices, spinfo=self.spinfo)
+
+    def batched(self, size: int) -> SparseOp:
+        return BcsrTodense(self.spinfo.with_batch(size))
+
+
+@dataclass(frozen=True)
+class BcsrExtract(SparseOp):
+    """(indices, indptr, dense array) to the data at those places."""
+
+    name: ClassVar[str] = "bcsr_extract"
+    linear_in: ClassVar[tuple[int, ...]] = (2,)
+    whole: ClassVar[tuple[int, ...]] = (2,)
+
+    def compose(self, *args: Any) -> Any:
+        indices, indptr, mat = args
+        indices = _bcsr_to_bcoo(indices, indptr, shape=mat.shape)
+        return _bcoo_extract(indices, mat)
+
+    def batched(self, size: int) -> SparseOp:
+        return self
+
+
+@dataclass(frozen=True)
+class BcsrDotGeneral(SparseOp):
+    """(data, indices, indptr) of the left operand, and the right, to the product."""
+
+    name: ClassVar[str] = "bcsr_dot_general"
+    linear_in: ClassVar[tuple[int, ...]] = (0, 3)
+    dimension_numbers: DotDims
+    lhs_spinfo: SparseInfo
+    preferred_element_type: Any = None
+
+    def compose(self, *args: Any) -> Any:
+        data, indices, indptr, rhs = args
+        return _bcoo_dot_general(
+            data,
+            _bcsr_to_bcoo(indices, indptr, shape=self.lhs_spinfo.shape),
+            rhs,
+            dimension_numbers=self.dimension_numbers,
+            preferred_element_type=self.preferred_element_type,
+            lhs_spinfo=self.lhs_spinfo,
+        )
+
+
+bcsr_fromdense_p = primitive_of(BcsrFromdense)
+bcsr_todense_p = primitive_of(BcsrTodense)
+bcsr_extract_p = primitive_of(BcsrExtract)
+bcsr_dot_general_p = primitive_of(BcsrDotGeneral)
+
+
+# --- functions -----------------------------------------------------------------------
 
 
 def bcsr_fromdense(
@@ -213,15 +346,32 @@ def bcsr_fromdense(
     n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCSR:
-    """See `BCSR.fromdense`."""
-    return BCSR.fromdense(
+    """The array without its zeros; see `bcoo_fromdense`."""
+    mat = jnp.asarray(mat)
+    if nse is None:
+        nse = _count_stored_elements(mat, n_batch, n_dense)
+    buffers = _bcsr_fromdense(
         mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
     )
+    return BCSR(buffers, shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def _bcsr_fromdense(
+    mat: Any,
+    *,
+    nse: int,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: Any = np.int32,
+) -> Any:
+    """(data, indices, indptr) of a dense array."""
+    nse = concrete(nse, TRACED_NSE, operator.index)
+    return BcsrFromdense(nse, n_batch, n_dense, index_dtype)(jnp.asarray(mat))
 
 
 def bcsr_todense(mat: BCSR) -> Any:
     """The array with all its elements."""
-    return mat.todense()
+    return BcsrTodense(mat._info)(*mat._buffers())
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
@@ -231,12 +381,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     """The elements of a dense array at given places, as data (*batch, nse, *dense)."""
-    mat, indices = jnp.asarray(mat), jnp.asarray(indices)
-    n_batch = indices.ndim - 1
-    dense = mat.shape[n_batch + 2 :]
-    data = jnp.zeros((*indices.shape, *dense), mat.dtype)
-    stored = BCSR((data, indices, indptr), shape=mat.shape).to_bcoo()
-    return bcoo_extract(stored, mat, assume_unique=True).data
+    return BcsrExtract()(*map(jnp.asarray, (indices, indptr, mat)))
 
 
 def bcsr_dot_general(
@@ -248,13 +393,15 @@ def bcsr_dot_general(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`lax.dot_general` of a `BCSR` and a dense array."""
-    if not isinstance(lhs, BCSR):
-        raise TypeError(f"bcsr_dot_general requires a BCSR array, got {type(lhs)}")
+    """`lax.dot_general` of a `BCSR` and a dense array, in either order."""
+    if isinstance(lhs, BCSR) and not isinstance(rhs, JAXSparse):
+        numbers = normalised_numbers(dimension_numbers)
+        op = BcsrDotGeneral(numbers, lhs._info, preferred_element_type)
+        return op(*lhs._buffers(), jnp.asarray(rhs))
     return bcoo_dot_general(
-        lhs.to_bcoo(),
-        rhs,
+        *(x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)),
         dimension_numbers=dimension_numbers,
+        precision=precision,
         preferred_element_type=preferred_element_type,
     )
 

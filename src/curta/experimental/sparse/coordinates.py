@@ -8,19 +8,29 @@ A batch dim of size 1 in a buffer serves the whole batch.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import curta.numpy as jnp
-from curta.api.vmap import vmap
+from curta.core.primitive import primitive_of
+from curta.core.tangents import Zero, is_linear, zero_tangent
+from curta.core.trace import typeof
 from curta.experimental.sparse.base import JAXSparse
+from curta.experimental.sparse.operations import SparseOp
+from curta.experimental.sparse.util import SparseInfo, over_batch, rebatched
+from curta.lazy_dataclass import dataclass
+from curta.numpy.arguments import concrete
 
 
 class Coordinates(JAXSparse):
     """Buffers and shape of an array in batched coordinates; `BCOO` adds operations."""
+
+    _fields = ("data", "indices")
 
     def __init__(
         self,
@@ -31,11 +41,11 @@ class Coordinates(JAXSparse):
         unique_indices: bool = False,
     ) -> None:
         self.data, self.indices = (jnp.asarray(x) for x in args)
-        self._n_batch = self.indices.ndim - 2
         self.indices_sorted = indices_sorted
         self.unique_indices = unique_indices
         super().__init__(args, shape=shape)
         _check(self)
+        self._rank = self.n_batch
 
     @property
     def nse(self) -> int:
@@ -44,7 +54,7 @@ class Coordinates(JAXSparse):
     @property
     def n_batch(self) -> int:
         """The number of batch dims."""
-        return self._n_batch
+        return self.indices.ndim - 2
 
     @property
     def n_sparse(self) -> int:
@@ -63,8 +73,14 @@ class Coordinates(JAXSparse):
     def _buffers(self) -> tuple[Any, ...]:
         return self.data, self.indices
 
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
     def tree_flatten(self) -> tuple[Any, Any]:
-        batch, rest = self.shape[: self.n_batch], self.shape[self.n_batch :]
+        # The buffers may be anything, as of trees that only look like arrays.
+        rank = getattr(self.indices, "ndim", self._rank + 2) - 2
+        batch, rest = self.shape[:rank], self.shape[rank:]
         known = batch, rest, self.indices_sorted, self.unique_indices
         return (self.data, self.indices), known
 
@@ -76,12 +92,10 @@ class Coordinates(JAXSparse):
         # A function mapped over a batch dim has buffers without it, and gives
         # buffers that get another one.
         rank = getattr(self.indices, "ndim", len(batch) + 2) - 2
-        if rank > len(batch):
-            sizes = zip(self.data.shape[:rank], self.indices.shape[:rank])
-            more = tuple(max(pair) for pair in sizes)
-            batch = (*more[: rank - len(batch)], *batch)
-        self._n_batch = max(rank, 0)
-        self.shape = (*batch[len(batch) - self._n_batch :], *rest)
+        if rank != len(batch):
+            stored = self.data.shape[:rank], self.indices.shape[:rank]
+            batch = rebatched(batch, *stored)
+        self._rank, self.shape = len(batch), (*batch, *rest)
         return self
 
     def todense(self) -> Any:
@@ -131,12 +145,6 @@ def _check(mat: Coordinates) -> None:
 # --- helpers -------------------------------------------------------------------------
 
 
-def over_batch(f: Any, n_batch: int) -> Any:
-    for _ in range(n_batch):
-        f = vmap(f)
-    return f
-
-
 def full_batch(mat: Coordinates) -> tuple[Any, Any]:
     """The buffers with batch dims of the whole size."""
     batch = mat.shape[: mat.n_batch]
@@ -161,14 +169,34 @@ def places(batch: Sequence[int], indices: Any) -> tuple[Any, ...]:
     return (*grid, *(indices[..., i] for i in range(indices.shape[-1])))
 
 
+def row_of(sizes: Sequence[int], indices: Any) -> Any:
+    """Sizes of the sparse dims, to compare indices with."""
+    row = np.array(tuple(sizes), indices.dtype)
+    return row.reshape((1,) * (indices.ndim - 1) + row.shape)
+
+
+def is_inside(indices: Any, shape: Sequence[int]) -> Any:
+    """Which of the stored elements lie within the sparse dims of these sizes."""
+    return ((indices >= 0) & (indices < row_of(shape, indices))).all(-1)
+
+
+def where_inside(inside: Any, data: Any) -> Any:
+    """The data, with zeros where elements stand for nothing."""
+    more = data.ndim - inside.ndim
+    return jnp.where(inside.reshape(inside.shape + (1,) * more), data, 0)
+
+
 def linear_index(indices: Any, shape: tuple[int, ...]) -> Any:
     """The place of each element in a flat array; its size for those outside."""
+    if math.prod(shape) > np.iinfo(indices.dtype).max:
+        raise ValueError(
+            f"The elements of an array of shape {shape} cannot be numbered in"
+            f" {indices.dtype.name}: store wider indices."
+        )
     place = jnp.zeros(indices.shape[:-1], indices.dtype)
-    inside = jnp.ones(indices.shape[:-1], bool)
     for i, size in enumerate(shape):
         place = place * size + indices[..., i]
-        inside = inside & (indices[..., i] >= 0) & (indices[..., i] < size)
-    return jnp.where(inside, place, math.prod(shape))
+    return jnp.where(is_inside(indices, shape), place, math.prod(shape))
 
 
 def from_linear(place: Any, shape: tuple[int, ...]) -> Any:
@@ -183,16 +211,99 @@ def from_linear(place: Any, shape: tuple[int, ...]) -> Any:
     return jnp.stack(columns[::-1], axis=-1)
 
 
-# --- to and from dense arrays --------------------------------------------------------
+# --- to dense arrays -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BcooTodense(SparseOp):
+    """(data, indices) to the array with all its elements."""
+
+    name: ClassVar[str] = "bcoo_todense"
+    spinfo: SparseInfo
+
+    def compose(self, *args: Any) -> Any:
+        mat = Coordinates(args, shape=self.spinfo.shape)
+        data, indices = full_batch(mat)
+        if mat.n_sparse == 0:
+            return data.sum(mat.n_batch, dtype=data.dtype)
+        zero = jnp.zeros(mat.shape, data.dtype)
+        at = zero.at[places(mat.shape[: mat.n_batch], indices)]
+        return at.add(data, mode="drop")
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        data, indices = args
+        found = _bcoo_extract(indices, cotangent)
+        # A batch dim of size 1 serves them all.
+        for i, size in enumerate(data.aval.shape[: indices.ndim - 2]):
+            if size == 1 != found.shape[i]:
+                found = found.sum(i, keepdims=True, dtype=found.dtype)
+        return [found, None]
+
+    def batched(self, size: int) -> SparseOp:
+        return BcooTodense(self.spinfo.with_batch(size))
+
+
+bcoo_todense_p = primitive_of(BcooTodense)
 
 
 def bcoo_todense(mat: Coordinates) -> Any:
     """The array with all its elements; those stored twice are added."""
-    data, indices = full_batch(mat)
-    if mat.n_sparse == 0:
-        return data.sum(mat.n_batch, dtype=data.dtype)
-    zero = jnp.zeros(mat.shape, data.dtype)
-    return zero.at[places(mat.shape[: mat.n_batch], indices)].add(data, mode="drop")
+    return _bcoo_todense(mat.data, mat.indices, spinfo=mat._info)
+
+
+def _bcoo_todense(data: Any, indices: Any, *, spinfo: SparseInfo) -> Any:
+    info = spinfo._replace(shape=tuple(spinfo.shape))
+    return BcooTodense(info)(jnp.asarray(data), jnp.asarray(indices))
+
+
+# --- from dense arrays ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BcooExtract(SparseOp):
+    """(indices, dense array) to the data at the indices.
+
+    Unless `assume_unique`, of equal indices only the first gets the element.
+    """
+
+    name: ClassVar[str] = "bcoo_extract"
+    linear_in: ClassVar[tuple[int, ...]] = (1,)
+    whole: ClassVar[tuple[int, ...]] = (1,)
+    assume_unique: bool
+
+    def compose(self, *args: Any) -> Any:
+        indices, arr = args
+        n_batch, (nse, n_sparse) = indices.ndim - 2, indices.shape[-2:]
+        batch, sizes = arr.shape[:n_batch], arr.shape[n_batch : n_batch + n_sparse]
+        indices = jnp.broadcast_to(indices, (*batch, nse, n_sparse))
+        if n_sparse:
+            at = arr.at[places(batch, indices)]
+            data = at.get(mode="fill", fill_value=0)
+        else:
+            wide = (*batch, nse, *arr.shape[n_batch:])
+            data = jnp.broadcast_to(jnp.expand_dims(arr, n_batch), wide)
+        if self.assume_unique:
+            return data
+        flat = linear_index(indices, sizes)
+        return where_inside(over_batch(_first_occurrence, n_batch)(flat), data)
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        indices, arr = args
+        if not self.assume_unique or is_linear(indices):
+            return super().transpose(cotangent, *args)
+        info = SparseInfo(arr.aval.shape)
+        return [None, _bcoo_todense(cotangent, indices, spinfo=info)]
+
+    def batched(self, size: int) -> SparseOp:
+        return self
+
+
+def _first_occurrence(place: Any) -> Any:
+    _, first = jnp.unique(place, return_index=True, size=place.size, fill_value=-1)
+    return jnp.zeros(place.shape, bool).at[first].set(True)
+
+
+bcoo_extract_p = primitive_of(BcooExtract)
 
 
 def bcoo_extract(
@@ -213,24 +324,76 @@ def bcoo_extract(
         raise ValueError(
             f"shape mismatch: sparr.shape={sparr.shape} a.shape={arr.shape}"
         )
-    _, indices = full_batch(sparr)
-    nse, n_batch = sparr.nse, sparr.n_batch
-    if sparr.n_sparse:
-        data = arr.at[places(arr.shape[:n_batch], indices)].get(
-            mode="fill", fill_value=0
-        )
-    else:
-        wide = (*arr.shape[:n_batch], nse, *arr.shape[n_batch:])
-        data = jnp.broadcast_to(jnp.expand_dims(arr, n_batch), wide)
     unique = sparr.unique_indices if assume_unique is None else assume_unique
-    if not unique:
-        flat = linear_index(indices, sparse_shape(sparr))
-        first = over_batch(_first_occurrence, n_batch)(flat)
-        first = first.reshape(first.shape + (1,) * sparr.n_dense)
-        data = jnp.where(first, data, 0)
-    return sparr.replaced(data)
+    return sparr.replaced(_bcoo_extract(sparr.indices, arr, assume_unique=unique))
 
 
-def _first_occurrence(place: Any) -> Any:
-    _, first = jnp.unique(place, return_index=True, size=place.size, fill_value=-1)
-    return jnp.zeros(place.shape, bool).at[first].set(True)
+def _bcoo_extract(indices: Any, arr: Any, *, assume_unique: bool = True) -> Any:
+    return BcooExtract(bool(assume_unique))(jnp.asarray(indices), jnp.asarray(arr))
+
+
+@dataclass(frozen=True)
+class BcooFromdense(SparseOp):
+    """A dense array to (data, indices) of its `nse` first elements, zeros left out."""
+
+    name: ClassVar[str] = "bcoo_fromdense"
+    multiple_results: ClassVar[bool] = True
+    linear_in: ClassVar[tuple[int, ...]] = ()
+    nse: int
+    n_batch: int
+    n_dense: int
+    index_dtype: Any
+
+    def compose(self, *args: Any) -> Any:
+        (mat,) = args
+        n_batch, n_dense, nse = self.n_batch, self.n_dense, self.nse
+        mask = mat != 0
+        if n_dense:
+            mask = mask.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
+        sizes = mask.shape[n_batch:]
+
+        def stored(mask: Any) -> Any:
+            found = jnp.nonzero(mask.ravel(), size=nse, fill_value=mask.size)[0]
+            return from_linear(found, sizes).astype(self.index_dtype)
+
+        indices = over_batch(stored, n_batch)(mask)
+        if sizes:
+            used = is_inside(indices, sizes)
+        else:  # where no index would be outside: one element is all there is
+            used = jnp.broadcast_to(jnp.arange(nse) < 1, indices.shape[:-1])
+        return where_inside(used, _bcoo_extract(indices, mat)), indices
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        (mat,), (tangent,) = primals, tangents
+        if typeof(mat).ndim == self.n_batch + self.n_dense or type(tangent) is Zero:
+            return super().jvp(primals, tangents)
+        data, indices = self(mat)
+        dot = _bcoo_extract(indices, tangent)
+        return [data, indices], [dot, zero_tangent(typeof(indices))]
+
+    def batched(self, size: int) -> SparseOp:
+        return dataclasses.replace(self, n_batch=self.n_batch + 1)
+
+
+bcoo_fromdense_p = primitive_of(BcooFromdense)
+
+TRACED_NSE = (
+    "The error arose for the nse argument of bcoo_fromdense. In order for"
+    " BCOO.fromdense() to be used in traced/compiled code, you must pass a concrete"
+    " value to the nse (number of stored elements) argument."
+)
+
+
+def _bcoo_fromdense(
+    mat: Any,
+    *,
+    nse: int,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: Any = np.int32,
+) -> Any:
+    """(data, indices) of a dense array."""
+    mat = jnp.asarray(mat)
+    nse = concrete(nse, TRACED_NSE, operator.index)
+    op = BcooFromdense(nse, n_batch, n_dense, index_dtype)
+    return op(mat)

@@ -5,18 +5,61 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 import curta.numpy as jnp
+from curta import lax
+from curta.api.tracing import eval_shape
+from curta.core.primitive import primitive_of
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     from_linear,
     full_batch,
+    is_inside,
     linear_index,
+    sparse_shape,
+    where_inside,
 )
-from curta.experimental.sparse.layout import fewer, unbatched
+from curta.experimental.sparse.layout import every_index, fewer, set_nse
+from curta.experimental.sparse.operations import SparseOp
+from curta.experimental.sparse.util import SparseInfo
+from curta.lazy_dataclass import dataclass
+from curta.runtime.shape_struct import ShapeDtypeStruct
+
+
+@dataclass(frozen=True)
+class BcooTranspose(SparseOp):
+    """(data, indices) of an array to those with its dims in another order."""
+
+    name: ClassVar[str] = "bcoo_transpose"
+    multiple_results: ClassVar[bool] = True
+    permutation: tuple[int, ...]
+    spinfo: SparseInfo
+
+    def compose(self, *args: Any) -> Any:
+        mat = Coordinates(args, shape=self.spinfo.shape)
+        batch, sparse, dense = _parts(mat, self.permutation)
+        n_batch, n_sparse = mat.n_batch, mat.n_sparse
+        columns = np.array([p - n_batch for p in sparse], np.int32)
+        indices = mat.indices[..., columns] if n_sparse else mat.indices
+        indices = indices.transpose(*batch, n_batch, n_batch + 1)
+        rest = [p - n_sparse + 1 for p in dense]
+        return mat.data.transpose(*batch, n_batch, *rest), indices
+
+    def batched(self, size: int) -> SparseOp:
+        order = (0, *(p + 1 for p in self.permutation))
+        return BcooTranspose(order, self.spinfo.with_batch(size))
+
+
+bcoo_transpose_p = primitive_of(BcooTranspose)
+
+
+def _parts(mat: Coordinates, order: Sequence[int]) -> list[Sequence[int]]:
+    """What a permutation does to batch, sparse and dense dims."""
+    end = mat.n_batch + mat.n_sparse
+    return [order[: mat.n_batch], order[mat.n_batch : end], order[end:]]
 
 
 def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Any:
@@ -29,64 +72,97 @@ def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Any:
             "transpose permutation must be a tuple/list/ndarray, got"
             f" {type(permutation)}."
         )
-    order = [operator.index(p) for p in permutation]
+    order = tuple(operator.index(p) for p in permutation)
     if sorted(order) != list(range(mat.ndim)):
         raise TypeError(
             "transpose permutation isn't a permutation of operand dimensions, got"
             f" permutation {permutation} for shape {mat.shape}."
         )
-    n_batch, n_sparse = mat.n_batch, mat.n_sparse
-    end = n_batch + n_sparse
-    batch, sparse, dense = order[:n_batch], order[n_batch:end], order[end:]
-    if sorted(batch) != list(range(n_batch)):
-        raise NotImplementedError(
-            "transpose permutation cannot permute batch axes with non-batch axes; got"
-            f" permutation {permutation}, with n_batch={n_batch}."
-        )
-    if sorted(dense) != list(range(end, mat.ndim)):
-        raise NotImplementedError(
-            "transpose permutation cannot permute dense axes with non-dense axes; got"
-            f" permutation {permutation}, with n_dense={mat.n_dense}."
-        )
-    columns = np.array([p - n_batch for p in sparse], np.int32)
-    indices = mat.indices[..., columns] if n_sparse else mat.indices
-    indices = indices.transpose(*batch, n_batch, n_batch + 1)
-    data = mat.data.transpose(*batch, n_batch, *(p - n_sparse + 1 for p in dense))
+    batch, sparse, dense = _parts(mat, order)
+    for name, dims, first in (
+        ("batch", batch, 0),
+        ("dense", dense, mat.ndim - mat.n_dense),
+    ):
+        if sorted(dims) != list(range(first, first + len(dims))):
+            raise NotImplementedError(
+                f"transpose permutation cannot permute {name} axes with non-{name}"
+                f" axes; got permutation {permutation}, with"
+                f" n_{name}={len(dims)}."
+            )
+    data, indices = BcooTranspose(order, mat._info)(mat.data, mat.indices)
     return mat.made(
         (data, indices),
         shape=[mat.shape[p] for p in order],
+        indices_sorted=mat.indices_sorted and list(sparse) == sorted(sparse),
         unique_indices=mat.unique_indices,
     )
 
 
 def bcoo_reduce_sum(mat: Coordinates, *, axes: Sequence[int]) -> Any:
-    """The sums over some dims."""
+    """The sums over some dims; batch dims among them become more elements."""
     axes = sorted({axis % mat.ndim for axis in axes})
-    if any(axis < mat.n_batch for axis in axes):
-        mat = unbatched(mat)
-    n_batch, end = mat.n_batch, mat.n_batch + mat.n_sparse
-    kept = [i - n_batch for i in range(n_batch, end) if i not in axes]
-    dense = tuple(i - mat.n_sparse + 1 for i in axes if i >= end)
-    data = mat.data.sum(dense) if dense else mat.data
-    indices = mat.indices[..., np.array(kept, np.int32)]
     shape = [size for i, size in enumerate(mat.shape) if i not in axes]
+    summed = [i for i in range(mat.n_batch) if i in axes]
+    kept = [i for i in range(mat.n_batch) if i not in axes]
+    if summed:
+        order = [*kept, *summed, *range(mat.n_batch, mat.ndim)]
+        axes = [order.index(axis) for axis in axes]
+        mat = bcoo_transpose(mat, permutation=order)
+        mat = fewer(mat, len(kept), mat.n_dense)
+    n_batch, end = mat.n_batch, mat.n_batch + mat.n_sparse
+    columns = [i - n_batch for i in range(n_batch, end) if i not in axes]
+    dense = tuple(i - mat.n_sparse + 1 for i in axes if i >= end)
+    data = where_inside(is_inside(mat.indices, sparse_shape(mat)), mat.data)
+    if dense:
+        data = data.sum(dense, dtype=data.dtype)
+    indices = mat.indices[..., np.array(columns, np.int32)]
     return mat.made((data, indices), shape=shape)
 
 
 def bcoo_reshape(
-    mat: Coordinates, *, new_sizes: Sequence[int], dimensions: Any = None
+    mat: Coordinates,
+    *,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    sharding: Any = None,
 ) -> Any:
-    """The array in another shape; batch and dense dims reshape among themselves."""
+    """The array in another shape; batch, sparse and dense dims do not mix."""
+    batch = mat.shape[: mat.n_batch]
+    if any(x.shape[: mat.n_batch] != batch for x in (mat.data, mat.indices)):
+        raise NotImplementedError(
+            "reshape of arrays with broadcasted batch dimensions. Store the whole"
+            " batch in both buffers."
+        )
     if dimensions is not None:
-        mat = bcoo_transpose(mat, permutation=dimensions)
+        mat = bcoo_transpose(mat, permutation=tuple(dimensions))
     sizes = tuple(map(operator.index, new_sizes))
     if math.prod(sizes) != mat.size:
         raise TypeError(f"cannot reshape array of shape {mat.shape} to {sizes}")
-    if mat.n_batch or mat.n_dense:
-        mat = fewer(mat, 0, 0)
-    flat = linear_index(mat.indices, mat.shape)
+    cuts, products = [], [math.prod(sizes[:i]) for i in range(1, len(sizes) + 1)]
+    end = mat.n_batch + mat.n_sparse
+    for first, last, what, count in (
+        (0, mat.n_batch, "batch and sparse", f"n_batch={mat.n_batch}"),
+        (mat.n_batch, end, "sparse and dense", f"n_dense={mat.n_dense}"),
+    ):
+        size = math.prod(mat.shape[:last])
+        if math.prod(mat.shape[first:last]) != 1 and size not in products:
+            raise ValueError(
+                f"bcoo_reshape: new shape cannot mix {what} dimensions; got"
+                f" shape={mat.shape} new_shape={sizes} with {count}"
+            )
+        cuts.append(sum(product <= size for product in products))
+    new_batch, sparse, dense = (
+        sizes[: cuts[0]],
+        sizes[cuts[0] : cuts[1]],
+        sizes[cuts[1] :],
+    )
+    flat = linear_index(mat.indices, sparse_shape(mat))
+    indices = from_linear(flat, sparse)
     return mat.made(
-        (mat.data, from_linear(flat, sizes)),
+        (
+            mat.data.reshape(*new_batch, mat.nse, *dense),
+            indices.reshape(*new_batch, mat.nse, len(sparse)),
+        ),
         shape=sizes,
         indices_sorted=mat.indices_sorted,
         unique_indices=mat.unique_indices,
@@ -123,71 +199,114 @@ def bcoo_squeeze(mat: Coordinates, *, dimensions: Sequence[int]) -> Any:
 
 
 def bcoo_broadcast_in_dim(
-    mat: Coordinates, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+    mat: Coordinates,
+    *,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    sharding: Any = None,
 ) -> Any:
-    """The array in a greater shape, as by `lax.broadcast_in_dim`."""
+    """The array in a greater shape, as by `lax.broadcast_in_dim`.
+
+    New dims before the sparse ones are batch dims, those after dense ones are dense.
+    """
     shape = tuple(shape)
-    places = tuple(broadcast_dimensions)
-    if len(places) != mat.ndim or any(
-        size not in (1, shape[p]) for p, size in zip(places, mat.shape)
+    at = tuple(map(operator.index, broadcast_dimensions))
+    if len(at) != mat.ndim or any(
+        size not in (1, shape[p]) for p, size in zip(at, mat.shape)
     ):
-        raise ValueError(
-            f"cannot broadcast shape {mat.shape} to {shape} along {places}"
-        )
-    mat = fewer(mat, 0, 0)
+        raise ValueError(f"cannot broadcast shape {mat.shape} to {shape} along {at}")
+    n_batch, first_dense = mat.n_batch, mat.ndim - mat.n_dense
+    batch = min(at[n_batch:], default=len(shape))
+    dense = at[first_dense] if mat.n_dense else len(shape)
+    data = lax.broadcast_in_dim(
+        mat.data,
+        (*shape[:batch], mat.nse, *shape[dense:]),
+        (*at[:n_batch], batch, *(p - dense + batch + 1 for p in at[first_dense:])),
+    )
+    indices = lax.broadcast_in_dim(
+        mat.indices,
+        (*shape[:batch], mat.nse, mat.n_sparse),
+        (*at[:n_batch], batch, batch + 1),
+    )
+    old = at[n_batch:first_dense]
+    sources = [old.index(p) if p in old else None for p in range(batch, dense)]
+    sizes = mat.shape[n_batch:first_dense]
+    buffers = _repeated(data, indices, shape[batch:dense], sources, sizes)
+    return mat.made(buffers, shape=shape, unique_indices=mat.unique_indices)
+
+
+def _repeated(
+    data: Any,
+    indices: Any,
+    shape: Sequence[int],
+    sources: Sequence[int | None],
+    sizes: Sequence[int],
+) -> tuple[Any, Any]:
+    """Every stored element for all indices of sparse dims that are new, or grow.
+
+    `sources` are the old dims, of these `sizes`, that those of `shape` come from.
+    """
+    (*lead, nse, _), dtype = indices.shape, indices.dtype
     new = [
         i
-        for i in range(len(shape))
-        if i not in places or mat.shape[places.index(i)] != shape[i]
+        for i, source in enumerate(sources)
+        if source is None or sizes[source] != shape[i]
     ]
-    count = math.prod(shape[i] for i in new)
-    sizes = [shape[i] for i in new]
-    grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), -1)
-    grid = grid.reshape(count, len(new)).astype(mat.indices.dtype)
-    columns = []
-    for i, size in enumerate(shape):
-        if i in new:
-            column = jnp.asarray(grid[:, new.index(i)])[None, :]
-            if i in places:  # outside stays outside
-                inside = mat.indices[:, places.index(i)] == 0
-                column = jnp.where(inside[:, None], column, size)
+    grid = every_index([shape[i] for i in new], dtype)
+    count = len(grid)
+    columns = [jnp.zeros((*lead, nse, count, 0), dtype)]
+    for i, source in enumerate(sources):
+        if i not in new:
+            column = indices[..., source][..., None]
         else:
-            column = mat.indices[:, places.index(i)][:, None]
-        columns.append(jnp.broadcast_to(column, (mat.nse, count)).ravel())
-    data = jnp.broadcast_to(mat.data[:, None], (mat.nse, count)).ravel()
-    indices = jnp.stack(columns, axis=-1) if columns else mat.indices
-    return mat.made((data, indices), shape=shape, unique_indices=mat.unique_indices)
+            column = grid[:, new.index(i)].reshape((1,) * (len(lead) + 1) + (count,))
+            if source is not None:  # outside stays outside
+                column = jnp.where(indices[..., source, None] == 0, column, shape[i])
+        columns.append(jnp.broadcast_to(column, (*lead, nse, count))[..., None])
+    indices = jnp.concatenate(columns, -1).reshape(*lead, nse * count, len(sources))
+    rank, rest = len(lead), data.shape[len(lead) + 1 :]
+    data = jnp.expand_dims(data, rank + 1)
+    data = jnp.broadcast_to(data, (*lead, nse, count, *rest))
+    return data.reshape(*lead, nse * count, *rest), indices
 
 
 def bcoo_concatenate(operands: Sequence[Coordinates], *, dimension: int) -> Any:
-    """Several arrays, joined along a dim."""
+    """Several arrays, joined along a dim.
+
+    They are stored with the fewest batch and dense dims that one of them has.
+    """
     dimension = operator.index(dimension)
     if not all(isinstance(op, Coordinates) for op in operands):
-        raise ValueError("bcoo_concatenate: expected operands to be a sequence of BCOO")
-    layouts = {(op.n_batch, op.n_sparse, op.n_dense) for op in operands}
-    if len(layouts) > 1:
-        raise ValueError("bcoo_concatenate: operands have different layouts")
-    ((n_batch, n_sparse, _),) = layouts
-    total = list(operands[0].shape)
-    total[dimension] = sum(op.shape[dimension] for op in operands)
-    if not n_batch <= dimension < n_batch + n_sparse:
-        # Along a batch or dense dim: those are sparse dims, joined, of which we know.
-        joined = bcoo_concatenate(
-            [fewer(op, 0, 0) for op in operands], dimension=dimension
+        raise ValueError(
+            "bcoo_concatenate: expected operands to be a sequence of BCOO arrays. Got"
+            f" {operands}"
         )
-        return joined
-    column, offset, datas, indices = dimension - n_batch, 0, [], []
-    for op in operands:
-        data, places = full_batch(op)
-        outside = places[..., column] >= op.shape[dimension]
-        moved = jnp.where(outside, total[dimension], places[..., column] + offset)
-        datas.append(data)
-        indices.append(places.at[..., column].set(moved))
+    shape = eval_shape(
+        lambda *xs: lax.concatenate(xs, dimension),
+        *(ShapeDtypeStruct(op.shape, op.dtype) for op in operands),
+    ).shape
+    n_batch = min(op.n_batch for op in operands)
+    # Dense dims are joined as sparse ones, of which only some elements are stored.
+    n_dense = min(len(shape) - dimension - 1, *(op.n_dense for op in operands))
+    mats = [fewer(op, n_batch, n_dense) for op in operands]
+    datas, indices = map(list, zip(*map(full_batch, mats)))
+    if dimension < n_batch:
+        nse = max(op.nse for op in mats)
+        mats = [set_nse(op, nse) for op in mats]
+        datas, indices = map(list, zip(*map(full_batch, mats)))
+        joined = jnp.concatenate(datas, dimension), jnp.concatenate(indices, dimension)
+        return mats[0].made(joined, shape=shape)
+    column, offset = dimension - n_batch, 0
+    for i, op in enumerate(mats):
+        place = indices[i][..., column]
+        outside = place >= op.shape[dimension]
+        moved = jnp.where(outside, shape[dimension], place + offset)
+        indices[i] = indices[i].at[..., column].set(moved)
         offset += op.shape[dimension]
-    return operands[0].made(
+    return mats[0].made(
         (jnp.concatenate(datas, n_batch), jnp.concatenate(indices, n_batch)),
-        shape=total,
-        unique_indices=all(op.unique_indices for op in operands),
+        shape=shape,
+        unique_indices=all(op.unique_indices for op in mats),
     )
 
 
@@ -206,58 +325,3 @@ def bcoo_rev(operand: Coordinates, dimensions: Sequence[int]) -> Any:
         else:
             data = jnp.flip(data, d - n_sparse + 1)
     return operand.replaced(data, indices, indices_sorted=False)
-
-
-def bcoo_slice(
-    mat: Coordinates,
-    *,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None = None,
-) -> Any:
-    """A part of the array, as by `lax.slice`; it stores as many elements."""
-    steps = (1,) * mat.ndim if strides is None else tuple(strides)
-    parts = list(zip(start_indices, limit_indices, steps))
-    if len(parts) != mat.ndim:
-        raise ValueError(f"bcoo_slice: indices must have size mat.ndim={mat.ndim}")
-    return _sliced(mat, parts)
-
-
-def _sliced(mat: Coordinates, parts: Sequence[tuple[Any, int, int]]) -> Any:
-    n_batch, n_sparse = mat.n_batch, mat.n_sparse
-    end = n_batch + n_sparse
-    data, indices = full_batch(mat)
-    shape = [max(0, -(-(stop - start) // step)) for start, stop, step in parts]
-    ranges = [slice(*part) for part in parts]
-    data = data[(*ranges[:n_batch], slice(None), *ranges[end:])]
-    indices = indices[tuple(ranges[:n_batch])]
-    inside = jnp.ones(indices.shape[:-1], bool)
-    for i in range(n_sparse):
-        start, stop, step = parts[n_batch + i]
-        column = indices[..., i]
-        hit = (column >= start) & (column < stop) & ((column - start) % step == 0)
-        inside = inside & hit
-        moved = jnp.where(hit, (column - start) // step, shape[n_batch + i])
-        indices = indices.at[..., i].set(moved)
-    outside = jnp.array(shape[n_batch:end], indices.dtype)
-    indices = jnp.where(inside[..., None], indices, outside)
-    wide = inside.reshape(inside.shape + (1,) * mat.n_dense)
-    return mat.replaced(jnp.where(wide, data, 0), indices, shape=shape)
-
-
-def bcoo_dynamic_slice(
-    mat: Coordinates, start_indices: Sequence[Any], slice_sizes: Sequence[int]
-) -> Any:
-    """A part of known size from a traced place on, as by `lax.dynamic_slice`."""
-    if mat.n_batch or mat.n_dense:
-        mat = fewer(mat, 0, 0)
-    starts = [
-        jnp.clip(jnp.asarray(start), 0, size - part).astype(mat.indices.dtype)
-        for start, size, part in zip(start_indices, mat.shape, slice_sizes)
-    ]
-    moved = mat.indices - jnp.stack(starts) if starts else mat.indices
-    sizes = jnp.array(tuple(slice_sizes), moved.dtype)
-    inside = jnp.all((moved >= 0) & (moved < sizes), axis=-1)
-    indices = jnp.where(inside[:, None], moved, sizes)
-    data = jnp.where(inside, mat.data, 0)
-    return mat.replaced(data, indices, shape=tuple(slice_sizes))

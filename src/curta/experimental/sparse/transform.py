@@ -4,37 +4,377 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import curta.numpy as jnp
-from curta import lax, tree_util
-from curta.api.tracing import make_jaxpr
-from curta.core.jaxpr import Jaxpr, Literal
-from curta.experimental.sparse import products, rearranging
+from curta import tree_util
+from curta.core.avals import ShapedArray
+from curta.core.flat import FlatFunction, debug_info
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from curta.core.op import Op
+from curta.core.stage import refuse_dead_tracer, stage
+from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
 from curta.experimental.sparse.base import JAXSparse
-from curta.experimental.sparse.coordinates import Coordinates, full_batch
-from curta.experimental.sparse.layout import fewer
 
-Rule = Callable[..., Any]
+# --- arrays as references to buffers -------------------------------------------------
 
-# Of each primitive that sparse arrays stay sparse under, `rule(*args, **params)`.
+
+class SparsifyValue(NamedTuple):
+    """An array, dense or sparse, by the places of its buffers in a `SparsifyEnv`.
+
+    Arrays that share indices refer to one place.
+    """
+
+    shape: tuple[int, ...]
+    data_ref: int | None
+    indices_ref: int | None = None
+    indptr_ref: int | None = None
+    indices_sorted: bool | None = False
+    unique_indices: bool | None = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    def is_sparse(self) -> bool:
+        """Whether it is sparse, in one of the formats."""
+        return self.indices_ref is not None
+
+    def is_dense(self) -> bool:
+        """Whether it has all its elements."""
+        return self.indices_ref is None
+
+    def is_bcoo(self) -> bool:
+        """Whether it is in batched coordinates."""
+        return self.is_sparse() and self.indptr_ref is None
+
+    def is_bcsr(self) -> bool:
+        """Whether it has compressed rows."""
+        return self.is_sparse() and self.indptr_ref is not None
+
+
+class SparsifyEnv:
+    """The buffers that a function applied to sparse arrays works on."""
+
+    def __init__(self, bufs: Sequence[Any] = ()) -> None:
+        self._buffers = list(bufs)
+
+    def _push(self, x: Any) -> int:
+        self._buffers.append(jnp.asarray(x))
+        return len(self._buffers) - 1
+
+    def _get(self, ref: int | None) -> Any:
+        if ref is None:
+            raise RuntimeError("a dense array has no indices")
+        return self._buffers[ref]
+
+    def data(self, value: SparsifyValue) -> Any:
+        """The data of an array: all its elements if it is dense."""
+        return self._get(value.data_ref)
+
+    def indices(self, value: SparsifyValue) -> Any:
+        """The indices of a sparse array."""
+        return self._get(value.indices_ref)
+
+    def indptr(self, value: SparsifyValue) -> Any:
+        """Where the rows of an array begin."""
+        return self._get(value.indptr_ref)
+
+    def aval(self, value: SparsifyValue) -> ShapedArray:
+        """The aval of the dense array that it stands for."""
+        known = typeof(self.data(value))
+        return ShapedArray(value.shape, known.dtype, known.weak_type)
+
+    def dense(self, data: Any) -> SparsifyValue:
+        """A dense array."""
+        ref = self._push(data)
+        return SparsifyValue(typeof(self._buffers[ref]).shape, ref)
+
+    def sparse(
+        self,
+        shape: Sequence[int],
+        data: Any = None,
+        indices: Any = None,
+        indptr: Any = None,
+        *,
+        data_ref: int | None = None,
+        indices_ref: int | None = None,
+        indptr_ref: int | None = None,
+        indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> SparsifyValue:
+        """A sparse array of new buffers, or of those at given places."""
+        refs = []
+        for name, x, ref in (
+            ("data", data, data_ref),
+            ("indices", indices, indices_ref),
+            ("indptr", indptr, indptr_ref),
+        ):
+            if x is not None and ref is not None:
+                raise ValueError(f"SparsifyEnv.sparse: both {name} and {name}_ref")
+            refs.append(ref if x is None else self._push(x))
+        if None in refs[:2]:
+            raise ValueError("SparsifyEnv.sparse: data and indices are needed")
+        return SparsifyValue(tuple(shape), *refs, indices_sorted, unique_indices)
+
+
+# The class of sparse arrays with so many buffers.
+_formats: dict[int, type[Any]] = {}
+
+
+def sparsifiable(kind: type[Any]) -> type[Any]:
+    """Make `kind` the class in which functions get and give its format."""
+    _formats[len(kind._fields)] = kind
+    return kind
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether x is an array of one of the sparse formats."""
+    return isinstance(x, JAXSparse)
+
+
+def arrays_to_spvalues(spenv: SparsifyEnv, args: Any) -> Any:
+    """A tree of arrays as one of `SparsifyValue`, their buffers in the environment."""
+
+    def value(x: Any) -> SparsifyValue:
+        if not is_sparse(x):
+            return spenv.dense(x)
+        x = x if type(x) in _formats.values() else x.to_bcoo()
+        return spenv.sparse(
+            x.shape,
+            *x._buffers(),
+            indices_sorted=x.indices_sorted,
+            unique_indices=x.unique_indices,
+        )
+
+    return tree_util.tree_map(value, args, is_leaf=is_sparse)
+
+
+def spvalues_to_arrays(spenv: SparsifyEnv, spvalues: Any) -> Any:
+    """A tree of `SparsifyValue` as one of arrays."""
+
+    def array(value: SparsifyValue) -> Any:
+        if value.is_dense():
+            return spenv.data(value)
+        buffers = [spenv.data(value), spenv.indices(value)]
+        if value.is_bcsr():
+            buffers.append(spenv.indptr(value))
+        return _formats[len(buffers)](
+            tuple(buffers),
+            shape=value.shape,
+            indices_sorted=bool(value.indices_sorted),
+            unique_indices=bool(value.unique_indices),
+        )
+
+    return tree_util.tree_map(array, spvalues, is_leaf=_is_value)
+
+
+def _is_value(x: Any) -> bool:
+    return isinstance(x, SparsifyValue)
+
+
+# --- ops on sparse arrays ------------------------------------------------------------
+
+Rule = Callable[..., Sequence[SparsifyValue]]
+
+# Of each op that sparse arrays stay sparse under, `rule(spenv, op, *values)`.
 _RULES: dict[str, Rule] = {}
+# The same for arrays with compressed rows, where they need not become coordinates.
+_BCSR_RULES: dict[str, Rule] = {}
+
+_DENSIFYING = frozenset(
+    ("acos", "acosh", "bessel_i0e", "cos", "cosh", "eq", "exp", "ge", "gt", "le")
+    + ("lt", "log", "ne", "xor", "or", "not", "exp2", "log2", "logistic")
+)
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def register(rule: Rule) -> Rule:
-        _RULES.update(dict.fromkeys(names, rule))
-        return rule
+def rule(*names: str, bcsr: bool = False) -> Callable[[Rule], Rule]:
+    """Register a rule for the ops of these names."""
+
+    def register(found: Rule) -> Rule:
+        (_BCSR_RULES if bcsr else _RULES).update(dict.fromkeys(names, found))
+        return found
 
     return register
 
 
+def array_rule(*names: str, bcsr: bool = False) -> Callable[..., Any]:
+    """Register a function of the arrays and parameters of the ops of these names."""
+
+    def register(f: Callable[..., Any]) -> Callable[..., Any]:
+        def found(spenv: SparsifyEnv, op: Op, *values: SparsifyValue) -> Any:
+            out = f(*spvalues_to_arrays(spenv, values), **op.params())
+            return arrays_to_spvalues(spenv, [out])
+
+        rule(*names, bcsr=bcsr)(found)
+        return f
+
+    return register
+
+
+def apply(
+    spenv: SparsifyEnv, op: Op, values: Sequence[SparsifyValue]
+) -> Sequence[SparsifyValue]:
+    """The results of an op; NotImplementedError if they would not be sparse."""
+    if all(value.is_dense() for value in values):
+        out = op(*(spenv.data(value) for value in values))
+        return [spenv.dense(x) for x in (out if op.multiple_results else [out])]
+    if any(value.is_bcsr() for value in values):
+        if op.name in _BCSR_RULES:
+            return _BCSR_RULES[op.name](spenv, op, *values)
+        arrays = spvalues_to_arrays(spenv, list(values))
+        arrays = [x.to_bcoo() if is_sparse(x) else x for x in arrays]
+        values = arrays_to_spvalues(spenv, arrays)
+    if op.name in _RULES:
+        return _RULES[op.name](spenv, op, *values)
+    text = f"sparse rule for {op.name} is not implemented"
+    if op.name in _DENSIFYING:
+        text += (
+            " because it would result in dense output. If this is your intent, use"
+            " sparse.todense() to convert your arguments to dense matrices"
+        )
+    raise NotImplementedError(text + ".")
+
+
+def eval_sparse(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    spvalues: Sequence[SparsifyValue],
+    spenv: SparsifyEnv,
+) -> list[SparsifyValue]:
+    """The results of a jaxpr, whose constants are dense."""
+    found = dict(zip(jaxpr.invars, spvalues, strict=True))
+    found.update((v, spenv.dense(x)) for v, x in zip(jaxpr.constvars, consts))
+
+    def read(atom: Any) -> SparsifyValue:
+        return spenv.dense(atom.val) if isinstance(atom, Literal) else found[atom]
+
+    for eqn in jaxpr.eqns:
+        outs = apply(spenv, eqn.op, [read(v) for v in eqn.invars])
+        found.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def sparsified(
+    closed: ClosedJaxpr, arrays: Sequence[Any], more: Sequence[ShapedArray] = ()
+) -> tuple[ClosedJaxpr, Any]:
+    """A jaxpr applied to arrays of these formats, as a jaxpr of their buffers.
+
+    `more` are the avals of further operands, which are dense. Second comes the tree of
+    the results.
+    """
+    leaves, structure = tree_util.tree_flatten(list(arrays))
+    found: list[Any] = []
+
+    def run(*args: Any) -> Sequence[Any]:
+        spenv = SparsifyEnv()
+        given = tree_util.tree_unflatten(structure, args[: len(leaves)])
+        values = arrays_to_spvalues(spenv, [*given, *args[len(leaves) :]])
+        outs = eval_sparse(closed.jaxpr, closed.consts, values, spenv)
+        flat, tree = tree_util.tree_flatten(spvalues_to_arrays(spenv, outs))
+        found[:] = [tree]
+        return flat
+
+    staged = stage(run, [*map(typeof, leaves), *more])
+    return staged, found[0]
+
+
+# --- the trace -----------------------------------------------------------------------
+
+
+class SparseTracer(Tracer):
+    """A dense array, in the eyes of a function, that may be sparse."""
+
+    __slots__ = ("_spvalue",)
+
+    def __init__(self, trace: SparseTrace, *, spvalue: SparsifyValue) -> None:
+        self._trace = trace
+        self._spvalue = spvalue
+        self.aval = trace.spenv.aval(spvalue)
+
+    @property
+    def spenv(self) -> SparsifyEnv:
+        """Where its buffers are."""
+        found: SparsifyEnv = self._trace.spenv
+        return found
+
+
+class SparseTrace(Trace):
+    """Applies the rule of each op to sparse arrays."""
+
+    def __init__(self, parent: Trace, spenv: SparsifyEnv) -> None:
+        self.parent: Trace = parent
+        self.spenv = spenv
+
+    def value(self, x: Any) -> SparsifyValue:
+        """The array that `x` is; one of another trace is dense."""
+        if type(x) is SparseTracer and x._trace is self:
+            return x._spvalue
+        if isinstance(x, Tracer):
+            refuse_dead_tracer(x)
+        return self.spenv.dense(x)
+
+    def process(self, op: Op, args: Sequence[Any]) -> Any:
+        before = swap_trace(self.parent)
+        try:
+            outs = apply(self.spenv, op, [self.value(x) for x in args])
+        finally:
+            swap_trace(before)
+        boxed = [SparseTracer(self, spvalue=value) for value in outs]
+        return boxed if op.multiple_results else boxed[0]
+
+    def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        made: Sequence[Any] = call.stage([typeof(x) for x in args])(*args)
+        return made
+
+    custom_vjp = custom_jvp
+
+
+def _traced(
+    fun: FlatFunction, spenv: SparsifyEnv, values: Sequence[SparsifyValue]
+) -> list[SparsifyValue]:
+    trace = SparseTrace(current_trace(), spenv)
+    with use_trace(trace):
+        outs = fun(*(SparseTracer(trace, spvalue=value) for value in values))
+    found = [trace.value(x) for x in outs]
+    trace.finished = True
+    return found
+
+
+# --- sparsify ------------------------------------------------------------------------
+
+
+def _interpreted(
+    fun: FlatFunction, spenv: SparsifyEnv, values: Sequence[SparsifyValue]
+) -> list[SparsifyValue]:
+    info = debug_info("sparsify", fun.fun)
+    closed = stage(fun, [spenv.aval(value) for value in values], info)
+    return eval_sparse(closed.jaxpr, closed.consts, values, spenv)
+
+
+def sparsify_raw(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` on arrays given by `SparsifyValue`, which may share buffers.
+
+    The function that it returns takes a `SparsifyEnv`, trees of `SparsifyValue`, and
+    keywords that are handed to `f`; it returns a list of the results and their tree.
+    """
+
+    def wrapped(spenv: SparsifyEnv, *spvalues: Any, **params: Any) -> tuple[Any, Any]:
+        values, structure = tree_util.tree_flatten((spvalues, {}), is_leaf=_is_value)
+        fun = FlatFunction(functools.partial(f, **params), structure)
+        return _interpreted(fun, spenv, values), fun.out_tree
+
+    return wrapped
+
+
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """`f`, written for dense arrays, also for arguments that are `BCOO`.
+    """`f`, written for dense arrays, also for arguments that are `BCOO` or `BCSR`.
 
     Operations that keep zeros, products, sums and what moves elements give sparse
     arrays, or dense ones where a dense array takes part in a sum; NotImplementedError
-    for others. `use_tracer` is accepted, and without effect.
+    for others. With `use_tracer`, `f` is run on tracers that know their buffers rather
+    than traced to a jaxpr first.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -42,196 +382,14 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     >>> sparse.sparsify(lambda x, y: 2 * x @ y)(x, jnp.array([1.0, 2.0]))
     Array(12., dtype=float32)
     """
+    run = _traced if use_tracer else _interpreted
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
-        leaves, structure = tree_util.tree_flatten((args, kwargs), is_leaf=_is_sparse)
-        stand_ins = [
-            jnp.zeros(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves
-        ]
-
-        def flat(*values: Any) -> Any:
-            inner_args, inner_kwargs = tree_util.tree_unflatten(structure, values)
-            return f(*inner_args, **inner_kwargs)
-
-        closed, shape = make_jaxpr(flat, return_shape=True)(*stand_ins)
-        outs = _evaluate(closed.jaxpr, closed.consts, leaves)
-        return tree_util.tree_unflatten(tree_util.tree_structure(shape), outs)
+        spenv = SparsifyEnv()
+        leaves, structure = tree_util.tree_flatten((args, kwargs), is_leaf=is_sparse)
+        fun = FlatFunction(f, structure)
+        outs = run(fun, spenv, arrays_to_spvalues(spenv, leaves))
+        return tree_util.tree_unflatten(fun.out_tree, spvalues_to_arrays(spenv, outs))
 
     return call
-
-
-def _is_sparse(x: Any) -> bool:
-    return isinstance(x, JAXSparse)
-
-
-def _evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args)))
-
-    def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else values[atom]
-
-    for eqn in jaxpr.eqns:
-        operands = [read(v) for v in eqn.invars]
-        if not any(map(_is_sparse, operands)):
-            outs = eqn.op(*operands)
-        else:
-            outs = _apply(eqn.op, operands)
-        if not isinstance(outs, (list, tuple)):
-            outs = [outs]
-        values.update(zip(eqn.outvars, outs))
-    return [read(v) for v in jaxpr.outvars]
-
-
-def _apply(op: Any, operands: Sequence[Any]) -> Any:
-    params = op.params()
-    inner = params.get("jaxpr", params.get("call_jaxpr"))
-    if op.name in ("jit", "pjit", "closed_call", "remat", "custom_jvp_call"):
-        return _evaluate(inner.jaxpr, inner.consts, operands)
-    rule = _RULES.get(op.name)
-    if rule is None:
-        raise NotImplementedError(f"sparse rule for {op.name} is not implemented.")
-    return rule(
-        *(_as_bcoo(x) if _is_sparse(x) else x for x in operands), op=op, **params
-    )
-
-
-def _as_bcoo(x: Any) -> Any:
-    return x if isinstance(x, Coordinates) else x.to_bcoo()
-
-
-# --- element by element --------------------------------------------------------------
-
-
-@_rule(
-    *("abs", "asin", "asinh", "atan", "atanh", "bessel_i1e", "ceil", "copy", "erf"),
-    *("erf_inv", "expm1", "floor", "imag", "log1p", "neg", "real", "round", "sign"),
-    *("sin", "sinh", "sqrt", "square", "tan", "tanh", "convert_element_type"),
-    *("integer_pow", "cbrt", "conj", "reduce_precision", "stop_gradient"),
-)
-def _keeps_zeros(x: Coordinates, *, op: Any, **params: Any) -> Any:
-    if op.name == "integer_pow" and params["y"] <= 0:
-        raise NotImplementedError("integer_pow with exponents that are not positive")
-    linear = op.name in ("neg", "real", "imag", "conj", "copy", "convert_element_type")
-    if not linear and not x.unique_indices:
-        x = x.sum_duplicates(nse=x.nse, remove_zeros=False)
-    return x.replaced(op(x.data))
-
-
-@_rule("mul")
-def _mul(x: Any, y: Any, **_: Any) -> Any:
-    if isinstance(x, Coordinates) and isinstance(y, Coordinates):
-        return products.bcoo_multiply_sparse(x, y)
-    x, y = (x, y) if isinstance(x, Coordinates) else (y, x)
-    return products.bcoo_multiply_dense(x, y)
-
-
-@_rule("div")
-def _div(x: Any, y: Any, **_: Any) -> Any:
-    if isinstance(y, Coordinates):
-        raise NotImplementedError("sparse rule for div by a sparse array")
-    return products.bcoo_multiply_dense(x, 1 / jnp.asarray(y))
-
-
-@_rule("add", "add_any", "sub")
-def _add(x: Any, y: Any, *, op: Any, **_: Any) -> Any:
-    if not (isinstance(x, Coordinates) and isinstance(y, Coordinates)):
-        dense = [v.todense() if isinstance(v, Coordinates) else v for v in (x, y)]
-        return op(*dense)
-    if op.name == "sub":
-        y = y.replaced(-y.data)
-    n_batch, n_dense = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
-    x, y = fewer(x, n_batch, n_dense), fewer(y, n_batch, n_dense)
-    if n_batch == x.ndim:  # nothing but batch dims: elements are summed
-        n_batch -= 1
-        x, y = fewer(x, n_batch, n_dense), fewer(y, n_batch, n_dense)
-    (a, i), (b, j) = full_batch(x), full_batch(y)
-    dtype = jnp.result_type(a, b)
-    data = jnp.concatenate([a.astype(dtype), b.astype(dtype)], n_batch)
-    indices = jnp.concatenate([i, j.astype(i.dtype)], n_batch)
-    return x.replaced(data, indices, indices_sorted=False, unique_indices=False)
-
-
-# --- sums and products ---------------------------------------------------------------
-
-
-@_rule("dot_general")
-def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, **params: Any) -> Any:
-    return products.bcoo_dot_general(
-        x,
-        y,
-        dimension_numbers=dimension_numbers,
-        preferred_element_type=params.get("preferred_element_type"),
-    )
-
-
-@_rule("reduce_sum")
-def _reduce_sum(x: Coordinates, *, axes: Any, **_: Any) -> Any:
-    out = rearranging.bcoo_reduce_sum(x, axes=axes)
-    return out if out.shape else out.todense()
-
-
-# --- moving elements -----------------------------------------------------------------
-
-
-@_rule("transpose")
-def _transpose(x: Coordinates, *, permutation: Any, **_: Any) -> Any:
-    return rearranging.bcoo_transpose(x, permutation=permutation)
-
-
-@_rule("reshape")
-def _reshape(x: Coordinates, *, new_sizes: Any, **_: Any) -> Any:
-    return rearranging.bcoo_reshape(x, new_sizes=new_sizes)
-
-
-@_rule("squeeze")
-def _squeeze(x: Coordinates, *, dimensions: Any, **_: Any) -> Any:
-    return rearranging.bcoo_squeeze(x, dimensions=dimensions)
-
-
-@_rule("broadcast_in_dim")
-def _broadcast(
-    x: Coordinates, *, shape: Any, broadcast_dimensions: Any, **_: Any
-) -> Any:
-    return rearranging.bcoo_broadcast_in_dim(
-        x, shape=shape, broadcast_dimensions=broadcast_dimensions
-    )
-
-
-@_rule("concatenate")
-def _concatenate(*xs: Any, dimension: int, **_: Any) -> Any:
-    if not all(isinstance(x, Coordinates) for x in xs):
-        dense = [x.todense() if isinstance(x, Coordinates) else x for x in xs]
-        return lax.concatenate(dense, dimension)
-    return rearranging.bcoo_concatenate(xs, dimension=dimension)
-
-
-@_rule("rev")
-def _rev(x: Coordinates, *, dimensions: Any, **_: Any) -> Any:
-    return rearranging.bcoo_rev(x, dimensions)
-
-
-@_rule("slice")
-def _slice(
-    x: Coordinates, *, start_indices: Any, limit_indices: Any, strides: Any, **_: Any
-) -> Any:
-    return rearranging.bcoo_slice(
-        x, start_indices=start_indices, limit_indices=limit_indices, strides=strides
-    )
-
-
-@_rule("dynamic_slice")
-def _dynamic_slice(x: Coordinates, *starts: Any, slice_sizes: Any, **_: Any) -> Any:
-    return rearranging.bcoo_dynamic_slice(x, starts, slice_sizes)
-
-
-@_rule("gather")
-def _gather(
-    x: Coordinates, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, **_: Any
-) -> Any:
-    return products.bcoo_gather(x, indices, dimension_numbers, slice_sizes)
-
-
-def todense(x: Any) -> Any:
-    """A sparse array with all its elements; any other as it is."""
-    return x.todense() if _is_sparse(x) else jnp.asarray(x)

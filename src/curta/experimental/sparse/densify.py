@@ -1,0 +1,39 @@
+"""`todense`: any array with all its elements."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import curta.numpy as jnp
+from curta import tree_util
+from curta.core.primitive import primitive_of
+from curta.experimental.sparse.base import JAXSparse
+from curta.experimental.sparse.operations import SparseOp
+from curta.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Todense(SparseOp):
+    """The buffers of an array of the given tree to the array with all its elements."""
+
+    name: ClassVar[str] = "todense"
+    tree: Any
+
+    def compose(self, *args: Any) -> Any:
+        mat = tree_util.tree_unflatten(self.tree, args)
+        return mat.todense() if isinstance(mat, JAXSparse) else jnp.asarray(mat)
+
+
+todense_p = primitive_of(Todense)
+
+
+def todense(arr: Any) -> Any:
+    """A sparse array with all its elements; a dense one as it is.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> sparse.todense(sparse.BCOO.fromdense(jnp.array([0.0, 3.0])))
+    Array([0., 3.], dtype=float32)
+    """
+    buffers, tree = tree_util.tree_flatten(arr)
+    return Todense(tree)(*map(jnp.asarray, buffers))

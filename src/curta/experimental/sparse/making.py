@@ -1,0 +1,56 @@
+"""Sparse arrays of any format: `empty`, `eye`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.experimental.sparse.bcoo import BCOO
+from curta.experimental.sparse.bcsr import BCSR
+from curta.experimental.sparse.coo import COO
+from curta.experimental.sparse.csr import CSC, CSR
+
+_FORMATS = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
+
+
+def _format(name: str, *without: str) -> Any:
+    known = [key for key in _FORMATS if key not in without]
+    if name not in known:
+        raise ValueError(
+            f"sparse_format={name!r} not recognized; must be one of {known}"
+        )
+    return _FORMATS[name]
+
+
+def empty(
+    shape: Sequence[int],
+    dtype: Any = None,
+    index_dtype: Any = np.int32,
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+) -> Any:
+    """An array that stores nothing; `kwds` are those of the format."""
+    kind = _format(sparse_format)
+    return kind._empty(tuple(shape), dtype=dtype, index_dtype=index_dtype, **kwds)
+
+
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    index_dtype: Any = np.int32,
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+) -> Any:
+    """Ones on diagonal k of a matrix (N, M); `kwds` are those of the format."""
+    kind = _format(sparse_format, "bcsr")
+    return kind._eye(
+        *(operator.index(n) for n in (N, N if M is None else M, k)),
+        dtype=dtype,
+        index_dtype=index_dtype,
+        **kwds,
+    )

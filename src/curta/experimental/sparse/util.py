@@ -1,0 +1,133 @@
+"""What is known of a sparse array besides its buffers, and how it is counted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import curta.numpy as jnp
+from curta import lax
+from curta.api.vmap import vmap
+
+Shape = tuple[int, ...]
+
+
+class SparseEfficiencyError(ValueError):
+    """An operation that would lose what a sparse format gains."""
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """An operation that is slow in this format."""
+
+
+class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
+    """An operation that a GPU's library of sparse operations cannot do.
+
+    No operation of this package calls such a library: it is never issued, and here for
+    programs that filter it.
+    """
+
+
+class SparseInfo(NamedTuple):
+    """The shape of a sparse array, and what is known of its indices."""
+
+    shape: Shape
+    indices_sorted: bool = False
+    unique_indices: bool = False
+
+    def with_batch(self, size: int) -> SparseInfo:
+        """The same of a batch of `size` such arrays."""
+        return self._replace(shape=(size, *self.shape))
+
+
+# --- functions of one example, over batch dims ---------------------------------------
+
+
+def over_batch(
+    f: Callable[..., Any], n_batch: int, mapped: Sequence[bool] | None = None
+) -> Callable[..., Any]:
+    """`f` over the first `n_batch` dims of its arguments, or of those `mapped`.
+
+    An argument with a batch dim of size 1 serves the whole batch.
+    """
+    for _ in range(n_batch):
+        f = _over_one(f, mapped)
+    return f
+
+
+def _over_one(
+    f: Callable[..., Any], mapped: Sequence[bool] | None
+) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        chosen = [True] * len(args) if mapped is None else mapped
+        sizes = [x.shape[0] for x, m in zip(args, chosen) if m]
+        size = next((s for s in sizes if s != 1), 1)
+        axes = [0 if m and x.shape[0] == size else None for x, m in zip(args, chosen)]
+        given = [
+            lax.squeeze(x, (0,)) if m and axis is None else x
+            for x, m, axis in zip(args, chosen, axes)
+        ]
+        return vmap(f, tuple(axes))(*given)
+
+    return call
+
+
+def rebatched(batch: Shape, *stored: Sequence[int]) -> Shape:
+    """The batch dims of an array that lost or got some, as a function is mapped.
+
+    `batch` is what they were, `stored` what each buffer has now.
+    """
+    sizes = tuple(next((s for s in pair if s != 1), 1) for pair in zip(*stored))
+    if len(sizes) == len(batch):
+        return batch
+    more, fewer = (sizes, batch) if len(sizes) > len(batch) else (batch, sizes)
+    for kept in itertools.combinations(range(len(more))[::-1], len(fewer)):
+        places = kept[::-1]
+        if all(1 in (more[i], s) or more[i] == s for i, s in zip(places, fewer)):
+            if more is batch:
+                return tuple(batch[i] for i in places)
+            known = dict(zip(places, batch))
+            return tuple(known.get(i, s) for i, s in enumerate(sizes))
+    return sizes
+
+
+# --- counting ------------------------------------------------------------------------
+
+
+def _count_stored_elements_per_batch(
+    mat: Any, n_batch: int = 0, n_dense: int = 0
+) -> Any:
+    """How many elements each batch of a dense array would store."""
+    mat = jnp.asarray(mat)
+    mask = mat != 0
+    if n_dense:
+        mask = mask.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
+    return mask.sum(tuple(range(n_batch, mask.ndim)))
+
+
+def _count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Any:
+    """How many elements a dense array would store, the most of all batches."""
+    return _count_stored_elements_per_batch(mat, n_batch, n_dense).max(initial=0)
+
+
+# --- compressed rows -----------------------------------------------------------------
+
+
+def rows_of(indptr: Any, nse: int) -> Any:
+    """The row of each of `nse` elements; those after the last row get its number."""
+    places = jnp.arange(nse, dtype=indptr.dtype)
+    found = jnp.searchsorted(indptr, places, side="right") - 1
+    return found.astype(indptr.dtype)
+
+
+def pointers(rows: Any, count: int) -> Any:
+    """Where each of `count` rows begins among sorted row numbers, and the last ends."""
+    return jnp.searchsorted(rows, jnp.arange(count + 1, dtype=rows.dtype)).astype(
+        rows.dtype
+    )
+
+
+def _csr_to_coo(indices: Any, indptr: Any) -> tuple[Any, Any]:
+    """Rows and columns of a matrix with compressed rows."""
+    return rows_of(indptr, indices.shape[0]), indices
