@@ -314,3 +314,12 @@ def test_hosts_are_processes():
     for old, new in ("host_id", 0), ("host_count", 1), ("host_ids", [0]):
         with pytest.warns(UserWarning, match=f"{old} has been renamed"):
             assert getattr(curta, old)() == new
+
+
+def test_gradients_of_what_enables_wide_types_itself():
+    def wide(x):
+        with curta.enable_x64(True):
+            return curta.numpy.sin(curta.numpy.array(x, "float64"))
+
+    gradient = curta.grad(wide)(0.5)
+    assert gradient.dtype == "float32" and abs(gradient - 0.87758256) < 1e-6

@@ -11,9 +11,11 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, partial_in
 from curta.api.linearized import Forward, forward
+from curta.core.avals import ShapedArray
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.base import scalar_of
+from curta.primitives.elementwise.convert import ConvertElementType
 
 
 def grad(
@@ -86,13 +88,20 @@ def value_and_grad(
             check_input("grad", leaf, holomorphic, allow_int)
         found = forward("grad", fun, partial, chosen, has_aux)
         (value,) = _scalar_output(found, holomorphic)
-        one = scalar_of(typeof(value), 1)
+        one = _one(typeof(value))
         gradient = found.linear.pull(found.residuals, [one])
         if single:
             (gradient,) = gradient
         return ((found.out, found.aux) if has_aux else found.out), gradient
 
     return value_and_grad_fun
+
+
+def _one(aval: ShapedArray) -> Any:
+    if dtypes.canonicalize_dtype(aval.dtype) == aval.dtype:
+        return scalar_of(aval, 1)
+    # It was made where 64-bit types are enabled.
+    return ConvertElementType(aval.dtype)(scalar_of(aval, 1))
 
 
 # ---- checks

@@ -7,8 +7,8 @@ when Python's garbage collection begins are looked for when it has ended.
 from __future__ import annotations
 
 import gc
-import logging
 import os
+import sys
 import weakref
 from typing import Any
 
@@ -18,7 +18,6 @@ from curta.config import (
 )
 from curta.runtime.array import ArrayImpl
 
-_log = logging.getLogger("curta.runtime.garbage_guard")
 _watched: list[tuple[weakref.ref[Any], Any]] = []
 
 
@@ -39,12 +38,13 @@ def _watch(phase: str, info: dict[str, Any]) -> None:
 
 def _tell(level: str, dead: list[Any]) -> None:
     types = ", ".join(sorted({a.str_short(short_dtypes=True) for a in dead}))
-    _log.error(
+    # As JAX does, whatever the program has done with Python's loggers.
+    print(
         "`jax.Array` was deleted by the Python garbage collector instead of reference"
-        " counting: %d of type %s. Break the reference cycles that hold them: their"
-        " memory is free only after a garbage collection.",
-        len(dead),
-        types,
+        f" counting: {len(dead)} of type {types}. Break the reference cycles that hold"
+        " them: their memory is free only after a garbage collection.",
+        file=sys.stderr,
+        flush=True,
     )
     if level == "fatal":
         os.abort()
