@@ -145,3 +145,53 @@ class TestWrongShardings:
             curta.jit(lambda x: {"b": x[0]}, out_shardings=deep)(X)
         with pytest.raises(ValueError, match="should evenly divide"):
             curta.jit(lambda x: x, out_shardings=deep)(np.ones((3, 3)))
+
+
+class TestAheadOfTime:
+    def test_arguments_go_where_they_were(self):
+        mesh = auto_mesh()
+        rows, columns = (NamedSharding(mesh, P(*s)) for s in ("x", (None, "y")))
+        f = curta.jit(lambda x, y: (x * 2, y))
+        struct = curta.ShapeDtypeStruct((8, 2), np.float32, sharding=rows)
+        for like in (curta.device_put(X, rows), struct):
+            compiled = f.lower(like, X).compile()
+            (first, second), _ = compiled.input_shardings
+            assert first == rows and second == NamedSharding(mesh, P())
+            assert compiled.output_shardings[0] == rows
+            out, _ = compiled(X, X)
+            assert out.sharding == rows
+            with pytest.raises(ValueError, match="disagree with the shardings of arg"):
+                compiled(curta.device_put(X, columns), X)
+        unread = curta.jit(lambda x, y: x).lower(X, X).compile()
+        unread(X, curta.device_put(X, columns))
+
+    def test_types_say_where(self):
+        mesh = curta.make_mesh((4, 2), ("x", "y"))
+        rows = NamedSharding(mesh, P("x"))
+        f = curta.jit(lambda x: x * 2, in_shardings=rows)
+        lowered = f.lower(X)
+        (aval,), _ = lowered.in_avals
+        assert aval.sharding == NamedSharding(mesh.abstract_mesh, P("x", None))
+        assert lowered.compile()(X).sharding.spec == P("x", None)
+        split = curta.device_put(X, rows)
+        shape = curta.eval_shape(lambda x: x.T, split)
+        assert shape.sharding == NamedSharding(mesh.abstract_mesh, P(None, "x"))
+
+    def test_structs(self):
+        mesh = auto_mesh()
+        struct = curta.ShapeDtypeStruct((8, 2), np.float32, sharding=P("x"))
+        with pytest.raises(TypeError, match="the context mesh cannot be empty"):
+            _ = struct.sharding
+        with curta.set_mesh(mesh):
+            assert struct.sharding == NamedSharding(mesh, P("x"))
+        for place in (P("x", None, "y"), NamedSharding(mesh, P("x", None, "y"))):
+            with pytest.raises(ValueError, match="only valid for values of rank at"):
+                curta.ShapeDtypeStruct((8, 2), np.float32, sharding=place)
+        with pytest.raises(ValueError, match="sharding should be an instance of"):
+            curta.ShapeDtypeStruct((8, 2), np.float32, sharding="x")
+        with pytest.raises(TypeError, match="A ShapeDtypeStruct does not have a value"):
+            curta.jit(lambda x: (x, struct))(X)
+
+    def test_types_as_arguments(self):
+        aval = curta.core.ShapedArray((8, 2), np.dtype("float32"))
+        assert curta.jit(lambda x: x + 1).lower(aval).compile()(X).shape == (8, 2)

@@ -14,9 +14,12 @@ from curta import tree_util
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.name_stack import new_name_stack
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.lazy_dataclass import dataclass
+from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import placing_of
 from curta.runtime.executables import temporary_bytes
 from curta.runtime.shape_struct import ShapeDtypeStruct
@@ -30,7 +33,7 @@ class StagedFunction(Protocol):
     out_tree: Any
     donated: tuple[bool, ...]
 
-    def compiled(self, name: str) -> Any: ...
+    def compiled(self, name: str, places: Sequence[Any] = ()) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,11 @@ class MemoryAnalysis(NamedTuple):
 
 
 class Stage:
-    """What the stages share: the function's name, its jaxpr, its trees."""
+    """What the stages share: the function's name, its jaxpr, its trees.
+
+    `places` are the shardings of the arguments, None where they were on no device in
+    particular.
+    """
 
     def __init__(
         self,
@@ -69,11 +76,13 @@ class Stage:
         staged: StagedFunction,
         in_tree: Any,
         arg_names: Sequence[str],
+        places: Sequence[Sharding | None],
     ):
         self.fun_name = name
         self._staged = staged
         self.in_tree = in_tree
         self._arg_names = arg_names
+        self._places = places
 
     @property
     def out_tree(self) -> Any:
@@ -132,7 +141,8 @@ class Traced(Stage):
 
     def lower(self, *, lowering_platforms: Any = None) -> Lowered:
         """The next stage."""
-        return Lowered(self.fun_name, self._staged, self.in_tree, self._arg_names)
+        rest = self._staged, self.in_tree, self._arg_names, self._places
+        return Lowered(self.fun_name, *rest)
 
 
 class Lowered(Stage):
@@ -178,7 +188,8 @@ class Lowered(Stage):
                 raise ConcretizationTypeError(
                     x, "A function that closes over it cannot be compiled by itself."
                 )
-        return Compiled(self.fun_name, self._staged, self.in_tree, self._arg_names)
+        rest = self._staged, self.in_tree, self._arg_names, self._places
+        return Compiled(self.fun_name, *rest)
 
 
 class Compiled(Stage):
@@ -196,9 +207,10 @@ class Compiled(Stage):
         staged: StagedFunction,
         in_tree: Any,
         arg_names: Sequence[str],
+        places: Sequence[Sharding | None],
     ):
-        super().__init__(name, staged, in_tree, arg_names)
-        self._run = staged.compiled(name)
+        super().__init__(name, staged, in_tree, arg_names, places)
+        self._run = staged.compiled(name, places)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
@@ -216,6 +228,7 @@ class Compiled(Stage):
                     f" compiled for a particular signature. Detected argument of"
                     f" Tracer type {type(x)}. Transform the jitted function instead."
                 )
+        self._check_places(leaves)
         return tree_util.tree_unflatten(self.out_tree, self._run(leaves))
 
     def _check_avals(self, found: Sequence[ShapedArray]) -> None:
@@ -223,7 +236,7 @@ class Compiled(Stage):
             f"Argument '{name}' compiled with {want.str_short()} and called with"
             f" {have.str_short()}"
             for name, want, have in zip(self._arg_names, self._in_avals, found)
-            if want.strip_weak_type() is not have.strip_weak_type()
+            if _without_place(want) is not _without_place(have)
         ]
         if wrong:
             raise TypeError(
@@ -232,6 +245,36 @@ class Compiled(Stage):
                 " different enable_x64 mode than when it was AOT compiled? The"
                 " mismatches are:\n" + "\n".join(wrong)
             )
+
+    def _check_places(self, leaves: Sequence[Any]) -> None:
+        placed = [x._sharding if type(x) is ArrayImpl else None for x in leaves]
+        if not any(placed):
+            return
+        wrong = [
+            f"Argument {name} with shape {typeof(x).str_short()}:\n  Passed sharding:"
+            f" {have}\n  Required sharding: {want}"
+            for name, x, have, want in zip(
+                self._arg_names, leaves, self._run.read_alone(placed), self._wanted()
+            )
+            if have is not None and not have.is_equivalent_to(want, x.ndim)
+        ]
+        if wrong:
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the"
+                " shardings of arguments passed to it. Here are the"
+                f" {len(wrong)} mismatches:\n" + "\n".join(wrong)
+            )
+
+    def _wanted(self) -> Sequence[Sharding]:
+        """Where the arguments are to be."""
+        avals = self._in_avals
+        given = self._places or [None] * len(avals)
+        meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
+        whole = NamedSharding(meshes[0], PartitionSpec()) if meshes else None
+        return [
+            s or (placing_of(a) if a.placement or whole is None else whole)
+            for s, a in zip(given, avals, strict=True)
+        ]
 
     def as_text(self) -> str:
         """The text of what was compiled."""
@@ -253,9 +296,7 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the arguments are expected, as `(args, kwargs)`."""
-        given = self._run.destinations.in_shardings or [None] * len(self._in_avals)
-        places = [s or placing_of(a) for s, a in zip(given, self._in_avals)]
-        return tree_util.tree_unflatten(self.in_tree, places)
+        return tree_util.tree_unflatten(self.in_tree, self._wanted())
 
     @property
     def output_shardings(self) -> Any:
@@ -282,6 +323,10 @@ def check_compiler_options(options: dict[str, Any] | None) -> None:
 
 
 _XLA_OPTIONS = ("optimization_level", "memory_fitting_level")
+
+
+def _without_place(aval: ShapedArray) -> ShapedArray:
+    return aval.unplaced().strip_weak_type()
 
 
 def _bytes(aval: ShapedArray) -> int:

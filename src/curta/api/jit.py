@@ -35,8 +35,9 @@ from curta.control.call import Call
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from curta.core.mesh import Mesh, scope
+from curta.core.mesh import AbstractMesh, Mesh, scope
 from curta.core.refs import Ref
+from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import (
     Tracer,
@@ -266,6 +267,8 @@ class Jitted:
             ) from None
 
     def _abstract_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
+        if isinstance(x, ShapedArray):
+            return x
         if isinstance(x, ShapeDtypeStruct):
             aval: ShapedArray = aval_of(x)
             return aval
@@ -286,6 +289,9 @@ class Jitted:
         arguments = split_arguments(self._options, args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
         avals = tuple([self._abstract_aval(x, arguments) for x in leaves])
+        places = self._in_shardings(arguments) or [*map(_place_of, leaves)]
+        if self._options.in_shardings is not None:
+            avals = placed_avals(avals, places)
         key = Signature(in_tree, avals, arguments.static, config.context)
         staged = self._cache.staged.get(key)
         if staged is None:
@@ -295,7 +301,7 @@ class Jitted:
         names = leaf_names(
             self._fun, arguments.dynamic, arguments.options, [*arguments.places]
         )
-        return Traced(self._name, staged, in_tree, names)
+        return Traced(self._name, staged, in_tree, names, places)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function lowered for arguments of these shapes and dtypes."""
@@ -367,6 +373,15 @@ def _ready_key(
     return leaves, (config.context, static, in_tree, *avals)
 
 
+def _place_of(x: Any) -> Sharding | None:
+    """Where an argument of a function that is staged ahead of time will be."""
+    if type(x) is ArrayImpl:
+        return x._sharding
+    place = x.sharding if isinstance(x, ShapeDtypeStruct) else None
+    abstract = isinstance(getattr(place, "mesh", None), AbstractMesh)
+    return None if abstract else place
+
+
 def _result_names(result: Any) -> list[str]:
     paths = tree_util.tree_leaves_with_path(result)
     return [f"result{tree_util.keystr(path)}" for path, _ in paths]
@@ -376,6 +391,11 @@ def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
     for x in outs:
         if is_array_like(x) or isinstance(x, Ref):  # these stage() refuses
             continue
+        if isinstance(x, ShapeDtypeStruct):
+            raise TypeError(
+                "A ShapeDtypeStruct does not have a value and cannot be used as a"
+                " constant in a JAX function."
+            )
         paths = tree_util.tree_leaves_with_path(result)
         path = next(tree_util.keystr(p) for p, leaf in paths if leaf is x)
         place = f" at output component {path}" if path else ""

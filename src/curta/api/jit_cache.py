@@ -30,6 +30,10 @@ class CallOnRefs:
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         return list(self.op(*self.captured, *args))
 
+    def read_alone(self, placed: Shardings) -> Shardings:
+        """The shardings of arguments whose place matters: none."""
+        return [None] * len(placed)
+
 
 class Staged:
     """A function traced for one signature.
@@ -69,25 +73,32 @@ class Staged:
             return outs
         return [*map(constrained, outs, self.out_shardings)]
 
-    def compiled(self, name: str) -> CompiledCall | CallOnRefs:
-        """What runs the jaxpr; compiled the first time it is asked for."""
+    def compiled(self, name: str, places: Shardings = ()) -> CompiledCall | CallOnRefs:
+        """What runs the jaxpr; compiled the first time it is asked for.
+
+        With `places` it expects the arguments there.
+        """
+        if any(places) and not self.in_shardings and not self.has_refs:
+            return self._call(name, places)
         found: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
-        if found is None and self.has_refs:
-            found = self.__dict__.setdefault("_compiled", CallOnRefs(self, name))
         if found is None:
-            log_compiling(name, self.closed.in_avals)
-            warn_of_constants(name, self.closed.consts)
-            with timed(f"compilation of jit({name})"):
-                made = CompiledCall(
-                    self.closed,
-                    f"jit({name})",
-                    self.donated,
-                    self.in_shardings,
-                    self.out_shardings,
-                    self.mesh,
-                )
+            refs = self.has_refs
+            made = CallOnRefs(self, name) if refs else self._call(name)
             found = self.__dict__.setdefault("_compiled", made)
         return found
+
+    def _call(self, name: str, places: Shardings = ()) -> CompiledCall:
+        log_compiling(name, self.closed.in_avals)
+        warn_of_constants(name, self.closed.consts)
+        with timed(f"compilation of jit({name})"):
+            return CompiledCall(
+                self.closed,
+                f"jit({name})",
+                self.donated,
+                places or self.in_shardings,
+                self.out_shardings,
+                self.mesh,
+            )
 
 
 class CacheStatistics(NamedTuple):

@@ -95,6 +95,10 @@ class CompiledCall:
             results[i] = outs[i]
         return results
 
+    def read_alone(self, placed: Shardings) -> Shardings:
+        """The shardings of the arguments, None for those that are not read."""
+        return self.destinations.read_alone(placed)
+
     def out_shardings(self, args: Sequence[Any]) -> Shardings:
         """Where the outputs are; ValueError if the arguments are on other devices."""
         to = self.destinations

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from curta.control.call import JaxprOp
 from curta.control.cond import Cond
+from curta.control.custom_partitioning import CustomPartitioning
 from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import axes_of
@@ -384,6 +385,9 @@ class _Walk:
             return []
         if isinstance(op, Placing):
             return [self.placed(op.target, split[0])]
+        if isinstance(op, CustomPartitioning):
+            specs = op.result_specs(self.mesh, [PartitionSpec(*e) for e in split])
+            return [self.of_spec(s, a.ndim) for s, a in zip(specs, outs, strict=True)]
         if isinstance(op, JaxprOp):
             return self.jaxpr(op.jaxpr.jaxpr, split)
         if isinstance(op, Scan):

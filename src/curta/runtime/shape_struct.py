@@ -7,17 +7,30 @@ from typing import Any
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.mesh import get_concrete_mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import typeof
 
 
 class ShapeDtypeStruct:
     """The shape, dtype and placement of an array that need not exist.
 
+    Args:
+      shape, dtype: of the array.
+      sharding: a `Sharding`, or a `PartitionSpec` over the mesh that is in scope when
+        it is asked for.
+      weak_type: whether the dtype gives way to others.
+      is_ref: whether it is a reference to such an array.
+
+    Raises:
+      ValueError: for other shardings, and those of arrays of more dims.
+
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_sharding", "dtype", "is_ref", "shape", "weak_type")
 
     def __init__(
         self,
@@ -33,14 +46,16 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
         self.dtype = dtypes.dtype(dtype)
-        self.sharding = sharding
+        _check_sharding(sharding, self.shape)
+        self._sharding = sharding
         self.weak_type = weak_type
         self.is_ref = is_ref
 
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of an aval."""
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        place = None if aval.placement is None else aval.sharding
+        return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -50,6 +65,22 @@ class ShapeDtypeStruct:
             sharding = None
         aval = typeof(x)
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+
+    @property
+    def sharding(self) -> Any:
+        """How the array is laid out, None if that is open.
+
+        Raises TypeError for a `PartitionSpec` where no mesh is in scope.
+        """
+        if not isinstance(self._sharding, PartitionSpec):
+            return self._sharding
+        mesh = get_concrete_mesh()
+        if mesh.empty:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh"
+                " cannot be empty. Please use `jax.set_mesh` to set the mesh context."
+            )
+        return NamedSharding(mesh, self._sharding)
 
     @property
     def ndim(self) -> int:
@@ -63,7 +94,7 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This struct with some fields replaced."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name.lstrip("_"): getattr(self, name) for name in self.__slots__}
         return ShapeDtypeStruct(**{**fields, **changes})
 
     def __len__(self) -> int:
@@ -89,3 +120,20 @@ class ShapeDtypeStruct:
         )
 
     __str__ = __repr__
+
+
+def _check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
+    if isinstance(sharding, Sharding):
+        sharding.check_compatible_aval(shape)
+    elif isinstance(sharding, PartitionSpec):
+        if len(shape) < len(sharding):
+            raise ValueError(
+                f"PartitionSpec {sharding} is only valid for values of rank at least"
+                f" {len(sharding)}, but was applied to a value of rank {len(shape)}."
+            )
+    elif sharding is not None:
+        raise ValueError(
+            "sharding should be an instance of `jax.sharding.Sharding`,"
+            " `jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got"
+            f" {sharding} of type {type(sharding)}."
+        )
