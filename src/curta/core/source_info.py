@@ -41,6 +41,10 @@ class SourceInfo(NamedTuple):
         """The line alone, None if unknown: what `user_context` takes."""
         return None if self.code is None else SourceInfo(self.code, self.lasti)
 
+    def __reduce__(self) -> Any:
+        # Code has no meaning in another process.
+        return SourceInfo, (None, 0, self.name_stack)
+
     def __str__(self) -> str:
         if self.code is None:
             return "<unknown>"

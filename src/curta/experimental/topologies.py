@@ -1,0 +1,64 @@
+"""The devices that a program is compiled for ahead of time.
+
+>>> from curta.experimental import topologies
+>>> there = topologies.get_attached_topology()
+>>> topologies.make_mesh(there, (1,), ("x",)).axis_names
+('x',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from curta.api.meshes import create_device_mesh
+from curta.core.mesh import Mesh
+from curta.runtime.devices import Device, devices
+
+__all__ = [
+    "TopologyDescription",
+    "get_attached_topology",
+    "get_topology_desc",
+    "make_mesh",
+]
+
+
+class TopologyDescription:
+    """A number of `devices` that work together."""
+
+    def __init__(self, devices: list[Device]):
+        self.devices = devices
+
+
+def get_attached_topology(platform: str | None = None) -> TopologyDescription:
+    """The devices that there are."""
+    return TopologyDescription(devices(platform))
+
+
+def get_topology_desc(
+    topology_name: str = "", platform: str | None = None, **options: Any
+) -> TopologyDescription:
+    """Devices that need not be there.
+
+    Raises:
+      NotImplementedError: always: programs are compiled for the processor at hand.
+    """
+    raise NotImplementedError(
+        f"UNIMPLEMENTED: topology not implemented for platform {platform!r}: programs"
+        " are compiled for the processor they run on. See get_attached_topology; the"
+        " setting jax_num_cpu_devices lets the CPU pose as several devices."
+    )
+
+
+def make_mesh(
+    topo: TopologyDescription,
+    mesh_shape: Sequence[int],
+    axis_names: tuple[str, ...],
+    *,
+    contiguous_submeshes: bool = False,
+) -> Mesh:
+    """The devices of a topology as a mesh of this shape."""
+    grid = create_device_mesh(
+        mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes
+    )
+    return Mesh(grid, axis_names)
