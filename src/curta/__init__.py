@@ -94,6 +94,7 @@ from curta.api.vjp import (
 from curta.api.vmap import vmap as vmap
 from curta.config import (
     allow_f16_reductions as allow_f16_reductions,
+    auto_pcast as auto_pcast,
     check_tracer_leaks as check_tracer_leaks,
     check_tracer_leaks as checking_leaks,
     config as config,
@@ -117,6 +118,7 @@ from curta.config import (
     no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     softmax_custom_jvp as softmax_custom_jvp,
     thread_guard as thread_guard,
     threefry_partitionable as threefry_partitionable,

@@ -329,6 +329,27 @@ transfer_guard_everywhere = _define(
     "The three settings above at once.",
     on_change=_guard_all,
 )
+auto_pcast = _define(
+    "jax_auto_pcast",
+    True,
+    parse_boolean,
+    "In shard_map, operands that vary over different axes are made alike by pvary.",
+    traced=True,
+)
+remove_size_one_mesh_axis_from_type = _define(
+    "jax_remove_size_one_mesh_axis_from_type",
+    False,
+    parse_boolean,
+    "Types do not mention mesh axes of size one.",
+    traced=True,
+)
+disable_vmap_shmap_error = _define(
+    "jax_disable_vmap_shmap_error",
+    False,
+    parse_boolean,
+    "vmap may split its axis over one that a shard_map within it uses too.",
+    traced=True,
+)
 default_device = _define(
     "jax_default_device",
     None,

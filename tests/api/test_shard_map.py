@@ -7,6 +7,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 import curta.numpy as jnp
 from curta import NamedSharding, P, grad, jit, lax, shard_map, vmap
+from curta.config import disable_vmap_shmap_error
 from curta.sharding import AxisType
 from curta.test_util import check_grads
 
@@ -400,3 +401,39 @@ def test_older_names():
     assert placed.sharding.spec == P("x")
     np.testing.assert_array_equal(utils.process_allgather(placed), X)
     assert utils.process_allgather(X).shape == (1, 8, 2)
+
+
+class TestSettings:
+    def test_no_casts_by_themselves(self):
+        f = mapped(lambda x, y: x * y, (P("x"), P()), P("x"))
+        with curta.auto_pcast(False):
+            with pytest.raises(ValueError, match="requires varying manual axes to"):
+                f(X, X[:2])
+        assert f(X, X[:2]).shape == X.shape
+
+    def test_axes_of_size_one(self):
+        one = curta.make_mesh((2, 1), ("x", "y"))
+        with curta.remove_size_one_mesh_axis_from_type(True), curta.set_mesh(one):
+            x = curta.device_put(X, P("x", "y"))
+            assert str(curta.typeof(x)) == "float32[8@x,2]"
+
+            def body(x):
+                assert curta.typeof(x).vma == {"x"}
+                return lax.psum(x, ("x", "y"))
+
+            out = shard_map(body, in_specs=P("x", "y"), out_specs=P())(x)
+            np.testing.assert_array_equal(out, X[:4] + X[4:])
+
+    def test_vmap_over_an_axis_in_use(self):
+        gathered = mapped(
+            lambda x, y: x + lax.all_gather(y, "x", tiled=True),
+            (P(), P("x")),
+            P(),
+            check_vma=False,
+        )
+        f = vmap(gathered, in_axes=(0, None), spmd_axis_name="x")
+        x, y = np.ones((4, 8), np.float32), np.arange(8.0, dtype=np.float32)
+        with pytest.raises(ValueError, match="vmap spmd_axis_name cannot appear"):
+            f(x, y)
+        with disable_vmap_shmap_error(True):
+            np.testing.assert_array_equal(f(x, y), x + y)

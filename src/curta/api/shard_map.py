@@ -15,6 +15,7 @@ from curta.api.shard_map_checks import (
     check_sums,
     checked_axes,
 )
+from curta.config import config
 from curta.control.shard_map import NamedAxes, ShardMap
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
@@ -299,7 +300,7 @@ class _Call:
     def _varying(self, x: Any, spec: PartitionSpec) -> Any:
         """An output, as one that varies over all axes of its spec, or is a sum."""
         x = as_result(x)
-        if not self.check_vma:
+        if not (self.check_vma and config.jax_auto_pcast):
             return x
         if missing := {*spec.used_axes()} - typeof(x).vma:
             x = PVary(self.mesh.in_order(missing))(x)

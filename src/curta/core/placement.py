@@ -14,8 +14,9 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from curta.config import config
 from curta.core.mesh import AbstractMesh
-from curta.core.partition_spec import PartitionSpec, entry_axes
+from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 
 Entries = tuple[Any, ...]
 _NO_AXES: frozenset[Any] = frozenset()
@@ -83,6 +84,11 @@ def placement(
 ) -> Placement | None:
     """The placement of these parts, None if they say nothing."""
     split = tuple(entries)
+    if config.jax_remove_size_one_mesh_axis_from_type:
+        kept = {n for n, size in mesh.shape_tuple if size > 1}
+        split = tuple(entry_of(n for n in entry_axes(e) if n in kept) for e in split)
+        varying = kept.intersection(varying)
+        unreduced, reduced = kept.intersection(unreduced), kept.intersection(reduced)
     if not any(split):
         split = ()
     axes = frozenset(varying), frozenset(unreduced), frozenset(reduced)

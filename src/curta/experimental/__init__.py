@@ -3,6 +3,7 @@
 from curta.api.callbacks import io_callback as io_callback
 from curta.experimental import (
     checkify as checkify,
+    custom_partitioning as custom_partitioning,
     jet as jet,
     key_reuse as key_reuse,
     mesh_utils as mesh_utils,

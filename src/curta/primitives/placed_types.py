@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import get_abstract_mesh, scope
@@ -96,6 +97,9 @@ def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
     if op.places_outputs and not isinstance(op, Collective):
         return args
     mats = [typeof(x).mat for x in args]
+    if not config.jax_auto_pcast:
+        _check_alike(op, mats)
+        return args
     wanted = frozenset[Any]().union(*[m.varying for m in mats])
     if isinstance(op, Collective) and not op.takes_sums:
         manual = {*get_abstract_mesh().manual_axes}
@@ -104,6 +108,16 @@ def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
             *[m.unreduced | m.reduced for m in mats]
         )
     return [_varying(x, wanted, m) for x, m in zip(args, mats, strict=True)]
+
+
+def _check_alike(op: Any, mats: Sequence[ManualAxisType]) -> None:
+    found = list(dict.fromkeys(m.varying for m in mats))
+    if len(found) > 1:
+        raise ValueError(
+            f"Primitive {op.name} requires varying manual axes to match, but got"
+            f" {[set(f) for f in found]}. Cast the operands with jax.lax.pcast, or set"
+            " jax_auto_pcast."
+        )
 
 
 def _varying(x: Any, axes: frozenset[Any], mat: ManualAxisType) -> Any:

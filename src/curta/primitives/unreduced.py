@@ -7,12 +7,12 @@ for each term. Here are the ops between these two, and values that vary or do no
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
+from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import Psum, PVary
 from curta.primitives.exchange import AllGather, PsumScatter
 
@@ -27,7 +27,7 @@ def _check_unreduced(name: str, axes: Axes, x: ShapedArray) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class UnreducedPsum(Psum):
     """The sum that an unreduced value stands for, the same on all devices."""
 
@@ -45,7 +45,7 @@ class UnreducedPsum(Psum):
         return {"axes": self.axis_names}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class UnreducedReduceScatter(PsumScatter):
     """The sum that an unreduced value stands for, of which each device gets a slice."""
 
@@ -63,7 +63,7 @@ class UnreducedReduceScatter(PsumScatter):
         return [op(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class AllGatherReduced(AllGather):
     """The values of all devices, for each of them, counted once for each."""
 
@@ -81,7 +81,7 @@ class AllGatherReduced(AllGather):
         return [op(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Preduced(PVary):
     """A value that is the same on all devices, counted once for each."""
 
@@ -101,7 +101,7 @@ class Preduced(PVary):
         return [UnreducedPsum(self.axis_names)(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class VaryUnreducedCast(PVary):
     """What each device has, as a term of a sum."""
 
@@ -124,7 +124,7 @@ class VaryUnreducedCast(PVary):
         return [ReducedVaryCast(self.axis_names)(cotangent)]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReducedVaryCast(PVary):
     """A reduced value as each device's own."""
 
