@@ -420,7 +420,7 @@ class TestExplicit:
             ("illegally sharded", lambda a, b: a @ a.T),
             ("incompatible shardings for broadcasting", lambda a, b: a + b),
             ("Contracting dimensions are sharded", lambda a, b: b @ a),
-            ("axis it goes along", lambda a, b: a.argmax(0)),
+            ("unsharded over the sorting", lambda a, b: jnp.sort(a, axis=0)),
         ],
     )
     def test_ambiguous(self, message, call):

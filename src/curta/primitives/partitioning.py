@@ -18,27 +18,32 @@ from curta.core.op import Op
 from curta.core.partition_spec import entry_axes, entry_of
 from curta.errors import ShardingTypeError
 from curta.primitives.base import Elementwise
+from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
 from curta.primitives.elementwise.select import SelectN
 from curta.primitives.families import Reduction
+from curta.primitives.fft import Fft
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
 from curta.primitives.indexing.gather import Gather
 from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.placing import ShardAlike
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.shape import Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
-from curta.primitives.sorting import Sort
+from curta.primitives.sorting import Sort, TopK
 from curta.primitives.structure import (
     AddAny,
     BroadcastInDim,
     Reshape,
     Transpose,
 )
+from curta.primitives.windowed.reductions import WindowReduction
 
 Entries = tuple[Any, ...]
 Sizes = Callable[[Sequence[Any]], int]
@@ -187,13 +192,6 @@ def _without(entries: Entries, dims: Sequence[int]) -> Entries:
 @_rule.register(Reduction)
 @_rule.register(ArgReduction)
 def _reduction(op: Any, query: Query) -> list[Entries]:
-    if isinstance(op, ArgReduction):
-        (axis,) = op.axes
-        if query.entries[0][axis] is not None:
-            query.refuse(
-                f"{op.name} requires the axis it goes along to be replicated:"
-                " use reshard."
-            )
     return [_without(query.entries[0], op.axes)]
 
 
@@ -216,8 +214,19 @@ def _alike(op: ShardAlike, query: Query) -> list[Entries]:
 
 @_rule.register(Identity)
 @_rule.register(Rev)
-@_rule.register(Cumulative)
 def _same(op: Op, query: Query) -> list[Entries]:
+    return [query.entries[0]]
+
+
+# Along some dims the op needs every element at hand.
+
+
+@_rule.register
+def _cumulative(op: Cumulative, query: Query) -> list[Entries]:
+    if query.entries[0][op.axis] is not None:
+        query.refuse(
+            "Input should be unsharded over the axis being reduced: use reshard."
+        )
     return [query.entries[0]]
 
 
@@ -225,23 +234,100 @@ def _same(op: Op, query: Query) -> list[Entries]:
 def _sort(op: Sort, query: Query) -> list[Entries]:
     for entries in query.entries:
         if entries[op.dimension] is not None:
-            query.refuse("sort along a sharded dim is not implemented: use reshard.")
+            query.refuse(
+                "Arguments to sort must be unsharded over the sorting dimension"
+                f" {op.dimension}: use reshard."
+            )
     return list(query.entries)
+
+
+@_rule.register
+def _greatest(op: TopK, query: Query) -> list[Entries]:
+    if query.entries[0][op.axis] is not None:
+        query.refuse(f"{op.name} must be unsharded over its axis: use reshard.")
+    return [query.entries[0]] * 2
+
+
+@_rule.register
+def _fft(op: Fft, query: Query) -> list[Entries]:
+    (entries,) = query.entries
+    batch = len(entries) - len(op.fft_lengths)
+    if any(entries[batch:]):
+        query.refuse("fft must be unsharded over the dims it transforms: use reshard.")
+    return [entries[:batch] + (None,) * len(op.fft_lengths)]
+
+
+@_rule.register
+def _matrices(op: MatrixOp, query: Query) -> list[Entries]:
+    batches = []
+    for i, (entries, rank) in enumerate(zip(query.entries, op.ranks, strict=True)):
+        batches.append(entries[: len(entries) - rank])
+        if any(entries[len(entries) - rank :]):
+            query.refuse(
+                f"Input {i} to {op.name} must be unsharded on non-batch dimensions."
+            )
+    _check_batches(op, query, batches)
+    batch = max(batches, key=lambda entries: sum(map(bool, entries)))
+    return [batch + (None,) * (out.ndim - len(batch)) for out in query.outs]
+
+
+def _check_batches(op: Op, query: Query, batches: Sequence[Entries]) -> None:
+    if len({*batches}) > 1:
+        query.refuse(f"All inputs to {op.name} must have the same batch sharding.")
+
+
+@_rule.register
+def _triangular_solve(op: TriangularSolve, query: Query) -> list[Entries]:
+    a, b = query.entries
+    _check_batches(op, query, [a[:-2], b[:-2]])
+    flipped = op.left_side ^ op.transpose_a
+    for name, entry in (("a", a[-2:][flipped]), ("b", b[-2:][not op.left_side])):
+        if entry is not None:
+            query.refuse(
+                f"triangular solve input `{name}` must be unsharded on the contracting"
+                " axis."
+            )
+    rows, columns = a[-2:][op.transpose_a], b[-1]
+    if not op.left_side:
+        rows, columns = b[-2], a[-2:][not op.transpose_a]
+    return [(*b[:-2], rows, columns)]
+
+
+@_rule.register
+def _convolution(op: ConvGeneralDilated, query: Query) -> list[Entries]:
+    lhs, rhs = query.entries
+    numbers, (out,) = op.dimension_numbers, query.outs
+    if any(rhs) or lhs[numbers.lhs_spec[1]] is not None:
+        query.refuse(
+            "Please specify the output sharding via `out_sharding` parameter of"
+            " `conv_general_dilated`: the kernel or the features are split."
+        )
+    result: list[Any] = [None] * out.ndim
+    for d, to in zip(numbers.lhs_spec, numbers.out_spec, strict=True):
+        if d != numbers.lhs_spec[1]:
+            _check_resized(query, query.avals[0].shape[d], out.shape[to], lhs[d])
+            result[to] = lhs[d]
+    return [tuple(result)]
 
 
 @_rule.register(Slice)
 @_rule.register(Pad)
 @_rule.register(DynamicSlice)
+@_rule.register(WindowReduction)
 def _resized(op: Op, query: Query) -> list[Entries]:
     source, entries, (out,) = query.avals[0].shape, query.entries[0], query.outs
     for before, after, entry in zip(source, out.shape, entries):
-        count = query.size_of(entry_axes(entry))
-        if before != after and after % count:
-            query.refuse(
-                f"{op.name} on sharded dims where out dim ({after}) is not divisible by"
-                f" mesh axes ({count}) with spec ({entry}) is not implemented."
-            )
+        _check_resized(query, before, after, entry)
     return [entries]
+
+
+def _check_resized(query: Query, before: int, after: int, entry: Any) -> None:
+    count = query.size_of(entry_axes(entry))
+    if before != after and after % count:
+        query.refuse(
+            f"{query.op.name} on sharded dims where out dim ({after}) is not divisible"
+            f" by mesh axes ({count}) with spec ({entry}) is not implemented."
+        )
 
 
 @_rule.register

@@ -86,7 +86,9 @@ def _placed_for(primal: Any, ct: Any) -> Any:
     if primal is not None:
         return placed_as(ct, typeof(ct).placement, primal.dual())
     have = typeof(ct).placement
-    return placed_as(ct, have, None) if have is not None and have.unreduced else ct
+    if have is None or not (have.unreduced or have.entries):
+        return ct
+    return placed_as(ct, have, None if have.unreduced else have.update(entries=()))
 
 
 def _known_or_linear(env: dict[Var, Any], var: Var) -> Any:

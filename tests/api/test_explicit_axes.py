@@ -1,0 +1,122 @@
+"""What follows for results where arrays are split over explicit axes."""
+
+import numpy as np
+import pytest
+from tests.api.eight_devices import eight_devices  # noqa: F401
+
+import curta
+import curta.numpy as jnp
+from curta import P, lax
+from curta.errors import ShardingTypeError
+
+X = np.arange(24.0, dtype=np.float32).reshape(8, 3)
+
+
+@pytest.fixture(autouse=True)
+def mesh():
+    found = curta.make_mesh((2,), ("x",))
+    with curta.set_mesh(found):
+        yield found
+
+
+def split(x, *spec):
+    return curta.device_put(np.asarray(x, np.float32), P(*spec))
+
+
+def convolved(kernel, x):
+    numbers = lax.ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (0, 2, 1))
+    return lax.conv_general_dilated(x, kernel, (1,), "VALID", dimension_numbers=numbers)
+
+
+MATRICES = np.stack([np.eye(3)] * 8)
+UPPER = np.eye(4)
+OPS = {
+    "cumsum": lambda: (jnp.cumsum(split(X, "x"), axis=1), P("x", None)),
+    "argmax along": lambda: (jnp.argmax(split(X, "x"), axis=0), P(None)),
+    "top_k": lambda: (lax.top_k(split(X, "x"), 2)[1], P("x", None)),
+    "fft": lambda: (jnp.fft.fft(split(X, "x"), axis=1), P("x", None)),
+    "windows": lambda: (
+        lax.reduce_window(split(X, "x"), 0.0, lax.add, (1, 2), (1, 1), "VALID"),
+        P("x", None),
+    ),
+    "cholesky": lambda: (
+        lax.linalg.cholesky(split(MATRICES, "x"), symmetrize_input=False),
+        P("x", None, None),
+    ),
+    "qr": lambda: (lax.linalg.qr(split(MATRICES, "x"))[1], P("x", None, None)),
+    "triangular_solve": lambda: (
+        lax.linalg.triangular_solve(
+            jnp.eye(4), split(np.ones((4, 8)), None, "x"), left_side=True
+        ),
+        P(None, "x"),
+    ),
+    "convolution": lambda: (
+        convolved(jnp.ones((2, 1, 5)), split(np.ones((8, 6, 1)), "x")),
+        P("x", None, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_results(name):
+    out, spec = OPS[name]()
+    assert curta.typeof(out).sharding.spec == spec
+    assert out.sharding.spec == spec
+
+
+@pytest.mark.parametrize(
+    ("message", "call"),
+    [
+        ("unsharded over the axis", lambda: jnp.cumsum(split(X, "x"), axis=0)),
+        ("to sort must be unsharded", lambda: jnp.sort(split(X, "x"), axis=0)),
+        ("fft must be unsharded", lambda: jnp.fft.fft(split(X, "x"), axis=0)),
+        ("top_k must be unsharded", lambda: lax.top_k(split(X, "x"), 2, axis=0)),
+        (
+            "must be unsharded on non-batch dimensions",
+            lambda: lax.linalg.qr(split(UPPER, "x")),
+        ),
+        (
+            "`a` must be unsharded on the contracting axis",
+            lambda: lax.linalg.triangular_solve(
+                split(UPPER, None, "x"), jnp.ones((4, 2)), left_side=True
+            ),
+        ),
+        (
+            "same batch sharding",
+            lambda: lax.linalg.triangular_solve(
+                split(MATRICES, "x"), jnp.ones((8, 3, 1)), left_side=True
+            ),
+        ),
+        (
+            "specify the output sharding",
+            lambda: convolved(
+                split(np.ones((2, 2, 4)), None, "x"), jnp.ones((8, 6, 2))
+            ),
+        ),
+    ],
+)
+def test_refused(message, call):
+    with pytest.raises(ShardingTypeError, match=message):
+        call()
+
+
+class TestDerivatives:
+    def test_of_what_is_whole_are_whole(self):
+        whole, rows = split(X[:, 0]), split(X[:, 1], "x")
+
+        def f(x, y):
+            return (x * y + x).sum()
+
+        for differentiate in (curta.grad, lambda *a: curta.jit(curta.grad(*a))):
+            x, y = differentiate(f, (0, 1))(whole, rows)
+            assert (x.sharding.spec, y.sharding.spec) == (P(None), P("x"))
+            np.testing.assert_allclose(x, X[:, 1] + 1)
+
+    def test_of_convolutions(self):
+        kernel, x = jnp.ones((3, 1, 4)), split(np.ones((8, 6, 1)), "x")
+        f = curta.jit(curta.grad(lambda k, x: convolved(k, x).sum(), (0, 1)))
+        dk, dx = f(kernel, x)
+        assert (dk.sharding.spec, dx.sharding.spec) == (
+            P(None, None, None),
+            P("x", None, None),
+        )
