@@ -122,7 +122,24 @@ def base_trace() -> Trace:
 
 def bind(op: Op, *args: Any) -> Any:
     """Apply `op` to `args` under the current trace."""
-    return thread_state.trace.process(op, args)
+    try:
+        return thread_state.trace.process(op, args)
+    except TypeError:
+        _check_operands(op, args)
+        raise
+
+
+def _check_operands(op: Op, args: Sequence[Any]) -> None:
+    """Raise TypeError if an operand is no array."""
+    for i, x in enumerate(args):
+        try:
+            typeof(x)
+        except TypeError as error:
+            raise TypeError(
+                f"Error interpreting argument to {op.name} as a JAX value. The"
+                f" problematic value is of type {type(x)} and was passed to {op.name}"
+                f" at position {i}.\n{error}"
+            ) from None
 
 
 class Tracer(Array):

@@ -55,13 +55,13 @@ from curta.numpy.complex_numbers import (
 from curta.numpy.constructors import (
     array,
     asarray,
-    copy,
 )
 from curta.numpy.convolution import (
     convolve,
     correlate,
 )
 from curta.numpy.creation import (
+    copy,
     empty,
     empty_like,
     frombuffer,

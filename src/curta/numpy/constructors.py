@@ -76,16 +76,6 @@ def asarray(
     return array(a, dtype, bool(copy), order, device=device)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
-    """The same elements in an array of their own.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.copy(jnp.arange(3))
-    Array([0, 1, 2], dtype=int32)
-    """
-    return array(a, copy=True, order=order)
-
-
 def weak_constant(x: Any) -> Any:
     """The NumPy scalar `x` as a weakly typed array of rank 0."""
     plain = x.item()

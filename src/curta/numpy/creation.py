@@ -191,6 +191,17 @@ def _filled_like(
     return place_on(device, lax.full_like(a, value, dtype, shape))
 
 
+def copy(a: Any, order: str | None = None) -> Any:
+    """The same elements in an array of their own; TypeError for a list.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.copy(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
+    check_arraylike("copy", a)
+    return array(a, copy=True, order=order)
+
+
 def place_on(device: Any, x: Any) -> Any:
     return x if device is None else device_put(x, device)
 

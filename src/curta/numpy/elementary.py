@@ -25,6 +25,7 @@ from curta.numpy.promotion import (
     const,
     promote_args_inexact,
     promote_dtypes_inexact,
+    strong_const,
 )
 from curta.numpy.selection import select_where
 
@@ -91,7 +92,7 @@ def log2(x: Any, /) -> Any:
     (x,) = promote_args_inexact("log2", x)
     if is_complex(x):
         return _scaled_complex(lax.log(x), 2)
-    return lax.div(lax.log(x), lax.log(const(x, 2)))
+    return lax.div(lax.log(x), lax.log(strong_const(x, 2)))
 
 
 def log10(x: Any, /) -> Any:
@@ -111,7 +112,7 @@ def log10(x: Any, /) -> Any:
 
 def _scaled_complex(z: Any, base: int) -> Any:
     re, im = lax.real(z), lax.imag(z)
-    scale = lax.log(const(re, base))
+    scale = lax.log(strong_const(re, base))
     return lax.complex(lax.div(re, scale), lax.div(im, scale))
 
 

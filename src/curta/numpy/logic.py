@@ -16,7 +16,13 @@ from curta.numpy.arguments import (
     is_complex,
 )
 from curta.numpy.constructors import asarray
-from curta.numpy.promotion import cast, const, promote_args, promote_args_inexact
+from curta.numpy.promotion import (
+    cast,
+    const,
+    promote_args,
+    promote_args_inexact,
+    strong_const,
+)
 
 # ---- comparison
 
@@ -164,10 +170,10 @@ def isinf(x: Any, /) -> Any:
     """
     x = ensure_arraylike("isinf", x)
     if dtypes.issubdtype(x.dtype, np.floating):
-        return lax.eq(lax.abs(x), const(x, np.inf))
+        return lax.eq(lax.abs(x), strong_const(x, np.inf))
     if is_complex(x):
         re, im = lax.real(x), lax.imag(x)
-        infinity = const(re, np.inf)
+        infinity = strong_const(re, np.inf)
         re_infinite = lax.eq(lax.abs(re), infinity)
         return lax.bitwise_or(re_infinite, lax.eq(lax.abs(im), infinity))
     return lax.full_like(x, False, dtype=np.bool_)
@@ -211,7 +217,7 @@ def _is_infinity(name: str, x: Any, infinity: float, out: None) -> Any:
             "The 'out' argument to isneginf/isposinf is not supported."
         )
     if dtypes.issubdtype(x.dtype, np.floating):
-        return lax.eq(x, const(x, infinity))
+        return lax.eq(x, strong_const(x, infinity))
     if is_complex(x):
         raise ValueError("isposinf/isneginf are not well defined for complex types")
     return lax.full_like(x, False, dtype=np.bool_)

@@ -46,6 +46,12 @@ def const(example: Any, value: Any) -> Any:
         value = dtypes.scalar_type_of(aval.dtype)(value)
         if typeof(value).dtype == aval.dtype:
             return value
+    return strong_const(example, value)
+
+
+def strong_const(example: Any, value: Any) -> Any:
+    """The scalar `value` in the dtype of `example`, never weak."""
+    aval = typeof(example)
     scalar = np.asarray(value, aval.dtype)
     if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:  # a scalar would be halved
         return wrap(scalar, ShapedArray((), aval.dtype))

@@ -363,8 +363,12 @@ def ravel_multi_index(
             f" {len(sizes)} dims"
         )
     arrays = ensure_arraylikes("ravel_multi_index", *multi_index)
-    if any(not dtypes.issubdtype(x.dtype, np.integer) for x in arrays):
-        raise TypeError("only int indices permitted")
+    for x in arrays:
+        if not dtypes.issubdtype(x.dtype, np.integer):
+            raise ValueError(
+                f"dtype={x.dtype!r} is not an integer type. ravel_multi_index takes"
+                " arrays of integers"
+            )
     dtype = dtypes.result_type(int, *arrays) if dtype is None else np.dtype(dtype)
     arrays = tuple(_in_range(i, d, mode) for i, d in zip(arrays, sizes))
     if order not in ("C", "F"):

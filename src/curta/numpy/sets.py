@@ -382,6 +382,9 @@ def setxor1d(
     a, b = (ravel(x) for x in promote_dtypes(*ensure_arraylikes("setxor1d", ar1, ar2)))
     if a.size + b.size == 0:
         return a if size is None else lax.full_like(a, fill_value or 0, shape=(size,))
+    if size is None:
+        for x in a, b:
+            concrete(x, f"The error arose for the arguments of jnp.setxor1d(). {_HINT}")
     alone = [_in1d(x, y, invert=True, method="auto") for x, y in ((a, b), (b, a))]
     values, keep = concatenate((a, b)), concatenate(alone)
     if size is None:

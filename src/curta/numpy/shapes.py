@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from curta.numpy.arguments import (
     ensure_arraylike,
     ensure_arraylikes,
     index_tuple,
+    is_arraylike,
 )
 from curta.numpy.promotion import broadcast_to_shape
 from curta.numpy.selection import broadcast_all
@@ -32,7 +34,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> jnp.shape(jnp.zeros((2, 3)))
     (2, 3)
     """
-    return a.shape if hasattr(a, "shape") else ensure_arraylike("shape", a).shape
+    return _as_sized("shape", a).shape
 
 
 def ndim(a: Any) -> int:
@@ -42,7 +44,21 @@ def ndim(a: Any) -> int:
     >>> jnp.ndim(3.0)
     0
     """
-    return a.ndim if hasattr(a, "ndim") else ensure_arraylike("ndim", a).ndim
+    return _as_sized("ndim", a).ndim
+
+
+def _as_sized(name: str, a: Any) -> Any:
+    """What has the shape of `a`; a warning where that is no array or scalar."""
+    if hasattr(a, "shape"):
+        return a
+    if not is_arraylike(a):
+        warnings.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0."
+            " In a future release this will be an error.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return np.asarray(a)
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
@@ -52,7 +68,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     >>> jnp.size(jnp.zeros((2, 3))), jnp.size(jnp.zeros((2, 3)), 0)
     (6, 2)
     """
-    sizes = shape(a)
+    sizes = _as_sized("size", a).shape
     axes = range(len(sizes)) if axis is None else index_tuple(axis)
     return math.prod(sizes[canonical_axis(i, len(sizes))] for i in axes)
 

@@ -14,6 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import ANY, check_dtype
 from curta.primitives.elementwise import convert_element_type, div, eq, mul
 from curta.primitives.families import NonDifferentiable, Reduction
 from curta.primitives.shape import Squeeze
@@ -40,7 +41,7 @@ class ReduceProd(Reduction):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize == 2:
+        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize <= 2:
             return np.multiply.reduce(x, self.axes, dtype=np.float32).astype(x.dtype)
         return np.multiply.reduce(x, self.axes, dtype=x.dtype)
 
@@ -91,6 +92,10 @@ def _extended(x: Any, value: int) -> Any:
 
 class _Extremum(Reduction):
     """What reduce_max and reduce_min share; NaN where there is one."""
+
+    def out_dtype(self, dtype: Any) -> Any:
+        check_dtype(self.name, dtype, ANY)
+        return dtype
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents

@@ -255,7 +255,7 @@ class ReduceSum(Reduction):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":  # float16, bfloat16
+        if x.dtype.itemsize <= 2 and dtypes.issubdtype(x.dtype, np.floating):
             return np.add.reduce(x, self.axes, dtype=np.float32).astype(x.dtype)
         return np.add.reduce(x, self.axes, dtype=x.dtype)
 

@@ -142,7 +142,7 @@ class BitcastConvertType(Op):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
-        old, new = x.dtype, self.new_dtype
+        old, new, shape = x.dtype, self.new_dtype, self._shape(x)
         if old != new and (_is_opaque(old) or _is_opaque(new)):
             raise TypeError(
                 "lax.bitcast_convert_type does not support bool or complex values"
@@ -150,7 +150,7 @@ class BitcastConvertType(Op):
                 f" dtype={old}, new_dtype={new!r}. Consider using the arr.view()"
                 " method instead."
             )
-        return ShapedArray(self._shape(x), new)
+        return ShapedArray(shape, new)
 
     def _shape(self, x: ShapedArray) -> tuple[int, ...]:
         old, new = map(dtypes.itemsize_bits, (x.dtype, self.new_dtype))

@@ -1,0 +1,73 @@
+"""Arguments that functions of arrays do not take, and what they say."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+
+X = jnp.array([1.5, 2.0, 2.0])
+KEYS = curta.random.split(curta.random.key(0), 3)
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), "a", None, {}, object()])
+@pytest.mark.parametrize("name", ["cos", "neg", "exp", "erf", "sign", "sqrt", "real"])
+def test_ops_name_the_operand_that_is_no_array(name, value):
+    function = getattr(lax, name)
+    message = rf"Error interpreting argument to {name} as a JAX value\. The problematic"
+    for f in function, curta.jit(lambda: function(value)):
+        with pytest.raises(TypeError, match=message):
+            f(value) if f is function else f()
+
+
+@pytest.mark.parametrize("several", [curta.jit, curta.vmap, curta.grad])
+def test_the_place_of_the_operand_is_told(several):
+    x = jnp.ones(3) if several is curta.vmap else 1.0
+    with pytest.raises(TypeError, match="passed to atan2 at position 1"):
+        several(lambda x: lax.atan2(x, "a"))(x)
+    with pytest.raises(TypeError, match=r"numpy\.ndarray.* to add at position 0"):
+        several(lambda x: lax.add(np.array(["a"]), x))(x)
+
+
+MISTAKES = [
+    (lambda: jnp.max(KEYS), TypeError, "reduce_max does not accept dtype key<fry>"),
+    (lambda: jnp.min(KEYS), TypeError, "reduce_min does not accept dtype key<fry>"),
+    (lambda: jnp.sum(KEYS), TypeError, "reduce_sum does not accept dtype key<fry>"),
+    (lambda: jnp.copy([1, 2]), TypeError, "copy requires ndarray or scalar arguments"),
+    (lambda: jnp.copy(None), TypeError, "copy requires ndarray or scalar arguments"),
+    (
+        lambda: jnp.ravel_multi_index((X, X), (2, 2)),
+        ValueError,
+        "dtype=dtype.'float32'. is not an integer type",
+    ),
+    (
+        lambda: curta.jit(lambda x: jnp.setxor1d(x, x))(X),
+        curta.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered",
+    ),
+    (
+        lambda: lax.bitcast_convert_type(X > 0, np.float32),
+        ValueError,
+        "Attempting to convert array of shape",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, error, message", MISTAKES)
+def test_mistakes(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_sizes_of_lists_are_deprecated():
+    for function, wanted in (jnp.shape, (2,)), (jnp.ndim, 1), (jnp.size, 2):
+        with pytest.warns(DeprecationWarning, match="requires ndarray or scalar"):
+            assert function([1, 2]) == wanted
+
+
+def test_constants_of_scalars_are_not_weak():
+    for function in jnp.isinf, jnp.isposinf, jnp.log2, jnp.log10:
+        for x in 1.5, 2:
+            assert not function(x).weak_type
+    assert jnp.isinf(2j).weak_type is False
