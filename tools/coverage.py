@@ -34,8 +34,6 @@ REASONS = {
     "distributed": "one process only",
     "experimental": "without documentation in JAX",
     "experimental.rnn": "cuDNN's LSTM, for GPUs",
-    "experimental.sparse": "operations here are functions of dense ones, no primitives",
-    "experimental.sparse.CuSparseEfficiencyWarning": "about CUDA's sparse library",
     "export": NOT_YET,
     "extend.backend": XLA,
     "extend.core": TRACES,

@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta.config import enable_x64
+from curta.experimental.sparse import linalg
 from curta.experimental.sparse.linalg import lobpcg_standard, spsolve
 
 
@@ -44,6 +45,18 @@ def test_an_operator_in_double_precision():
         values, _, steps = lobpcg_standard(lambda V: weights[:, None] * V, start, m=99)
         np.testing.assert_allclose(values, weights[:-4:-1], rtol=1e-12)
         assert 0 < steps < 99
+
+
+def test_the_steps_of_lobpcg_can_be_looked_at():
+    A = jnp.diag(jnp.arange(1.0, 31.0))
+    X = jnp.asarray(np.random.RandomState(0).rand(30, 2), dtype=jnp.float32)
+    values, _, steps, figures = linalg._lobpcg_standard_matrix(A, X, 25, 0, debug=True)
+    assert steps == 25
+    np.testing.assert_allclose(values, [30, 29], rtol=1e-5)
+    history = figures["lambda history"]
+    assert history.shape == (25, 2) and abs(history[-1] - 30).max() < 2
+    assert not figures["X zeros"].any() and figures["X orth"].max() < 1e-4
+    assert figures["adjusted residual max"][-1] < figures["adjusted residual max"][0]
 
 
 def test_arguments_of_lobpcg_are_checked():

@@ -14,11 +14,13 @@ from curta.numpy import (
     arange,
     asarray,
     concatenate,
+    diag,
     diff,
     finfo,
     linalg,
     logical_and,
     maximum,
+    median,
     repeat,
     sum,
     where,
@@ -60,21 +62,29 @@ def lobpcg_standard(
     X = asarray(X)
     tol = float(finfo(X.dtype).eps) if tol is None else tol
     if isinstance(A, (Array, np.ndarray)):
-        return _search_matrix(A, X, m, tol)
-    return _search_operator(A, X, m, tol)
+        return _lobpcg_standard_matrix(A, X, m, tol)
+    return _lobpcg_standard_callable(A, X, m, tol)
 
 
-@jit(static_argnames=("m",))
-def _search_matrix(A: Any, X: Any, m: int, tol: Any) -> tuple[Any, Any, Any]:
-    return _search(lambda V: _product(A, V), X, m, tol)
+@jit(static_argnames=("m", "debug"))
+def _lobpcg_standard_matrix(
+    A: Any, X: Any, m: int, tol: Any, debug: bool = False
+) -> tuple[Any, ...]:
+    return _search(lambda V: _product(A, V), X, m, tol, debug)
 
 
-@jit(static_argnames=("A", "m"))
-def _search_operator(A: Operator, X: Any, m: int, tol: Any) -> tuple[Any, Any, Any]:
-    return _search(A, X, m, tol)
+@jit(static_argnames=("A", "m", "debug"))
+def _lobpcg_standard_callable(
+    A: Operator, X: Any, m: int, tol: Any, debug: bool = False
+) -> tuple[Any, ...]:
+    return _search(A, X, m, tol, debug)
 
 
-def _search(A: Operator, X: Any, m: int, tol: Any) -> tuple[Any, Any, Any]:
+def _search(A: Operator, X: Any, m: int, tol: Any, debug: bool) -> tuple[Any, ...]:
+    """Eigenvalues, eigenvectors, and the number of steps.
+
+    With `debug` it takes m steps, and gives the figures of each of them as well.
+    """
     n, k = X.shape
     _check(A, n, k, X.dtype)
 
@@ -82,23 +92,60 @@ def _search(A: Operator, X: Any, m: int, tol: Any) -> tuple[Any, Any, Any]:
         steps, *_, found = state
         return logical_and(steps < m, found < k)
 
-    def step(state: Any) -> Any:
+    def step(state: Any, _: Any = None) -> Any:
         steps, X, P, R, _, _ = state
         R = _outside(concatenate([X, P], axis=1), R)
-        X, P, values = _best_part(A, concatenate([X, P, R], axis=1), k)
+        S = concatenate([X, P, R], axis=1)
+        X, P, values = _best_part(A, S, k)
         AX = A(X)
         R = AX - values[None, :] * X
         scale = 10 * n * (_lengths(AX) + values)
         found = sum(_lengths(R) < tol * scale, dtype=np.int32)
-        return steps + 1, X, P, R, values, found
+        after = steps + 1, X, P, R, values, found
+        if not debug:
+            return after
+        return after, _figures(S, X, P, values, found, _lengths(R) / scale)
 
     X = _orthonormal(X)
     AX = A(X)
     values = sum(X * AX, axis=0)
     zero = asarray(0, np.int32)
     start = (zero, X, zeros_like(X), AX - values[None, :] * X, values, zero)
+    if debug:
+        (steps, X, _, _, values, _), figures = lax.scan(step, start, length=m)
+        return values, X, steps, figures
     steps, X, _, _, values, _ = lax.while_loop(unfinished, step, start)
     return values, X, steps
+
+
+def _figures(S: Any, X: Any, P: Any, values: Any, found: Any, left: Any) -> Any:
+    """What shows how well a step went; `left` is how far each pair is from found."""
+
+    def zeros_of(V: Any) -> Any:
+        return sum(_lengths(V) == 0, dtype=np.int32)
+
+    def not_orthonormal(V: Any) -> Any:
+        """How far the products of the columns are from those of an orthonormal basis.
+
+        Columns of zeros are in order.
+        """
+        products = _product(V.T, V)
+        one = diag((_lengths(V) != 0).astype(V.dtype))
+        return linalg.norm(products - one) / V.shape[1]
+
+    return {
+        "basis rank": S.shape[1] - zeros_of(S),
+        "X zeros": zeros_of(X),
+        "P zeros": zeros_of(P),
+        "lambda history": values,
+        "X orth": not_orthonormal(X),
+        "P orth": not_orthonormal(P),
+        "P.X": linalg.norm(_product(P.T, X)) / X.shape[1],
+        "converged": found,
+        "adjusted residual max": left.max(),
+        "adjusted residual p50": median(left),
+        "adjusted residual min": left.min(),
+    }
 
 
 def _check(A: Operator, n: int, k: int, dtype: Any) -> None:

@@ -50,7 +50,8 @@ def random_bcoo(
     size = math.prod(sizes)
     count = math.ceil(nse * size) if 0 < nse < 1 else math.ceil(nse)
     of_places, of_data = random.split(key)
-    keys = random.split(of_places, math.prod(batch)).reshape(batch)
+    keys = random.split(of_places, math.prod(batch))
+    keys = keys.reshape((*batch, *keys.shape[1:]))  # keys may be words, in one more dim
 
     def draw(key: Any) -> Any:
         if unique_indices:
