@@ -5,7 +5,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import lax
+from curta import lax, nn
 
 X = jnp.array([1.5, 2.0, 2.0])
 KEYS = curta.random.split(curta.random.key(0), 3)
@@ -37,6 +37,26 @@ MISTAKES = [
     (lambda: jnp.copy([1, 2]), TypeError, "copy requires ndarray or scalar arguments"),
     (lambda: jnp.copy(None), TypeError, "copy requires ndarray or scalar arguments"),
     (
+        lambda: jnp.matvec(X, X),
+        ValueError,
+        "input with shape .3,. does not have enough dimensions",
+    ),
+    (
+        lambda: jnp.vecmat(X[:2], X[:, None]),
+        ValueError,
+        "inconsistent size for core dimension 'n': 2 vs 3",
+    ),
+    (
+        lambda: jnp.diagonal(X[None], axis1=0, axis2=5),
+        ValueError,
+        "axis 5 is out of bounds",
+    ),
+    (
+        lambda: jnp.pad(X, 1, mode="reflect", reflect_type="none"),
+        ValueError,
+        "reflect_type must be",
+    ),
+    (
         lambda: jnp.ravel_multi_index((X, X), (2, 2)),
         ValueError,
         "dtype=dtype.'float32'. is not an integer type",
@@ -60,6 +80,20 @@ def test_mistakes(call, error, message):
         call()
 
 
+def test_axes_may_be_numpy_integers_or_lists():
+    x = jnp.arange(6.0).reshape(2, 3)
+    axis = np.int64(1)
+    np.testing.assert_array_equal(jnp.median(x, axis=axis), [1, 4])
+    np.testing.assert_array_equal(jnp.quantile(x, 0.5, axis=axis, keepdims=True)[0], 1)
+    np.testing.assert_array_equal(jnp.percentile(x, 50, axis=axis), [1, 4])
+    by_list = nn.logsumexp(x, axis=[0])
+    np.testing.assert_array_equal(by_list, nn.logsumexp(x, axis=0))
+
+
+def test_booleans_count_as_places():
+    np.testing.assert_array_equal(jnp.take(X, jnp.array([True, False])), [2.0, 1.5])
+
+
 def test_sizes_of_lists_are_deprecated():
     for function, wanted in (jnp.shape, (2,)), (jnp.ndim, 1), (jnp.size, 2):
         with pytest.warns(DeprecationWarning, match="requires ndarray or scalar"):
@@ -70,4 +104,5 @@ def test_constants_of_scalars_are_not_weak():
     for function in jnp.isinf, jnp.isposinf, jnp.log2, jnp.log10:
         for x in 1.5, 2:
             assert not function(x).weak_type
+    assert not jnp.spacing(1).weak_type
     assert jnp.isinf(2j).weak_type is False

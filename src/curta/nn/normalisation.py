@@ -19,6 +19,7 @@ from curta.numpy.arguments import (
     check_arraylike,
     concrete,
     ensure_arraylike,
+    index_tuple,
 )
 from curta.numpy.promotion import promote_args_inexact
 
@@ -80,8 +81,7 @@ def logsumexp(
 def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    return tuple(canonical_axis(a, ndim) for a in axes)
+    return tuple(canonical_axis(a, ndim) for a in index_tuple(axis))
 
 
 @inner_jit(static_argnames=("axis", "keepdims"))

@@ -16,6 +16,7 @@ from curta.numpy.promotion import (
     promote_args,
     promote_args_inexact,
     promote_dtypes_inexact,
+    strong_const,
 )
 from curta.numpy.selection import select_where
 
@@ -160,9 +161,11 @@ def spacing(x: Any, /) -> Any:
     (x,) = promote_args_inexact("spacing", x)
     if is_complex(x):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
-    infinity = const(x, np.inf)
+    infinity = strong_const(x, np.inf)
     if x.dtype == np.float16:
         return lax.sub(lax.nextafter(x, infinity), x)
     out = lax.sub(lax.nextafter(x, copysign(infinity, x)), x)
     least = dtypes.finfo(x.dtype).smallest_subnormal
-    return select_where(lax.eq(out, const(x, 0)), copysign(const(x, least), x), out)
+    return select_where(
+        lax.eq(out, const(x, 0)), copysign(strong_const(x, least), x), out
+    )

@@ -211,6 +211,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     Array([3., 3.], dtype=float32)
     """
     x1, x2 = ensure_arraylikes("matvec", x1, x2)
+    _check_core_dims("matvec", "(n,m),(m)->(n)", x1, x2)
     return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
 
 
@@ -223,8 +224,26 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     Array([1., 1., 1.], dtype=float32)
     """
     x1, x2 = ensure_arraylikes("vecmat", x1, x2)
+    _check_core_dims("vecmat", "(n),(n,m)->(m)", x1, x2)
     x1 = lax.conj(x1) if is_complex(x1) else x1
     return squeeze(matmul(expand_dims(x1, -2), x2), -2)
+
+
+def _check_core_dims(name: str, signature: str, x1: Any, x2: Any) -> None:
+    """Raise ValueError unless a matrix and a vector of its size are among the dims."""
+    vector, matrix, last = (x2, x1, -1) if name == "matvec" else (x1, x2, -2)
+    if vector.ndim < 1 or matrix.ndim < 2:
+        found = matrix if matrix.ndim < 2 else vector
+        raise ValueError(
+            f"input with shape {found.shape} does not have enough dimensions for all"
+            f" core dimensions of {name}, whose signature is {signature!r}"
+        )
+    if vector.shape[-1] != matrix.shape[last]:
+        raise ValueError(
+            "inconsistent size for core dimension"
+            f" {'m' if name == 'matvec' else 'n'!r}: {vector.shape[-1]} vs"
+            f" {matrix.shape[last]} in {name}, whose signature is {signature!r}"
+        )
 
 
 @takes_out_sharding
@@ -391,8 +410,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = concrete_index(offset, "'offset' argument of jnp.diagonal()")
-    rows, columns = a.shape[axis1], a.shape[axis2]
     a = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = a.shape[-2:]
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     i, j = arange(count), arange(abs(offset), abs(offset) + count)
     return getitem(a, (..., i, j) if offset >= 0 else (..., j, i))
@@ -453,8 +472,8 @@ def trace(
         raise ValueError(
             f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}"
         )
-    rows, columns = a.shape[axis1], a.shape[axis2]
     a = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = a.shape[-2:]
     mask = eye(rows, columns, k=offset, dtype=bool)
     masked = select_where(mask, a, lax.full_like(a, 0))
     return sum(masked, axis=(-2, -1), dtype=user_dtype(dtype, "trace"))

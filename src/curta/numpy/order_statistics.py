@@ -13,6 +13,7 @@ from curta.numpy.arguments import (
     canonical_axis,
     ensure_arraylike,
     ensure_arraylikes,
+    index_tuple,
     is_complex,
 )
 from curta.numpy.cumulative import cumsum
@@ -256,8 +257,7 @@ def _checked_weights(
         return a, weights
     if axis is None:
         raise ValueError("Weights shape must match 'a' shape when axis is None.")
-    given = axis if isinstance(axis, tuple) else (axis,)
-    axes = tuple(canonical_axis(i, a.ndim) for i in given)
+    axes = tuple(canonical_axis(i, a.ndim) for i in index_tuple(axis))
     expected = tuple(a.shape[i] for i in axes)
     if weights.shape != expected:
         raise ValueError(
@@ -270,17 +270,16 @@ def _kept_shape(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
     """The shape with dims of size 1 in place of those reduced over."""
     if axis is None:
         return (1,) * len(shape)
-    given = axis if isinstance(axis, tuple) else (axis,)
-    axes = [canonical_axis(i, len(shape)) for i in given]
+    axes = [canonical_axis(i, len(shape)) for i in index_tuple(axis)]
     return tuple(1 if i in axes else d for i, d in enumerate(shape))
 
 
 def _one_axis(a: Any, axis: Axes, weights: Any) -> tuple[Any, int, Any]:
     """The array with all dims to be reduced over as a single one."""
-    if isinstance(axis, int):
-        return a, canonical_axis(axis, a.ndim), weights
-    axes = range(a.ndim) if axis is None else axis
+    axes = range(a.ndim) if axis is None else index_tuple(axis)
     reduced = [canonical_axis(i, a.ndim) for i in axes]
+    if axis is not None and len(reduced) == 1:
+        return a, reduced[0], weights
     if len(set(reduced)) != len(reduced):
         raise ValueError("repeated axis")
     kept = [i for i in range(a.ndim) if i not in reduced]

@@ -74,6 +74,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         length = _pairs(length, array.ndim, "stat_length")
     constants = kwargs.get("constant_values", 0)
     reflect_type = kwargs.get("reflect_type", "even")
+    if reflect_type not in ("even", "odd"):
+        raise ValueError(f"reflect_type must be 'even' or 'odd', got {reflect_type!r}")
     return _pad(array, widths, mode, constants, length, ends, reflect_type)
 
 

@@ -80,6 +80,8 @@ def _take(
     fill_value: Any,
 ) -> Any:
     a, indices = ensure_arraylikes("take", a, indices)
+    if indices.dtype == np.bool_:
+        indices = lax.convert_element_type(indices, np.int32)
     if axis is None:
         a, axis = ravel(a), 0
     axis = canonical_axis(axis, a.ndim)
