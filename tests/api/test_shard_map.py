@@ -403,6 +403,58 @@ def test_older_names():
     assert utils.process_allgather(X).shape == (1, 8, 2)
 
 
+class TestValuesInPython:
+    def decided(self, x):
+        total = lax.psum(x.sum(), ("x", "y"))
+        return x * int(total) if total > 3 else -x
+
+    def test_what_is_the_same_everywhere_decides(self):
+        f = mapped(self.decided, P("x", "y"), P("x", "y"))
+        np.testing.assert_array_equal(f(X), X * 120)
+        np.testing.assert_array_equal(f(-X), X)
+        np.testing.assert_array_equal(grad(lambda x: f(x).sum())(X), 0 * X + 120)
+        scale = jnp.float32(2.0)
+
+        def body(x):
+            y = lax.pmax(x * scale, ("x", "y"))
+            return (
+                x
+                if curta.value_and_grad(lambda z: z if z > 29 else -z)(y.max())[1] > 0
+                else -x
+            )
+
+        np.testing.assert_array_equal(mapped(body, P("x", "y"), P("x", "y"))(X), X)
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda f: jit(mapped(f, P("x", "y"), P("x", "y"))),
+            lambda f: mapped(f, P("x", "y"), P("x", "y"), check_vma=False),
+            lambda f: vmap(mapped(f, P("x", "y"), P("x", "y"))),
+            lambda f: mapped(lambda x: x if x.sum() > 0 else -x, P("x"), P("x")),
+        ],
+    )
+    def test_else_not(self, call):
+        with pytest.raises(curta.errors.TracerBoolConversionError):
+            call(self.decided)(np.stack([X] * 8))
+
+    def test_each_device_shows_its_own(self, capsys):
+        seen = []
+
+        def body(x):
+            seen.append(x)
+            print(x.sum() if x.shape == (2, 1) else x)
+            curta.debug.print("once")
+            assert lax.psum(x, ("x", "y")).sum() > 0
+            return x
+
+        mapped(body, P("x", "y"), P("x", "y"))(X)
+        out = capsys.readouterr().out
+        assert "at mesh coordinates (x, y,) = (3, 1):\n28.0" in out
+        assert out.count("once") == 1
+        assert repr(seen[0]) == "ShardTracer(float32[2,1]{V:(x,y)})"
+
+
 class TestSettings:
     def test_no_casts_by_themselves(self):
         f = mapped(lambda x, y: x * y, (P("x"), P()), P("x"))

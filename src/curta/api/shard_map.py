@@ -15,6 +15,7 @@ from curta.api.shard_map_checks import (
     check_sums,
     checked_axes,
 )
+from curta.api.shard_values import ShardTrace
 from curta.config import config
 from curta.control.shard_map import NamedAxes, ShardMap
 from curta.core.avals import ShapedArray
@@ -30,8 +31,8 @@ from curta.core.mesh import (
 )
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placement
-from curta.core.stage import stage
-from curta.core.trace import current_trace, typeof, use_trace
+from curta.core.stage import recording_trace, stage
+from curta.core.trace import concrete_or_none, current_trace, typeof, use_trace
 from curta.primitives.collective import PVary
 from curta.primitives.unreduced import VaryUnreducedCast
 from curta.transforms.partial_eval import residuals_as_inputs
@@ -263,6 +264,8 @@ class _Call:
         self, dynamic: Sequence[Any], specs: Sequence[Any], found: list[Any]
     ) -> ClosedJaxpr:
         info = debug_info("shard_map", self.fun)
+        outside, values = scope(), [*map(concrete_or_none, dynamic)]
+        known = recording_trace() is None and not any(x is None for x in values)
 
         def body(*shards: Any) -> list[Any]:
             given = iter(shards)
@@ -284,7 +287,11 @@ class _Call:
         checks = self.check_vma
         with within(self.inner_mesh, concrete=concrete, checks_varying=checks):
             with use_trace(NamedAxes(current_trace(), sizes)):
-                closed = stage(body, avals, info)
+                trace = None
+                if known:
+                    where = (self.mesh, self.axes, checks, specs, values, outside)
+                    trace = ShardTrace(info, *where)
+                closed = stage(body, avals, info, trace=trace)
         check_out_avals(
             self.fun, self.mesh, self.out_specs, *found, closed.out_avals, checks
         )

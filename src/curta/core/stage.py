@@ -61,6 +61,7 @@ class JaxprTrace(Trace):
     """
 
     records = True
+    tracer_type = JitTracer
 
     def __init__(
         self, debug_info: DebugInfo, parent: Trace | None = None, locate: bool = True
@@ -80,7 +81,7 @@ class JaxprTrace(Trace):
         self.invars.append(var)
         if is_ref_type(aval):
             return RefTracer(self, var)
-        return JitTracer(self, var, self.locate())
+        return self.tracer_type(self, var, self.locate())
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal for `x`; anything foreign becomes a constant."""
@@ -108,7 +109,7 @@ class JaxprTrace(Trace):
         """`x` as a tracer of this trace."""
         if isinstance(x, JitTracer) and x._trace is self:
             return x
-        return JitTracer(self, self.atom(x), self.locate())
+        return self.tracer_type(self, self.atom(x), self.locate())
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         if config.curta_mesh_context is not None:
@@ -119,10 +120,10 @@ class JaxprTrace(Trace):
         if op.multiple_results:
             outvars = tuple(map(Var, out))
             self.eqns.append(Eqn(op, invars, outvars, source))
-            return [JitTracer(self, v, source) for v in outvars]
+            return [self.tracer_type(self, v, source) for v in outvars]
         outvar = Var(out)
         self.eqns.append(Eqn(op, invars, (outvar,), source))
-        return JitTracer(self, outvar, source)
+        return self.tracer_type(self, outvar, source)
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         return call.stage([typeof(x) for x in args])(*args)
@@ -267,14 +268,15 @@ def stage(
     in_avals: Sequence[ShapedArray],
     debug_info: DebugInfo | None = None,
     refs_out: bool = False,
+    trace: JaxprTrace | None = None,
 ) -> ClosedJaxpr:
     """Trace `fun`, a function of flat arrays to a flat sequence of arrays.
 
     Values that `fun` closes over become the constants of the result; they may be
-    tracers of enclosing traces. Raises ValueError if it returns references, unless
-    `refs_out` says that it may.
+    tracers of enclosing traces. `trace` records, if it is to be one of another kind.
+    Raises ValueError if `fun` returns references, unless `refs_out` says that it may.
     """
-    trace = JaxprTrace(debug_info or DebugInfo())
+    trace = trace or JaxprTrace(debug_info or DebugInfo())
     with anew(), use_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
         if not refs_out:

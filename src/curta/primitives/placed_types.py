@@ -120,8 +120,12 @@ def _check_alike(op: Any, mats: Sequence[ManualAxisType]) -> None:
         )
 
 
+def varying_over(x: Any, axes: frozenset[Any]) -> Any:
+    """A value that varies over these manual axes too."""
+    return _varying(x, axes, typeof(x).mat)
+
+
 def _varying(x: Any, axes: frozenset[Any], mat: ManualAxisType) -> Any:
-    """A value that varies over these axes too."""
     mesh = get_abstract_mesh()
     if shared := axes & mat.reduced:
         x = ReducedVaryCast(mesh.in_order(shared))(x)
@@ -154,12 +158,12 @@ def _manually_as(x: Any, want: ManualAxisType) -> Any:
         x = VaryUnreducedCast(mesh.in_order(terms))(x)
     if counted := want.reduced - have.reduced - have.varying:
         x = Preduced(mesh.in_order(counted))(x)
-    return _varying(x, want.varying, typeof(x).mat)
+    return varying_over(x, want.varying)
 
 
 def _first_alone(x: Any, axes: frozenset[Any]) -> Any:
     """A value that all devices have, with zeros on all but the first along the axes."""
-    x = _varying(x, axes, typeof(x).mat)
+    x = varying_over(x, axes)
     for name in get_abstract_mesh().in_order(axes):
         first = eq(AxisIndex(name, True)(), np.int32(0))
         x = SelectN()(first, zeros(typeof(x)), x)
