@@ -120,3 +120,50 @@ def test_check_grads_finds_what_is_wrong(modes):
     f.defjvp(lambda primals, tangents: (f(*primals), 1.1 * primals[0] * tangents[0]))
     with pytest.raises(AssertionError):
         test_util.check_grads(f, (3.0,), order=1, modes=modes)
+
+
+def test_linear_maps_of_integers_are_transposed():
+    (found,) = curta.linear_transpose(lambda x: 2 * x, 1)(3)
+    assert found == 6 and found.dtype == "int32"
+    (found,) = curta.linear_transpose(curta.jit(jnp.cumsum), jnp.arange(3))(
+        jnp.array([1, 2, 3])
+    )
+    assert found.tolist() == [6, 5, 3]
+    with pytest.raises(
+        TypeError, match="only supports .* but got .*int32.* -> .*float"
+    ):
+        curta.linear_transpose(lambda x: x.astype("float32"), 1)
+
+
+def test_jacobians_at_python_scalars_are_weak():
+    for jacobian in curta.jacfwd, curta.jacrev, curta.hessian:
+        assert jacobian(lambda x: x**3)(1.0).weak_type
+        assert not jacobian(lambda x: x**3)(jnp.float32(1.0)).weak_type
+
+
+def test_arrays_that_are_there_already_stay():
+    place = curta.devices()[0]
+    x = curta.device_put(jnp.arange(3), place)
+    assert curta.device_put(x, x.sharding) is x
+    assert curta.device_put(x) is x
+    assert curta.device_put(jnp.arange(3), place) is not x
+
+
+def test_large_integers_as_floats():
+    found = curta.lax.convert_element_type(2**100, "float32")
+    assert found.dtype == "float32" and found == float(2**100)
+    assert curta.lax.convert_element_type(2**100, bool)
+
+
+def test_rules_of_primitives_are_checked():
+    foo = curta.extend.core.Primitive("foo")
+    with pytest.raises(NotImplementedError, match="Evaluation rule for 'foo' not"):
+        foo.bind(1.0)
+    foo.def_impl(lambda x: x)
+    foo.def_abstract_eval(lambda x: [x])
+    with pytest.raises(ValueError, match=r"foo.abstract_eval\(\) method should return"):
+        curta.jit(foo.bind)(1.0)
+    foo.multiple_results = True
+    foo.def_abstract_eval(lambda x: x)
+    with pytest.raises(ValueError, match="should return a tuple or a list iff"):
+        curta.jit(foo.bind)(1.0)

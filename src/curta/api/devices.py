@@ -80,7 +80,7 @@ def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
     if isinstance(x, Tracer):
         return x if sharding is None else _put_traced(x, sharding)
     array = x if type(x) is ArrayImpl else _explicit(x)
-    if sharding is None:
+    if sharding is None or (array is x and not donate and x._sharding == sharding):
         return array
     if array is x and array.sharding.device_set != sharding.device_set:
         guard_transfer("device_to_device", array.aval, explicit=True)

@@ -16,6 +16,7 @@ from curta.api.vjp import vjp
 from curta.api.vmap import vmap
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
+from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import reshape
 
 
@@ -155,12 +156,14 @@ def _standard_basis(point: Any) -> Any:
         if dtype != dtypes.float0:
             rows[offset + np.arange(aval.size), np.arange(aval.size)] = 1
         offset += aval.size
-        basis.append(_array(rows.reshape(total, *aval.shape)))
+        basis.append(_array(rows.reshape(total, *aval.shape), aval.weak_type))
     return tree_util.tree_unflatten(treedef, basis)
 
 
-def _array(x: np.ndarray[Any, Any]) -> Any:
-    return x if x.dtype == dtypes.float0 else as_result(x)
+def _array(x: np.ndarray[Any, Any], weak_type: bool) -> Any:
+    if x.dtype == dtypes.float0:
+        return x
+    return ConvertElementType(x.dtype, True)(x) if weak_type else as_result(x)
 
 
 def _split_last(point: Any, columns: Any) -> Any:

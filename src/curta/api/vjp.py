@@ -16,6 +16,7 @@ from curta.api.arguments import as_result, aval_of, check_callable, partial_in
 from curta.api.jit import jit
 from curta.api.linearized import LinearMap, forward
 from curta.api.pullback import VJP
+from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import Jaxpr
 from curta.core.source_info import Transforming
@@ -170,15 +171,25 @@ def linear_transpose(
     check_callable(fun)
     leaves, in_tree = tree_util.tree_flatten(primals)
     avals = [aval_of(x) for x in leaves]
-    if not all(dtypes.issubdtype(a.dtype, np.inexact) for a in avals):
-        raise TypeError(
-            "linear_transpose only supports [float or complex] -> [float or complex],"
-            f" and integer -> integer functions, but got {[a.dtype for a in avals]}"
-        )
     flat = FlatFunction(lambda *args: fun(*args), _with_kwargs(in_tree))
     closed = stage(flat, avals, debug_info("linear_transpose", fun))
+    _check_numbers(avals, closed.out_avals)
     transposed = _Transposed(closed.jaxpr, in_tree, flat.out_tree)
     return tree_util.Partial(transposed, closed.consts)
+
+
+def _check_numbers(
+    in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+) -> None:
+    """Raise TypeError unless all are inexact, or all are integers."""
+    dtypes_in, dtypes_out = [a.dtype for a in in_avals], [a.dtype for a in out_avals]
+    for kind in np.inexact, np.integer:
+        if all(dtypes.issubdtype(d, kind) for d in (*dtypes_in, *dtypes_out)):
+            return
+    raise TypeError(
+        "linear_transpose only supports [float or complex] -> [float or complex],"
+        f" and integer -> integer functions, but got {dtypes_in} -> {dtypes_out}."
+    )
 
 
 class _Transposed:

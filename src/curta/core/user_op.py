@@ -40,7 +40,17 @@ class UserOp(Op):
         return rules[self.primitive] if self.primitive in rules else self._missing(name)
 
     def aval(self, *avals: Any) -> Any:
-        return self._rule(abstract_eval_rules, "aval")(*avals, **self.params())
+        out = self._rule(abstract_eval_rules, "aval")(*avals, **self.params())
+        if isinstance(out, (tuple, list)) != self.multiple_results:
+            raise ValueError(
+                f"{self.name}.abstract_eval() method should return a tuple or a list"
+                f" iff {self.name}.multiple_results. It returned {out}."
+            )
+        return out
+
+    def check_evaluated(self) -> None:
+        """Raise MissingRule if it cannot be evaluated."""
+        self._rule(impl_rules, "eval")
 
     def eval(self, *args: Any) -> Any:
         out = self._rule(impl_rules, "eval")(*args, **self.params())

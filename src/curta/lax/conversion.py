@@ -37,6 +37,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         )
     if isinstance(operand, int) and dtypes.issubdtype(dtype, np.integer):
         operand = _wrapped(operand, dtype)
+    elif type(operand) is int:
+        operand = _in_range(operand, dtype)
     out = ops.convert_element_type(operand, dtype)
     return out if isinstance(out, Array) else scalar_array(out)
 
@@ -45,6 +47,14 @@ def _wrapped(x: int, dtype: Any) -> Any:
     """An integer too large for its own dtype, as another one has it: wrapped around."""
     fits = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
     return x if fits.min <= x <= fits.max else np.asarray(x).astype(dtype)[()]
+
+
+def _in_range(x: int, dtype: Any) -> Any:
+    """An integer too large for its own dtype, as the number of another that it is."""
+    fits = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
+    if fits.min <= x <= fits.max:
+        return x
+    return x != 0 if dtype == np.bool_ else float(x)
 
 
 def _is_complex(x: Any) -> bool:

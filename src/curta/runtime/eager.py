@@ -24,6 +24,7 @@ from curta.core.op import Op
 from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace, typeof
+from curta.core.user_op import UserOp
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut
@@ -175,6 +176,8 @@ def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
 
 
 def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
+    if isinstance(op, UserOp):
+        op.check_evaluated()
     out = placed_out_aval(op, avals)
     outs = tuple(out) if op.multiple_results else (out,)
     large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))

@@ -10,7 +10,11 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from curta import dtypes
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
+from curta.core.partition_spec import entry_of
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg, Zero, zero_tangent
 from curta.primitives.structure import batch_dim_at, instantiate
@@ -82,7 +86,7 @@ def batch_jaxpr(
         return outs
 
     avals = [
-        a if d is None else a.with_dim(d, axis.size)
+        a if d is None else a.with_dim(d, axis.size, entry_of(axis.explicit))
         for a, d in zip(closed.in_avals, dims, strict=True)
     ]
     return stage(run, avals, closed.jaxpr.debug_info), tuple(out_dims)
@@ -121,8 +125,11 @@ def transpose_jaxpr(
         return [ct for ct in wanted if type(ct) is not Zero]
 
     avals = [a for a, f in zip(closed.in_avals, linear, strict=True) if not f]
+    mapped = [a for a, f in zip(closed.in_avals, linear, strict=True) if f]
+    # A linear map of integers has integers as cotangents; see `linear_transpose`.
+    whole = all(dtypes.issubdtype(a.dtype, np.integer) for a in mapped)
     avals += [
-        a.to_cotangent_aval()
+        a.strip_weak_type() if whole else a.to_cotangent_aval()
         for a, n in zip(closed.out_avals, nonzero, strict=True)
         if n
     ]
