@@ -6,8 +6,9 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 
 import curta
 import curta.numpy as jnp
-from curta import P, lax
+from curta import NamedSharding, P, lax
 from curta.errors import ShardingTypeError
+from curta.sharding import AxisType
 
 X = np.arange(24.0, dtype=np.float32).reshape(8, 3)
 
@@ -120,3 +121,54 @@ class TestDerivatives:
             P(None, None, None),
             P("x", None, None),
         )
+
+
+class TestVmap:
+    def test_the_split_of_the_batch_is_kept(self):
+        rows = split(X, "x")
+        mask = rows > 3
+
+        def pick(x, m):
+            return jnp.where(m, x, 0.0)
+
+        out = curta.jit(curta.vmap(pick))(rows, mask)
+        assert out.sharding.spec == P("x", None)
+        np.testing.assert_array_equal(out, np.where(X > 3, X, 0))
+        flat = curta.vmap(lambda r: lax.reshape(r, (3, 1), out_sharding=P(None, None)))
+        assert flat(rows).sharding.spec == P("x", None, None)
+
+    def test_axes_must_agree(self):
+        rows, whole = split(X, "x"), split(X)
+        with pytest.raises(ValueError, match="should be sharded the same"):
+            curta.vmap(jnp.add)(rows, whole)
+        same = curta.vmap(jnp.add, spmd_axis_name="x")(rows, rows)
+        assert same.sharding.spec == P("x", None)
+        with pytest.raises(ValueError, match="Only one of spmd_axis_name"):
+            curta.vmap(jnp.add, spmd_axis_name="y")(rows, rows)
+
+    def test_an_axis_of_the_batch_in_a_constraint(self):
+        mesh = curta.make_mesh((2,), ("x",), (AxisType.Auto,))
+        where = NamedSharding(mesh, P("x"))
+        with curta.set_mesh(mesh):
+            f = curta.vmap(
+                lambda x: lax.with_sharding_constraint(x, where), spmd_axis_name="x"
+            )
+            with pytest.raises(ValueError, match="spmd_axis_name"):
+                f(X[:, :2])
+
+
+class TestIndexing:
+    def test_out_sharding(self):
+        columns = split(np.arange(32.0).reshape(8, 4), None, "x")
+        index = curta.device_put(np.array([[1, 0], [2, 2]]), P("x", None))
+
+        def get(c, i):
+            return c.at[i].get(out_sharding=P("x", None, None))
+
+        for run in (get, curta.jit(get)):
+            out = run(columns, index)
+            assert out.sharding.spec == P("x", None, None)
+            np.testing.assert_array_equal(out, np.asarray(columns)[np.asarray(index)])
+        grad = curta.jit(curta.grad(lambda c, i: get(c, i).sum()))(columns, index)
+        assert grad.sharding.spec == P(None, "x")
+        np.testing.assert_array_equal(np.asarray(grad)[:4, 0], [1, 1, 2, 0])

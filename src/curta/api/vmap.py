@@ -11,6 +11,8 @@ from curta import tree_util
 from curta.api.arguments import as_result, check_callable, parameter_names
 from curta.api.mapped_refs import batch_with_refs, check_refs
 from curta.core.flat import FlatFunction
+from curta.core.mesh import get_abstract_mesh
+from curta.core.partition_spec import entry_axes
 from curta.core.refs import Ref
 from curta.core.source_info import Transforming
 from curta.core.trace import is_array_like, typeof
@@ -71,7 +73,9 @@ def vmap(
         )
         size = _axis_size(fun, args, kwargs, leaves, dims, axis_size)
         dims = [_nonnegative(x, d) for x, d in zip(leaves, dims, strict=True)]
-        axis = BatchAxis(size, axis_name, spmd=spmd)
+        explicit = _explicit_axes(leaves, dims, spmd)
+        over = None if explicit else spmd
+        axis = BatchAxis(size, axis_name, spmd=over, explicit=explicit)
         flat = FlatFunction(fun, in_tree)
         check_refs(fun, args, kwargs, leaves)
         with Transforming("vmap"):
@@ -170,7 +174,6 @@ def _axis_size(
         None if d is None else _size_along(x, d)
         for x, d in zip(leaves, dims, strict=True)
     ]
-    _check_split_alike(leaves, dims)
     known = {s for s in sizes if s is not None} | ({given} - {None})
     if not known:
         raise ValueError(
@@ -184,18 +187,37 @@ def _axis_size(
     return size
 
 
-def _check_split_alike(leaves: Sequence[Any], dims: Sequence[int | None]) -> None:
-    """Refuse mapped axes that are split over different explicit axes of a mesh."""
-    places = [
-        where.entries[d]
-        for x, d in zip(leaves, dims, strict=True)
-        if d is not None and (where := typeof(x).placement) and where.entries
+def _explicit_axes(
+    leaves: Sequence[Any], dims: Sequence[int | None], spmd: tuple[Any, ...] | None
+) -> tuple[Any, ...]:
+    """The explicit axes over which what is mapped is split, along the mapped axes.
+
+    Raises ValueError where these are not the same for all arguments, and where
+    `spmd_axis_name` says others.
+    """
+    mapped = [
+        (typeof(x), d) for x, d in zip(leaves, dims, strict=True) if d is not None
     ]
-    if len(set(places)) > 1:
+    in_scope = bool(get_abstract_mesh().explicit_axes)
+    split = [
+        a.placement.entries[d] if a.placement and a.placement.entries else None
+        for a, d in mapped
+        if in_scope or a.placement
+    ]
+    places = list(dict.fromkeys(split))
+    if len(places) > 1:
         raise ValueError(
             "Mapped away dimension of inputs passed to vmap should be sharded the same."
             f" Got inconsistent axis specs: {' vs '.join(map(str, places))}"
         )
+    axes = entry_axes(places[0]) if places else ()
+    if axes and spmd is not None and spmd != tuple(axes):
+        raise ValueError(
+            "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type"
+            f" is allowed. Got spmd_axis_name={spmd} and arrays sharded on"
+            f" explicit_mesh_axis={tuple(axes)}"
+        )
+    return tuple(axes)
 
 
 def _size_along(x: Any, dim: int) -> int:

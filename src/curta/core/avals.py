@@ -87,9 +87,14 @@ class ShapedArray:
         """The aval of one slice along a dim."""
         return self._other_dims(lambda entries: (*entries[:dim], *entries[dim + 1 :]))
 
-    def with_dim(self, dim: int, size: int) -> ShapedArray:
-        """The aval of such values stacked along a new dim."""
-        return self._other_dims(lambda xs: (*xs[:dim], None, *xs[dim:]), size)
+    def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
+        """The aval of such values stacked along a new dim, split as `entry` says."""
+        stacked = self._other_dims(lambda xs: (*xs[:dim], None, *xs[dim:]), size)
+        if entry is None or stacked.sharding.mesh.empty:
+            return stacked
+        spec = stacked.sharding.spec
+        entries = [entry if d == dim else e for d, e in enumerate(spec)]
+        return placed_aval(stacked, stacked.sharding.update(spec=spec.update(entries)))
 
     def _other_dims(self, change: Any, size: int | None = None) -> ShapedArray:
         shape = tuple(size if n is None else n for n in change(self.shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -150,7 +151,8 @@ class IndexedUpdate:
         >>> jnp.arange(3).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
         Array([ 1, -1], dtype=int32)
         """
-        return getitem(
+        take = getitem if out_sharding is None else _split_get(out_sharding)
+        return take(
             self.array,
             self.index,
             indices_are_sorted=indices_are_sorted,
@@ -230,6 +232,11 @@ _COMBINE: dict[Callable[..., Any], Any] = {
     lax.scatter_sub: np.subtract,
     lax.scatter_mul: np.multiply,
 }
+
+
+def _split_get(out_sharding: Any) -> Callable[..., Any]:
+    """Indexing whose result is split as said."""
+    return functools.partial(takes_out_sharding(getitem), out_sharding=out_sharding)
 
 
 @takes_out_sharding

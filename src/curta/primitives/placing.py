@@ -10,7 +10,12 @@ from curta.core.avals import ShapedArray
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.op import Op
-from curta.core.partition_spec import UNCONSTRAINED, entry_axes, entry_of
+from curta.core.partition_spec import (
+    UNCONSTRAINED,
+    PartitionSpec,
+    entry_axes,
+    entry_of,
+)
 from curta.core.placement import placement
 from curta.core.sharding import NamedSharding, Sharding
 from curta.lazy_dataclass import dataclass
@@ -33,17 +38,17 @@ class Placing(Linear, Identity):
         if dim is None or not isinstance(self.target, NamedSharding):
             return self(x), dim
         entries = list(self.target.spec.partitions)
-        if dim < len(entries) or axis.spmd:
+        own = self.batch_entry(axis)
+        if dim < len(entries) or own is not None:
             entries += [None] * (dim - len(entries))
-            own = entry_of(axis.spmd or ())
-            entries.insert(dim, self.batch_entry() if own is None else own)
+            entries.insert(dim, own)
         op: Any = self
         target = self.target.update(spec=self.target.spec.update(entries))
         return dataclasses.replace(op, target=target)(x), dim
 
-    def batch_entry(self) -> Any:
-        """How a new dim is split."""
-        return None
+    def batch_entry(self, axis: Any) -> Any:
+        """How the dim of a batch is split."""
+        return entry_of(axis.spmd or ())
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,16 @@ class ShardingConstraint(Placing):
     target: Sharding
     context_mesh: Mesh | AbstractMesh
 
-    def batch_entry(self) -> Any:
-        return UNCONSTRAINED
+    def batch_entry(self, axis: Any) -> Any:
+        if axis.spmd is None:
+            return UNCONSTRAINED
+        used = getattr(self.target, "spec", PartitionSpec()).used_axes()
+        if {*axis.spmd} & {*used}:
+            raise ValueError(
+                f"vmap spmd_axis_name {axis.spmd} cannot appear in"
+                f" with_sharding_constraint spec, but got spec {self.target.spec}"
+            )
+        return entry_of(axis.spmd)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [self(cotangent)]
@@ -97,6 +110,9 @@ class Reshard(Placing):
         reduced = spec.reduced & explicit | within.reduced
         where = placement(mesh, entries, x.vma, unreduced, reduced)
         return x.update(placement=where)
+
+    def batch_entry(self, axis: Any) -> Any:
+        return entry_of(axis.explicit)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args

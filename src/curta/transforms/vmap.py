@@ -18,13 +18,15 @@ class BatchAxis(NamedTuple):
     """The axis being mapped over; `name` is None unless collectives may use it.
 
     `devices`: the examples are the work of devices, which meet in collectives.
-    `spmd`: the axes of a mesh over which the batch is split.
+    `spmd`: the axes of a mesh over which the batch is split. `explicit`: those that are
+    part of the types of what is mapped.
     """
 
     size: int
     name: Any = None
     devices: bool = False
     spmd: tuple[Any, ...] | None = None
+    explicit: tuple[Any, ...] = ()
 
 
 class BatchTracer(Tracer):
