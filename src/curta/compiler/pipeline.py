@@ -23,6 +23,7 @@ from typing import Any
 
 from curta.compiler.dump import dump
 from curta.compiler.executable import Executable
+from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.fuse import fuse, separate
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
@@ -61,7 +62,7 @@ def compile_jaxpr(
     """
     dump("jaxpr", lambda: str(closed))
     start = time.perf_counter()
-    flat = prepare(closed) if optimise else inline_calls(closed)
+    flat = prepare(closed) if optimise else inline_calls(closed, natively)
     record_event_duration_secs(_LOWERING, time.perf_counter() - start)
     dump("simplify", lambda: str(flat))
     return _generated(flat, parallel_for, optimise, in_place, often)
@@ -77,7 +78,7 @@ def _generated(
     """The code of a program that is ready to be cut into items."""
 
     def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram | None:
-        ready = part if optimise else inline_calls(part)
+        ready = part if optimise else inline_calls(part, natively)
         return _generated(ready, parallel_for, optimise, pairs, True).native
 
     jaxpr = with_late_updates(dce_jaxpr(flat.jaxpr))

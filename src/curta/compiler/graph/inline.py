@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.graph.fourier import transformed
-from curta.compiler.graph.small_matrices import expanded
 from curta.control.call import JaxprOp
+from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from curta.core.op import Op
 from curta.primitives.composed import Composed
-from curta.primitives.fft import Fft
+
+Expand = Callable[[Op, Sequence[ShapedArray]], ClosedJaxpr | None]
 
 
-def inline_calls(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
+def inline_calls(closed: ClosedJaxpr, expand: Expand | None = None) -> ClosedJaxpr:
     """The jaxpr with the bodies of all calls in their places.
 
-    In a loop, where a step in Python costs most, small matrices are factored by ops.
+    `expand` says which jaxprs other ops stand for.
     """
-    if not any(_stands_for(e.op, e.invars, in_loop) for e in closed.eqns):
+    if not any(_stands_for(e.op, e.invars, expand) for e in closed.eqns):
         return closed
-    inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts), in_loop)
+    inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts), expand)
     jaxpr = closed.jaxpr
     env: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
@@ -35,8 +36,10 @@ def inline_calls(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
 
 
 class _Inliner:
-    def __init__(self, constvars: list[Var], consts: list[Any], in_loop: bool) -> None:
-        self.in_loop = in_loop
+    def __init__(
+        self, constvars: list[Var], consts: list[Any], expand: Expand | None
+    ) -> None:
+        self.expand = expand
         self.constvars = constvars
         self.consts = consts
         self.eqns: list[Eqn] = []
@@ -44,7 +47,7 @@ class _Inliner:
     def add(self, eqn: Eqn, env: dict[Var, Atom]) -> None:
         """Append the eqn, or what it calls; `env` says how variables are now called."""
         invars = tuple(_read(v, env) for v in eqn.invars)
-        body = _stands_for(eqn.op, invars, self.in_loop)
+        body = _stands_for(eqn.op, invars, self.expand)
         if body is None:
             self.eqns.append(
                 eqn.replace(invars=invars) if invars != eqn.invars else eqn
@@ -68,16 +71,16 @@ class _Inliner:
         return [_read(v, env) for v in jaxpr.outvars]
 
 
-def _stands_for(op: Op, invars: tuple[Atom, ...], in_loop: bool) -> ClosedJaxpr | None:
+def _stands_for(
+    op: Op, invars: tuple[Atom, ...], expand: Expand | None
+) -> ClosedJaxpr | None:
     """The jaxpr to put in the place of an op, if there is one."""
     if isinstance(op, JaxprOp):
         return op.jaxpr
     avals = [v.aval for v in invars]
     if isinstance(op, Composed):
         return op.expansion(avals)
-    if isinstance(op, Fft):
-        return transformed(op, avals)
-    return expanded(op, avals) if in_loop else None
+    return None if expand is None else expand(op, avals)
 
 
 def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:

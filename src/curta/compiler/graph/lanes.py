@@ -28,6 +28,7 @@ from curta.compiler.graph.registers import (
     unchanged,
 )
 from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.loops.build import NoLowering, component
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major, unravel
 from curta.compiler.loops.lower import Refused
@@ -388,7 +389,7 @@ def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
 
 
 def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
-    flat = inline_calls(closed, in_loop=True)
+    flat = inline_calls(closed, expanded)
     return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
 
 

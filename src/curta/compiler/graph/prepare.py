@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from curta.compiler.graph.expansions import natively, natively_in_loop
 from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.loop import Loop, called, renamed
@@ -29,7 +30,7 @@ from curta.transforms.dce import dce_jaxpr
 
 def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     """The program without calls, simplified, its loops and branches prepared too."""
-    flat = inline_calls(closed, in_loop)
+    flat = inline_calls(closed, natively_in_loop if in_loop else natively)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = simplify(flat.jaxpr)
     for rewritten in (by_library, in_pieces, in_blocks, gammas_in_loops):

@@ -18,6 +18,7 @@ import numpy as np
 
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import DEEPEST, is_virtual
 from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
@@ -264,7 +265,7 @@ class RegisterMaker:
 
     def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
         """The steps of a jaxpr; what its results are."""
-        flat = inline_calls(closed, in_loop=True)
+        flat = inline_calls(closed, expanded)
         jaxpr = dce_jaxpr(simplify(flat.jaxpr))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):

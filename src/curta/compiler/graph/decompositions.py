@@ -1,0 +1,353 @@
+"""Decompositions of matrices as calls of LAPACK, from native code.
+
+LAPACK keeps matrices column after column, so that it sees ours transposed. Where that
+is as good, it is told so (a triangle is then the other one); elsewhere matrices are
+turned, by ops that join whatever is around them. What fails is NaN, as in `eval`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.library import blas
+from curta.compiler.library.lapack_calls import (
+    Argument,
+    BatchedCall,
+    Operand,
+    Result,
+    Space,
+    Work,
+)
+from curta.compiler.library.permutation import Permutations
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
+from curta.primitives.elementwise.arithmetic import sub
+from curta.primitives.elementwise.comparison import ne
+from curta.primitives.elementwise.complex import part_dtype
+from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.select import select
+from curta.primitives.linalg.cholesky import Cholesky
+from curta.primitives.linalg.eigen import Eigh
+from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
+from curta.primitives.linalg.matrices import (
+    columns,
+    conjugate,
+    rows,
+    swapped,
+    tril,
+    triu,
+)
+from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
+from curta.primitives.linalg.schur import Schur
+from curta.primitives.linalg.svd import SVD
+from curta.primitives.linalg.triangular import TriangularSolve
+from curta.primitives.slicing import Pad
+from curta.primitives.structure import BroadcastInDim
+
+Shape = tuple[int, ...]
+_INT = np.dtype(np.int32)
+_SINGLE = np.dtype(np.float32)
+_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+INFO = ((), _INT)
+
+
+@dataclass(frozen=True)
+class Lapack(LibraryOp):
+    """A routine of LAPACK called for each matrix of a batch.
+
+    `outs` are the shapes and dtypes of the results for one matrix, `ranks` the ranks of
+    one of each operand; `each` is roughly how many operations a call takes. The rest is
+    as in `BatchedCall`.
+    """
+
+    name: ClassVar[str] = "lapack"
+    multiple_results: ClassVar[bool] = True
+    routine_name: str
+    arguments: tuple[Argument, ...]
+    outs: tuple[tuple[Shape, Any], ...]
+    each: int
+    copied: tuple[tuple[int, int], ...] = ((0, 0),)
+    cleared: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = (2,)
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        batch = self._batch(avals)
+        return [ShapedArray((*batch, *shape), dtype) for shape, dtype in self.outs]
+
+    def _batch(self, avals: Sequence[ShapedArray]) -> Shape:
+        return avals[0].shape[: avals[0].ndim - self.ranks[0]]
+
+    def routine(self, *avals: ShapedArray) -> BatchedCall:
+        count = int(np.prod(self._batch(avals), dtype=int))
+        return BatchedCall(
+            _LETTERS[avals[0].dtype.name] + self.routine_name,
+            self.arguments,
+            count,
+            tuple(_bytes(a, count) for a in self.aval(*avals)),
+            tuple(_bytes(a, count) for a in avals),
+            self.copied,
+            self.cleared,
+            self.each,
+        )
+
+
+def _bytes(aval: ShapedArray, count: int) -> int:
+    return aval.size // count * aval.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Permuted(LibraryOp):
+    """`LUPivotsToPermutation`, natively."""
+
+    name: ClassVar[str] = "permuted"
+    size: int
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray((*avals[0].shape[:-1], self.size), _INT)
+
+    def routine(self, *avals: ShapedArray) -> Permutations:
+        (pivots,) = avals
+        count = pivots.shape[-1]
+        return Permutations(pivots.size // count, count, self.size)
+
+
+def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """The jaxpr that such an op stands for; None for others and for empty arrays."""
+    if type(op) not in _RULES or not all(a.size for a in avals):
+        return None
+    if not blas.available():
+        return None
+    return _decomposed(op, tuple(a.strip_weak_type() for a in avals))
+
+
+@functools.lru_cache(maxsize=256)
+def _decomposed(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr | None:
+    outs = op.aval(*avals)
+    given = outs if op.multiple_results else [outs]
+    if not all(a.size for a in given):
+        return None
+    rule = _RULES[type(op)]
+
+    def run(*args: Any) -> Sequence[Any]:
+        found = rule(op, *map(_in_single, args))
+        return [
+            convert_element_type(x, a.dtype) for x, a in zip(found, given, strict=True)
+        ]
+
+    return stage(run, avals)
+
+
+def _in_single(x: Any) -> Any:
+    half = typeof(x).dtype.itemsize == 2
+    return convert_element_type(x, _SINGLE) if half else x
+
+
+# ---------------------------------------------------------------- factorisations
+
+
+def _cholesky(op: Any, a: Any) -> list[Any]:
+    # To LAPACK the lower triangle is the upper one of the conjugate, whose factor is
+    # the transpose of the one wanted.
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    arguments = (b"U", n, Result(0), n, Result(1))
+    outs = (((n, n), dtype), INFO)
+    factor, info = Lapack("potrf", arguments, outs, n**3 // 3)(a)
+    return _unless(info, tril(factor))
+
+
+def _lu(op: Any, a: Any) -> list[Any]:
+    *_, m, n = typeof(a).shape
+    least = min(m, n)
+    arguments = (m, n, Result(0), m, Result(1), Result(2))
+    outs = (((n, m), typeof(a).dtype), ((least,), _INT), INFO)
+    call = Lapack("getrf", arguments, outs, m * n * least)
+    factors, pivots, _ = call(swapped(a))
+    pivots = sub(pivots, np.int32(1))
+    return [swapped(factors), pivots, Permuted(m)(pivots)]
+
+
+def _permutation(op: Any, pivots: Any) -> list[Any]:
+    return [Permuted(op.permutation_size)(pivots)]
+
+
+def _geqrf(op: Any, a: Any) -> list[Any]:
+    packed, taus = _reflections(a)
+    return [swapped(packed), taus]
+
+
+def _reflections(a: Any) -> list[Any]:
+    """The transposed result of `Geqrf`, and the factors."""
+    *_, m, n = typeof(a).shape
+    dtype, least = typeof(a).dtype, min(m, n)
+    work = Work(_LETTERS[dtype.name])
+    arguments = (m, n, Result(0), m, Result(1), work, Result(2))
+    outs = (((n, m), dtype), ((least,), dtype), INFO)
+    call = Lapack("geqrf", arguments, outs, 2 * m * n * least)
+    return call(swapped(a))[:2]
+
+
+def _pivoted_reflections(a: Any) -> list[Any]:
+    """The same with columns exchanged, and their order."""
+    *_, m, n = typeof(a).shape
+    dtype, least = typeof(a).dtype, min(m, n)
+    arguments: tuple[Argument, ...] = (
+        m, n, Result(0), m, Result(1), Result(2), Work(_LETTERS[dtype.name]),
+        *_real_space(dtype, 2 * n), Result(3),
+    )  # fmt: skip
+    outs = (((n, m), dtype), ((n,), _INT), ((least,), dtype), INFO)
+    call = Lapack("geqp3", arguments, outs, 4 * m * n * least, cleared=(1,))
+    packed, order, taus, _ = call(swapped(a))
+    return [packed, taus, sub(order, np.int32(1))]
+
+
+def _product_of(packed: Any, taus: Any) -> Any:
+    """The product of reflections, whose vectors are rows; transposed as they are."""
+    *_, n, m = typeof(packed).shape
+    dtype, count = typeof(packed).dtype, typeof(taus).shape[-1]
+    name = "ungqr" if dtype.kind == "c" else "orgqr"
+    work = Work(_LETTERS[dtype.name])
+    arguments = (m, n, count, Result(0), m, Operand(1), work, Result(1))
+    outs = (((n, m), dtype), INFO)
+    call = Lapack(name, arguments, outs, 4 * m * n * count, ranks=(2, 1))
+    return call(packed, taus)[0]
+
+
+def _qr(op: Any, a: Any) -> list[Any]:
+    *_, m, n = typeof(a).shape
+    packed, taus, *order = (_pivoted_reflections if op.pivoting else _reflections)(a)
+    k = m if op.full_matrices else min(m, n)
+    r = triu(rows(swapped(packed), 0, k))
+    if k > n:
+        padding = (*[(0, 0, 0)] * (typeof(a).ndim - 2), (0, k - n, 0), (0, 0, 0))
+        packed = Pad(padding)(packed, np.zeros((), typeof(a).dtype))
+    return [swapped(_product_of(rows(packed, 0, k), taus)), r, *order]
+
+
+def _householder(op: Any, a: Any, taus: Any) -> list[Any]:
+    return [swapped(_product_of(swapped(a), taus))]
+
+
+def _triangular(op: Any, a: Any, b: Any) -> list[Any]:
+    # x op(a) = b is op(a)^T x^T = b^T, and so LAPACK sees it.
+    if op.conjugate_a and not op.transpose_a:
+        a = conjugate(a)
+    letter = b"N"
+    if op.transpose_a:
+        letter = b"C" if op.conjugate_a else b"T"
+    *_, m, n = typeof(b).shape
+    size = typeof(a).shape[-1]
+    arguments = (
+        b"R" if op.left_side else b"L",
+        b"U" if op.lower_triangle else b"L",
+        letter,
+        b"U" if op.unit_diagonal else b"N",
+        n, m, 1.0, Operand(0), size, Result(0), n,
+    )  # fmt: skip
+    outs = (((m, n), typeof(b).dtype),)
+    call = Lapack("trsm", arguments, outs, m * n * size, ((0, 1),), ranks=(2, 2))
+    return call(a, b)
+
+
+# ------------------------------------------------- eigenvalues, singular values
+
+
+def _eigh(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    real = part_dtype(dtype)
+    is_complex = dtype.kind == "c"
+    works = [
+        Work(_LETTERS[t.name]) for t in ((dtype, real) if is_complex else (dtype,))
+    ]
+    triangle = b"L" if op.lower_triangle else b"U"
+    arguments: tuple[Argument, ...] = (
+        b"V", triangle, n, Result(0), n, Result(1), *works, Work("i"), Result(2)
+    )  # fmt: skip
+    outs = (((n, n), dtype), ((n,), real), INFO)
+    name = "heevd" if is_complex else "syevd"
+    vectors, values, info = Lapack(name, arguments, outs, 9 * n**3)(swapped(a))
+    vectors, values = _unless(info, swapped(vectors), values)
+    start, end = op.subset_by_index or (0, n)
+    return [columns(vectors, start, end), columns(values, start, end)]
+
+
+def _svd(op: Any, a: Any) -> list[Any]:
+    *_, m, n = typeof(a).shape
+    dtype, least, most = typeof(a).dtype, min(m, n), max(m, n)
+    left, right = (m, n) if op.full_matrices else (least, least)
+    letter = (b"A" if op.full_matrices else b"S") if op.compute_uv else b"N"
+    vectors: tuple[Argument, ...] = (Result(3), m, Result(4), right)
+    outs = [((least,), part_dtype(dtype)), INFO, ((n, m), dtype)]
+    if op.compute_uv:
+        outs += [((left, m), dtype), ((n, right), dtype)]
+    else:
+        vectors = (Space(16), 1, Space(16), 1)
+    room = max(5 * least * least + 7 * least, 2 * least * (most + least) + least)
+    arguments: tuple[Argument, ...] = (
+        letter, m, n, Result(2), m, Result(0), *vectors, Work(_LETTERS[dtype.name]),
+        *_real_space(dtype, room), Space(32 * least), Result(1),
+    )  # fmt: skip
+    call = Lapack("gesdd", arguments, tuple(outs), 8 * most * least**2, ((2, 0),))
+    s, info, _, *both = call(swapped(a))
+    found = _unless(info, s, *map(swapped, both))
+    if op.subset_by_index and not op.full_matrices:
+        parts = (columns, columns, rows)
+        bounds = (op.subset_by_index[0], min(op.subset_by_index[1], least))
+        return [f(x, *bounds) for f, x in zip(parts, found, strict=False)]
+    return found
+
+
+def _schur(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    values = [Space(16 * n)] * (1 if dtype.kind == "c" else 2)
+    arguments: tuple[Argument, ...] = (
+        b"V" if op.compute_schur_vectors else b"N", b"N", None, n, Result(0), n,
+        Space(8), *values, Result(1), n, Work(_LETTERS[dtype.name]),
+        *_real_space(dtype, n), None, Result(2),
+    )  # fmt: skip
+    outs = (((n, n), dtype), ((n, n), dtype), INFO)
+    t, z, info = Lapack("gees", arguments, outs, 25 * n**3)(swapped(a))
+    kept = [swapped(t), swapped(z)][: 1 + op.compute_schur_vectors]
+    return _unless(info, *kept)
+
+
+# ------------------------------------------------------------------------ helpers
+
+
+def _real_space(dtype: Any, count: int) -> list[Space]:
+    """Workspace of real numbers that routines of complex matrices want besides."""
+    return [Space(count * dtype.itemsize // 2)] if dtype.kind == "c" else []
+
+
+def _unless(info: Any, *values: Any) -> list[Any]:
+    """The values, NaN where a routine has failed."""
+    failed = ne(info, BroadcastInDim(typeof(info).shape, ())(np.int32(0)))
+    batch = tuple(range(typeof(info).ndim))
+    found = []
+    for x in values:
+        aval = typeof(x)
+        nan = BroadcastInDim(aval.shape, ())(np.array(np.nan, aval.dtype))
+        found.append(select(BroadcastInDim(aval.shape, batch)(failed), nan, x))
+    return found
+
+
+_RULES: dict[type[Op], Callable[..., list[Any]]] = {
+    Cholesky: _cholesky,
+    LU: _lu,
+    LUPivotsToPermutation: _permutation,
+    Geqrf: _geqrf,
+    HouseholderProduct: _householder,
+    QR: _qr,
+    TriangularSolve: _triangular,
+    Eigh: _eigh,
+    SVD: _svd,
+    Schur: _schur,
+}

@@ -1,0 +1,234 @@
+"""Routines of BLAS and LAPACK called for each matrix of a batch, with no Python.
+
+A call is described by its arguments, in order. The code copies what the routine
+overwrites, hands over addresses, and keeps what the routine says went wrong, for the
+program to look at. A chunk of the batch has workspace of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache, cached_property
+
+import numpy as np
+
+from curta.compiler.library import blas
+from curta.compiler.library.routine import Routine
+from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Value
+from curta.lazy_dataclass import dataclass
+
+SIZES = {"s": 4, "d": 8, "c": 8, "z": 16, "i": 4}
+_PARTS = {"s": (F32, 1), "d": (F64, 1), "c": (F32, 2), "z": (F64, 2)}
+_CHUNK_WORK = 1 << 16
+_MOST_CHUNKS = 16
+# Calls that are soon done meet at the lock with which OpenBLAS gives out its memory.
+_SHORT, _MOST_SHORT_CHUNKS = 1 << 12, 4
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """The address of a matrix of a result."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The address of a matrix of an operand, which the routine only reads."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Space:
+    """The address of so many bytes of workspace."""
+
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """Workspace of elements of a kind, and its length: two arguments.
+
+    The routine itself says how much it wants, when it is told the length -1.
+    """
+
+    kind: str
+
+
+Argument = bytes | int | float | Result | Operand | Space | Work | None
+"""A character, an integer, a real number, an address, or a null pointer."""
+
+
+@dataclass(frozen=True)
+class BatchedCall(Routine):
+    """Calls of the routine `name`, with and without info as the last argument.
+
+    `results` and `operands` have the bytes of one matrix each. `copied` are pairs of a
+    result and the operand with which it begins; `cleared` results begin with zeros.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    batch: int
+    results: tuple[int, ...]
+    operands: tuple[int, ...]
+    copied: tuple[tuple[int, int], ...]
+    cleared: tuple[int, ...]
+    each: int
+
+    @property
+    def work(self) -> int:
+        """Roughly how many operations it takes."""
+        return self.batch * self.each
+
+    @property
+    def chunks(self) -> int:
+        """How many matrices are worked on at a time, in workspace of their own."""
+        most = _MOST_CHUNKS if self.each > _SHORT else _MOST_SHORT_CHUNKS
+        return max(1, min(self.batch, most, self.work // _CHUNK_WORK))
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """The elements that the routine wants of each kind of work."""
+        if not any(isinstance(a, Work) for a in self.arguments):
+            return ()
+        return _lengths(self.name, self.arguments)
+
+    @property
+    def spaces(self) -> list[int]:
+        """Where the workspaces of a chunk begin, and where the last one ends."""
+        wanted = iter(self.lengths)
+        ends = [0]
+        for a in self.arguments:
+            if isinstance(a, (Space, Work)):
+                size = a.bytes if isinstance(a, Space) else SIZES[a.kind] * next(wanted)
+                ends.append(ends[-1] + -(-size // 64) * 64)
+        return ends
+
+    @property
+    def scratch(self) -> int:
+        """The bytes of memory it needs."""
+        return self.chunks * self.spaces[-1]
+
+    @property
+    def externals(self) -> tuple[str, ...]:
+        """The routine."""
+        return (self.name,)
+
+    def emit(self, module: Module, name: str) -> None:
+        """Add `void name(ptr results.., operands.., scratch, parallel_for)`.
+
+        Raises:
+            ValueError: a size does not fit the 32 bits of LAPACK.
+        """
+        if any(isinstance(a, int) and a > _LARGEST for a in self.arguments):
+            raise ValueError(f"LAPACK has 32-bit indices, too few for {self}")
+        chunk = _emit_chunk(module, self)
+        count = len(self.results) + len(self.operands) + 2
+        b = module.function(name, [PTR] * count)
+        table = b.scratch(8 * count, align=8)
+        for i, pointer in enumerate(b.arguments):
+            b.store(pointer, b.offset(table, i, PTR))
+        if self.chunks == 1:
+            b.call(chunk, None, table, b.const(I64, 0))
+        else:
+            code, count_ = b.function_address(chunk), b.const(I64, self.chunks)
+            b.call(b.arguments[-1], None, code, table, count_)
+        b.ret()
+
+
+def _emit_chunk(module: Module, call: BatchedCall) -> str:
+    """`void matrices(ptr table, i64 chunk)`."""
+    b = module.function("matrices", [PTR, I64], exported=False)
+    table, chunk = b.arguments
+    sizes = (*call.results, *call.operands)
+    *arrays, scratch = (
+        b.load(PTR, b.offset(table, i, PTR)) for i in range(len(sizes) + 1)
+    )
+    memory = b.offset(scratch, chunk * call.spaces[-1], I8)
+    given = _fixed(b, call, memory)
+    first, last = (b.udiv((chunk + i) * call.batch, call.chunks) for i in (0, 1))
+    with b.loop(first, last) as loop:
+        here = [
+            b.offset(x, loop.index * size, I8)
+            for x, size in zip(arrays, sizes, strict=True)
+        ]
+        results, operands = here[: len(call.results)], here[len(call.results) :]
+        for i, j in call.copied:
+            b.copy(results[i], operands[j], call.results[i])
+        for i in call.cleared:
+            b.fill(results[i], 0, call.results[i])
+        pointers = [
+            results[x.index] if isinstance(x, Result)
+            else operands[x.index] if isinstance(x, Operand) else x
+            for x in given
+        ]  # fmt: skip
+        b.call(call.name, None, *pointers)
+    b.ret()
+    return b.name
+
+
+def _fixed(
+    b: Builder, call: BatchedCall, memory: Value
+) -> list[Value | Result | Operand]:
+    """The arguments, with the addresses of all that is the same for every matrix."""
+    found: list[Value | Result | Operand] = []
+    starts, lengths = iter(call.spaces), iter(call.lengths)
+    for a in call.arguments:
+        if isinstance(a, (Result, Operand)):
+            found.append(a)
+        elif isinstance(a, (Space, Work)):
+            found.append(b.offset(memory, next(starts), I8))
+            if isinstance(a, Work):
+                found.append(_place(b, [b.const(I32, next(lengths))]))
+        elif isinstance(a, bytes):
+            found.append(_place(b, [b.const(I8, a[0])]))
+        elif isinstance(a, float):
+            part, count = _PARTS[call.name[0]]
+            found.append(_place(b, [b.const(part, x) for x in (a, 0.0)[:count]]))
+        elif a is None:
+            found.append(Value("null", PTR, b))
+        else:
+            found.append(_place(b, [b.const(I32, a)]))
+    # Fortran wants the lengths of characters after everything else.
+    letters = sum(isinstance(a, bytes) for a in call.arguments)
+    return [*found, *[b.const(I64, 1)] * letters]
+
+
+def _place(b: Builder, values: Values) -> Value:
+    """The address of values: Fortran takes nothing else."""
+    pointer = b.scratch(sum(v.type.size for v in values), align=8)
+    for i, value in enumerate(values):
+        b.store(value, b.offset(pointer, i, value.type))
+    return pointer
+
+
+@cache
+def _lengths(name: str, arguments: Sequence[Argument]) -> tuple[int, ...]:
+    """What the routine answers when it is asked for the lengths of its workspaces."""
+    given: list[object] = []
+    asked: list[tuple[str, ctypes.Array[ctypes.c_char]]] = []
+    unused = ctypes.create_string_buffer(64)
+    for a in arguments:
+        if isinstance(a, Work):
+            answer = ctypes.create_string_buffer(64)
+            asked.append((a.kind, answer))
+            given += [answer, ctypes.byref(ctypes.c_int32(-1))]
+        elif isinstance(a, bytes):
+            given.append(ctypes.c_char_p(a))
+        elif isinstance(a, int):
+            given.append(ctypes.byref(ctypes.c_int32(a)))
+        else:
+            given.append(None if a is None else unused)
+    letters = sum(isinstance(a, bytes) for a in arguments)
+    blas.function(name)(*given, *[ctypes.c_size_t(1)] * letters)
+    return tuple(_first(kind, answer) for kind, answer in asked)
+
+
+def _first(kind: str, answer: ctypes.Array[ctypes.c_char]) -> int:
+    dtype = {"i": np.int32, "s": np.float32, "c": np.float32}.get(kind, np.float64)
+    return max(1, int(np.frombuffer(answer.raw, dtype)[0]))
