@@ -6,7 +6,9 @@ import pytest
 
 import curta
 from curta import lax
+from curta.dtypes.scalars import NARROW_FLOATS
 
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = [ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4]
 
 
@@ -50,6 +52,63 @@ def test_arithmetic_wraps_around(dtype):
             assert out.dtype == dtype
             wrapped = (wanted - info.min) % count + info.min
             np.testing.assert_array_equal(np.asarray(out).astype(np.int32), wrapped)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+def test_shifts(dtype):
+    info = ml_dtypes.iinfo(dtype)
+    every = np.arange(info.min, info.max + 1)
+    x, y = (v.reshape(-1) for v in np.meshgrid(every, every))
+    count, bits = 2**info.bits, info.bits
+    word = x % count
+    signed = np.where(word >= count // 2, word - count, word)
+    legal = (0 <= y) & (y < bits)
+    places = np.where(legal, y, 0)
+    for function, wanted in [
+        (lax.shift_left, np.where(legal, word << places, 0)),
+        (lax.shift_right_logical, np.where(legal, word >> places, 0)),
+        (lax.shift_right_arithmetic, signed >> np.where(legal, y, bits - 1)),
+    ]:
+        for f in function, curta.jit(function):
+            out = np.asarray(f(x.astype(dtype), y.astype(dtype)))
+            assert out.dtype == dtype
+            np.testing.assert_array_equal(out.astype(np.int32) % count, wanted % count)
+            assert out.astype(np.int32).max() <= info.max
+
+
+NARROW = [np.dtype(d) for d in DTYPES] + list(NARROW_FLOATS)
+OTHERS = [*map(np.dtype, ["bool", "int8", "float16", "float32"]), BFLOAT16]
+
+
+@pytest.mark.parametrize("source", [*NARROW, *OTHERS], ids=lambda d: d.name)
+def test_every_narrow_dtype_converts_to_every_other(source):
+    with np.errstate(all="ignore"):
+        x = np.array([0, 1, 2, 3, -1, -2, 4, 0.5, 100], np.float32)
+        x = x.astype(np.int8).astype(source) if is_int(source) else x.astype(source)
+        for to in [*NARROW, *OTHERS]:
+            wanted = converted(x.astype(np.float32), source, to)
+            for f in CONVERT, curta.jit(CONVERT, static_argnums=1):
+                out = np.asarray(f(x, to))
+                assert out.dtype == to
+                np.testing.assert_array_equal(out.astype(np.float32), wanted)
+
+
+CONVERT = lax.convert_element_type
+
+
+def is_int(dtype):
+    return "int" in dtype.name
+
+
+def converted(x, source, to):
+    """The float32 numbers of dtype `to` that `x`, of dtype `source`, becomes."""
+    if not is_int(to):
+        return x.astype(to).astype(np.float32)
+    info = ml_dtypes.iinfo(to)
+    least, greatest = int(info.min), int(info.max)
+    if is_int(source):
+        return (x - least) % (greatest - least + 1) + least
+    return np.clip(np.trunc(np.nan_to_num(x, nan=0)), least, greatest)
 
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "int4", "bfloat16"])

@@ -423,7 +423,8 @@ class ScalarBuilder:
         if dtype.kind == "c":
             re = self.convert(x, component(dtype))
             return ComplexExpr(re, self.const(0, re.dtype), dtype)
-        if isinstance(x, Const) and not (x.dtype.kind == "f" and dtype.kind in "iu"):
+        known = isinstance(x, Const) and is_native(x.dtype)
+        if known and not (x.dtype.kind == "f" and dtype.kind in "iu"):
             return self.const(np.asarray(x.value, x.dtype).astype(dtype), dtype)
         if dtype == BOOL:
             return self.compare("ne", x, self.const(0, x.dtype))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
-from curta.primitives.base import BOOL_OR_INT, INT, Family, FlatElementwise
+from curta.primitives.base import BOOL_OR_INT, INT, Family, FlatElementwise, wrapped
 
 
 class Not(FlatElementwise):
@@ -80,7 +80,9 @@ class ShiftLeft(Shift):
     def eval(self, *args: Any) -> Any:
         x, y = args
         legal, count = _shift_count(y)
-        return np.where(legal, np.left_shift(x, count), np.zeros((), x.dtype))
+        # NumPy shifts integers smaller than a byte in a byte.
+        shifted = np.left_shift(x, count).astype(x.dtype, copy=False)
+        return np.where(legal, wrapped(shifted), np.zeros((), x.dtype))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.shl(*xs)
@@ -111,7 +113,7 @@ class ShiftRightArithmetic(Shift):
         legal, count = _shift_count(y)
         last = np.asarray(dtypes.itemsize_bits(x.dtype) - 1, x.dtype)
         signed = np.dtype(x.dtype.name.removeprefix("u"))
-        count = np.where(legal, count, last).astype(signed)
+        count = np.where(legal, count, last).view(signed)
         return np.right_shift(x.view(signed), count).view(x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:

@@ -99,7 +99,18 @@ def _converted(x: Any, dtype: Any) -> Any:
         x = x.real
     if dtypes.issubdtype(dtype, np.integer) and dtypes.issubdtype(x.dtype, np.floating):
         return _saturated(x, dtype)
+    if _is_narrow(x.dtype) and _is_narrow(dtype):
+        x = x.astype(_OWN_DTYPES[dtypes.scalar_type_of(x.dtype)])
     return x.astype(dtype)
+
+
+# NumPy's dtypes that hold the numbers of those it knows no way between.
+_OWN_DTYPES = {int: np.int16, float: np.float32}
+
+
+def _is_narrow(dtype: Any) -> bool:
+    """Whether elements are numbers of a byte or less that are not NumPy's own."""
+    return bool(dtype.itemsize == 1 and dtype.kind in "Vf")
 
 
 def _saturated(x: Any, dtype: Any) -> Any:
