@@ -256,6 +256,39 @@ class TestTransformations:
         with pytest.raises(ValueError, match="vmap spmd_axis_name cannot appear"):
             vmap(f, spmd_axis_name="x")(batch)
 
+    @pytest.mark.parametrize("check", [True, False])
+    def test_derivatives_of_split_batches(self, check):
+        f = mapped(
+            lambda w, x: jnp.sin(lax.psum(x.sum() * w.sum(), "x")) * jnp.tanh(x),
+            (P(), P("x")),
+            P("x"),
+            check_vma=check,
+        )
+        batch, w = np.stack([X, X / 2, -X, X * X]) / 50, W[0]
+        split = vmap(f, in_axes=(None, 0), spmd_axis_name="y")
+        plain = vmap(lambda w, x: jnp.sin(x.sum() * w.sum()) * jnp.tanh(x), (None, 0))
+        for i in (0, 1):
+            found = jit(grad(lambda *args: (split(*args) ** 2).sum(), i))(w, batch)
+            expected = grad(lambda *args: (plain(*args) ** 2).sum(), i)(w, batch)
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+    def test_vmap_over_an_explicit_axis(self):
+        with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"))):
+            x = curta.device_put(X.reshape(4, 4), P("x", "y"))
+            f = shard_map(
+                lambda x: jnp.sin(x) * lax.psum(x.sum(), "y"),
+                in_specs=P("y"),
+                out_specs=P("y"),
+            )
+            for call in (vmap(f), jit(vmap(f))):
+                out = call(x)
+                assert str(curta.typeof(out)) == "float32[4@x,4@y]"
+                expected = np.sin(x) * np.asarray(x).sum(1, keepdims=True)
+                np.testing.assert_allclose(out, expected, rtol=1e-5)
+            found = grad(lambda x: vmap(f)(x).sum())(x)
+            plain = grad(lambda x: (jnp.sin(x) * x.sum(1, keepdims=True)).sum())
+            np.testing.assert_allclose(found, plain(np.asarray(x)), rtol=1e-4)
+
     def test_remat_scan_and_custom_rules(self):
         @curta.custom_vjp
         def double(x):

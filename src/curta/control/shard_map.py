@@ -40,6 +40,7 @@ from curta.core.trace import Trace, current_trace, typeof, use_trace
 from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import Psum
 from curta.primitives.elementwise.arithmetic import div
+from curta.primitives.placed_types import varying_over
 from curta.primitives.structure import reshape
 from curta.transforms.jaxprs import (
     batch_jaxpr,
@@ -158,16 +159,22 @@ class ShardMap(JaxprOp):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        own = axis.spmd or ()
+        own = axis.spmd or tuple(n for n in axis.explicit if n in self.axes)
         used = {n for s in self.in_specs for n in s.used_axes()}
         if used & {*own} and not config.jax_disable_vmap_shmap_error:
+            what = "vmap spmd_axis_name" if axis.spmd else "vmapped explicit mesh axis"
             raise ValueError(
-                "vmap spmd_axis_name cannot appear in shard_map in_specs: "
-                f"{own} is in {self.in_specs}"
+                f"{what} cannot appear in shard_map in_specs: {own} is in"
+                f" {self.in_specs}"
             )
         with self.inside():
-            inner = axis._replace(size=axis.size // self.mesh.size_of(own))
+            inner = axis._replace(
+                size=axis.size // self.mesh.size_of(own),
+                explicit=tuple(n for n in axis.explicit if n not in own),
+            )
             body, out_dims = batch_jaxpr(self.body, inner, tuple(dims))
+            if own and self.check_vma:
+                body = _varying_body(body, dims, out_dims, frozenset(own))
         in_specs = [_with_dim(s, d, own) for s, d in zip(self.in_specs, dims)]
         out_specs = [_with_dim(s, d, own) for s, d in zip(self.out_specs, out_dims)]
         op = dataclasses.replace(
@@ -336,6 +343,32 @@ def _shared_out(
         return [Psum(a)(x) if a else x for x, a in zip(outs, axes, strict=True)]
 
     return stage(run, body.in_avals, body.jaxpr.debug_info)
+
+
+def _varying_body(
+    body: ClosedJaxpr,
+    dims: Sequence[int | None],
+    out_dims: Sequence[int | None],
+    axes: frozenset[Any],
+) -> ClosedJaxpr:
+    """The body where what is batched varies over axes that split the batch."""
+
+    def run(*args: Any) -> list[Any]:
+        pairs = zip(run_closed(body, args), out_dims, strict=True)
+        return [x if d is None else varying_over(x, axes) for x, d in pairs]
+
+    mesh = scope().abstract
+    avals = [
+        a if d is None else a.update(placement=_varying_too(a.placement, mesh, axes))
+        for a, d in zip(body.in_avals, dims, strict=True)
+    ]
+    return stage(run, avals, body.jaxpr.debug_info)
+
+
+def _varying_too(where: Any, mesh: AbstractMesh, axes: frozenset[Any]) -> Any:
+    if where is None:
+        return placement(mesh, (), axes)
+    return where.update(varying=where.varying | axes)
 
 
 def _with_dim(
