@@ -367,6 +367,45 @@ def test_one_reference_is_not_two_arguments(fun, what):
         fun(curta.new_ref(jnp.zeros(2)))
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, curta.jit])
+def test_examples_do_not_write_to_one_reference(wrap):
+    ref = curta.new_ref(jnp.zeros(2))
+
+    def swapped(r, x):
+        r[...] += 1.0  # the same for all examples
+        return x + r[0]
+
+    def added(r, x):
+        r.addupdate(jnp.ones(2))
+        return x
+
+    for fun, what in (swapped, "a set/swap operation"), (added, "an addupdate"):
+        if wrap is curta.jit:
+            what = "a set/swap operation"
+        with pytest.raises(ValueError, match=f"performing {what}.* vmapped value"):
+            curta.vmap(wrap(fun), (None, 0))(ref, jnp.ones(3))
+    assert ref[...].tolist() == [0.0, 0.0]
+    got = curta.vmap(wrap(lambda r, x: x + r[0]), (None, 0))(ref, jnp.ones(3))
+    assert got.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_lowered_text_has_no_dead_code():
+    @curta.jit
+    def inner(y):
+        ref = curta.new_ref(y)
+        ref[...] += 1
+        return curta.freeze(ref)
+
+    def fun(x, y):
+        inner(y)
+        return x
+
+    traced = curta.jit(fun).trace(1, 2)
+    assert "add" in str(traced.jaxpr)
+    assert "add" not in traced.lower().as_text()
+    assert not traced.lower().compiler_ir().eqns
+
+
 def test_values_of_inner_transformations_stay_inside():
     ref = curta.new_ref(0.0)
 

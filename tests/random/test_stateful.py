@@ -65,6 +65,10 @@ def test_mistakes():
         stateful_rng(0).split(2).uniform()
     with pytest.raises(TypeError, match="When used within transformed code"):
         curta.jit(lambda: stateful_rng().uniform())()
+    with pytest.raises(ValueError, match="performing an addupdate operation with vm"):
+        curta.vmap(lambda x, rng: x * rng.uniform(), (0, None))(
+            jnp.ones(2), stateful_rng(0)
+        )
     with pytest.raises(TypeError, match="When used within transformed code"):
         curta.grad(lambda x: x * stateful_rng().uniform())(1.0)
     assert stateful_rng().uniform() != stateful_rng().uniform()

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -23,6 +24,7 @@ from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import placing_of
 from curta.runtime.executables import temporary_bytes
 from curta.runtime.shape_struct import ShapeDtypeStruct
+from curta.transforms.dce import dce_jaxpr
 
 
 class StagedFunction(Protocol):
@@ -167,14 +169,20 @@ class Lowered(Stage):
                 " 'hlo' and 'stablehlo' give as well."
             )
         if not debug_info:
-            return str(self._staged.closed)
+            return str(self._live)
         path = new_name_stack(f"jit({self.fun_name})")
-        return self._staged.closed.pretty_print(path=path)
+        return self._live.pretty_print(path=path)
 
     def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
         """What will be compiled: the jaxpr."""
         self.as_text(dialect)
-        return self._staged.closed
+        return self._live
+
+    @functools.cached_property
+    def _live(self) -> ClosedJaxpr:
+        """The jaxpr without what no result or effect needs."""
+        closed = self._staged.closed
+        return ClosedJaxpr(dce_jaxpr(closed.jaxpr), closed.consts)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """The last stage: machine code.

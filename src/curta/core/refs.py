@@ -98,6 +98,10 @@ class AbstractRef:
         """The same: references are strongly typed."""
         return self
 
+    def unplaced(self) -> AbstractRef:
+        """The same, of an array whose type does not say where it is."""
+        return AbstractRef(self.inner_aval.unplaced(), self.kind)
+
     def without_dim(self, dim: int) -> AbstractRef:
         """The type of references to one slice along a dim."""
         inner: Any = self.inner_aval
@@ -236,7 +240,7 @@ def read(ref: Ref) -> Any:
 def swap(ref: Ref, value: Any) -> Any:
     """Let `ref` hold `value`, of its type; returns what it held."""
     trace = _place(ref)
-    value = _value_for(ref, value, trace)
+    value = _value_for(ref, value, trace, "a set/swap operation")
     if trace is not ref._trace or type(ref) is RefTracer:
         return trace.process(RefSwap(), [ref, value])
     before = read(ref)
@@ -247,7 +251,7 @@ def swap(ref: Ref, value: Any) -> Any:
 def addupdate(ref: Ref, value: Any) -> None:
     """Let `ref` hold the sum of its array and `value`, an array of its type."""
     trace = _place(ref)
-    value = _value_for(ref, value, trace)
+    value = _value_for(ref, value, trace, "an addupdate operation")
     if trace is not ref._trace or type(ref) is RefTracer:
         trace.process(RefAddUpdate(), [ref, value])
     else:
@@ -261,13 +265,13 @@ def invalidate(ref: Ref) -> None:
         ref._value = None
 
 
-def _value_for(ref: Ref, value: Any, place: Trace) -> Any:
+def _value_for(ref: Ref, value: Any, place: Trace, what: str) -> Any:
     """`value` if it is one in `place`, not only in a transformation inside of that."""
     trace: Trace | None = current_trace()
     while trace is not place:
         assert trace is not None
-        if isinstance(value, Tracer) and trace.owns(value):
-            value = trace.written(value, ref)
+        if trace.writes_apart or isinstance(value, Tracer) and trace.owns(value):
+            value = trace.written(value, ref, what)
         trace = trace.parent
     return value
 

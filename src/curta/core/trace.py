@@ -33,6 +33,8 @@ class Trace:
     """Whether ops become eqns of a jaxpr, rather than being applied in the parent."""
     passes_refs: bool = False
     """Whether ops that do nothing to a reference are handed on with it."""
+    writes_apart: bool = False
+    """Whether what is written to references outside would be written many times."""
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         """Apply `op`; returns one value, or a sequence if `op.multiple_results`."""
@@ -63,8 +65,11 @@ class Trace:
         """Whether `x` is a value of this trace, unknown to its parent."""
         return x._trace is self
 
-    def written(self, x: Tracer, ref: Any) -> Any:
-        """The value for the parent, where `x` is written to a reference outside."""
+    def written(self, x: Any, ref: Any, what: str) -> Any:
+        """The value for the parent, where `x` is written to a reference outside.
+
+        `what` names the operation that does so.
+        """
         raise errors.UnexpectedTracerError(
             f"a value of {type(self).__name__} was written to a reference of type"
             f" {ref.aval} that was made outside of it"

@@ -70,11 +70,11 @@ class JVPTrace(Trace):
         """A tracer, or the primal alone where the tangent is zero."""
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
-    def written(self, x: Any, ref: Any) -> Any:
+    def written(self, x: Any, ref: Any, what: str) -> Any:
         if ref.aval.kind == "no_grad_no_remat":
             return x.primal
         raise ValueError(
-            "performing a set/swap operation with a differentiated value on a"
+            f"performing {what} with a differentiated value on a"
             f" non-differentiated array reference of type {ref.aval}. Move the array"
             " reference to be an argument of the differentiated function? It may also"
             " be made in that function, or with kind='no_grad_no_remat'."

@@ -49,6 +49,7 @@ class BatchTrace(Trace):
     """Applies each op's `batch` rule in the parent trace."""
 
     passes_refs = True
+    writes_apart = True
 
     def __init__(self, parent: Trace, axis: BatchAxis, outer: BatchTrace | None = None):
         self.parent: Trace = parent
@@ -96,9 +97,9 @@ class BatchTrace(Trace):
             return [self.box(v, d) for v, d in zip(out, out_dims, strict=True)]
         return self.box(out, out_dims)
 
-    def written(self, x: Any, ref: Any) -> Any:
+    def written(self, x: Any, ref: Any, what: str) -> Any:
         raise ValueError(
-            "performing a set/swap operation with vmapped value on an unbatched array"
+            f"performing {what} with vmapped value on an unbatched array"
             f" reference of type {ref.aval}. Move the array reference to be an"
             " argument to the vmapped function?"
         )
