@@ -10,6 +10,13 @@ from typing import Any
 from curta import tree_util
 from curta.api.arguments import as_result, check_callable, parameter_names
 from curta.api.mapped_refs import batch_with_refs, check_refs
+from curta.api.vmappable import (
+    batch_vmappables,
+    holds_vmappables,
+    is_spec,
+    is_vmappable,
+    specs,
+)
 from curta.core.flat import FlatFunction
 from curta.core.mesh import get_abstract_mesh
 from curta.core.partition_spec import entry_axes
@@ -67,6 +74,11 @@ def vmap(
                 " corresponding to the positional arguments passed to the function, but"
                 f" got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
+        if holds_vmappables((args, kwargs)):
+            axes = (in_axes, dict.fromkeys(kwargs, 0))
+            return _vmap_vmappables(
+                fun, args, kwargs, axes, out_axes, axis_name, axis_size
+            )
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
         dims = _prefix("in_axes", in_axes, args) + [0] * len(
             tree_util.tree_leaves(kwargs)
@@ -90,10 +102,31 @@ def vmap(
     return vmap_fun
 
 
+def _vmap_vmappables(
+    fun: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    axes: Any,
+    out_axes: Any,
+    name: Any,
+    size: int | None,
+) -> Any:
+    found = specs(axes, (args, kwargs))
+    leaves = tree_util.tree_leaves((args, kwargs), is_leaf=is_vmappable)
+    arrays = [not is_vmappable(x) for x in leaves]
+    if size is None:
+        plain = [x for x, a in zip(leaves, arrays, strict=True) if a]
+        dims = [d for d, a in zip(found, arrays, strict=True) if a]
+        size = _axis_size(fun, args, kwargs, plain, dims, None)
+    return batch_vmappables(fun, BatchAxis(size, name), args, kwargs, found, out_axes)
+
+
 def _check_axes_type(what: str, axes: Any) -> None:
-    leaves = tree_util.tree_leaves(axes)
+    if is_spec(axes):
+        return
+    leaves = tree_util.tree_leaves(axes, is_leaf=is_spec)
     if not (isinstance(axes, (int, tuple, dict)) or axes is None) or not all(
-        isinstance(x, int) and not isinstance(x, bool) for x in leaves
+        (isinstance(x, int) and not isinstance(x, bool)) or is_spec(x) for x in leaves
     ):
         raise TypeError(
             f"vmap {what} must be an int, None, or a tuple of entries corresponding to"

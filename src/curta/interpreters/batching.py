@@ -17,6 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta import lax
+from curta.api.vmappable import (
+    is_vmappable as is_vmappable,
+    register_vmappable as register_vmappable,
+    unregister_vmappable as unregister_vmappable,
+)
 from curta.core.primitive import Primitive
 from curta.core.trace import typeof
 from curta.core.user_op import batch_rules
@@ -28,8 +33,11 @@ __all__ = [
     "defbroadcasting",
     "defreducer",
     "defvectorized",
+    "is_vmappable",
     "not_mapped",
     "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
 ]
 
 # `rule(args, dims, **params)` gives the output and its batch dim (sequences of them for
