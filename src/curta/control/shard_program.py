@@ -79,6 +79,8 @@ def _laid_out(x: Any, spec: PartitionSpec, op: Any) -> Any:
     front = _terms(spec, op)
     entries: tuple[Any, ...] = spec.for_rank(typeof(x).ndim - len(front)).partitions
     if len(op.axes) < len(op.mesh.axis_names):
+        if not op.mesh.auto_axes:
+            return x  # how it is split over the other axes is for its type to say
         entries = tuple(UNCONSTRAINED if e is None else e for e in entries)
     target = NamedSharding(op.mesh, PartitionSpec(*front, *entries))
     return ShardingConstraint(target, EMPTY_MESH)(x)
