@@ -200,3 +200,24 @@ def test_the_derivative_of_the_determinant_of_singular_matrices():
 def test_mistakes(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3,))]
+)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_solve_is_a_custom_linear_solve(shapes, dtype):
+    rng = np.random.RandomState(0)
+    with enable_x64(True):
+        a, b = (rng.randn(*s) + 1j * rng.randn(*s) for s in shapes)
+        a, b = (x.astype(dtype) if dtype[0] == "c" else x.real for x in (a, b))
+        a = a + 3 * np.eye(3)
+        text = str(curta.make_jaxpr(jnp.linalg.solve)(a, b))
+        assert "custom_linear_solve" in text and "stop_gradient" in text
+        columns = b[:, None] if b.ndim == 1 else b
+        want = np.linalg.solve(a, columns)
+        got = jnp.linalg.solve(a, b)
+        np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-10)
+        check_grads(jnp.linalg.solve, (a, b), 2)
+        rows = curta.vmap(jnp.linalg.solve, (None, 0))(a, np.stack([b, 2 * b]))
+        np.testing.assert_allclose(rows[1], 2 * got, rtol=1e-10)

@@ -22,6 +22,7 @@ def inner_jit(
     static_argnames: str | Sequence[str] = (),
     name: str | None = None,
     inline: bool = False,
+    whole: bool = False,
 ) -> Callable[..., Any]:
     """Make `fun` one call wherever it is recorded, and plain Python elsewhere.
 
@@ -30,11 +31,16 @@ def inner_jit(
     small and compiled if they are large. Differentiated or batched it is the Python
     function that it is, unless arrays are large.
 
-    `name` is what the jaxpr calls it, if not the name of `fun`.
+    `name` is what the jaxpr calls it, if not the name of `fun`. `whole` keeps it a call
+    when it is differentiated or batched too, for functions that take long to trace.
     """
     if fun is None:
         return functools.partial(
-            inner_jit, static_argnames=static_argnames, name=name, inline=inline
+            inner_jit,
+            static_argnames=static_argnames,
+            name=name,
+            inline=inline,
+            whole=whole,
         )
     jitted = named_jit(fun, name, static_argnames, inline)
     options = jitted._options
@@ -51,7 +57,7 @@ def inner_jit(
                     return out
                 if config.jax_debug_key_reuse:
                     return jitted(*args, **kwargs)
-            elif recording_trace() is not None:
+            elif whole or recording_trace() is not None:
                 return jitted(*args, **kwargs)
             for x in args:
                 if isinstance(x, Array) and x.aval.size > COMPILE_ABOVE:

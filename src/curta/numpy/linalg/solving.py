@@ -18,6 +18,7 @@ from curta.numpy.complex_numbers import conjugate
 from curta.numpy.constructors import array, asarray
 from curta.numpy.creation import zeros
 from curta.numpy.linalg.decompositions import adjoint, svd, svdvals
+from curta.numpy.linalg.factored import solve_by_lu
 from curta.numpy.linalg.norms import norm
 from curta.numpy.linear_algebra import matmul
 from curta.numpy.logic import isnan
@@ -33,12 +34,11 @@ from curta.numpy.shapes import (
     ravel,
     reshape,
 )
-from curta.primitives.linalg.qr import solved_by_lu
 
 _exact = functools.partial(matmul, precision=lax.Precision.HIGHEST)
 
 
-@inner_jit
+@inner_jit(whole=True)
 def solve(a: Any, b: Any) -> Any:
     """x of a x = b, for square matrices a.
 
@@ -59,35 +59,26 @@ def solve(a: Any, b: Any) -> Any:
             f"left hand array must be at least two dimensional; got {a.shape=}"
         )
     vector = b.ndim == 1
-    columns = expand_dims(b, -1) if vector else b
-    if a.shape[-1] != a.shape[-2] or b.ndim == 0 or a.shape[-1] != columns.shape[-2]:
+    if (
+        a.shape[-1] != a.shape[-2]
+        or b.ndim == 0
+        or a.shape[-1] != b.shape[-1 if vector else -2]
+    ):
         raise ValueError(
             "The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or"
             f" b=[m]; got a={a.shape} and b={b.shape}. A batch of vectors is solved as"
             " solve(a, b[..., None])[..., 0]."
         )
+    if vector and a.ndim == 2:
+        return solve_by_lu(a, b)
+    columns = expand_dims(b, -1) if vector else b
     batch = lax.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
     a = broadcast_to(a, (*batch, *a.shape[-2:]))
-    x = _solve(a, broadcast_to(columns, (*batch, *columns.shape[-2:])))
+    x = solve_by_lu(a, broadcast_to(columns, (*batch, *columns.shape[-2:])))
     return lax.squeeze(x, (x.ndim - 1,)) if vector else x
 
 
-@custom_jvp
-def _solve(a: Any, b: Any) -> Any:
-    factors, _, permutation = lax.linalg.lu(a)
-    return solved_by_lu(factors, permutation, b)
-
-
-@_solve.defjvp
-def _solve_jvp(primals: Any, tangents: Any) -> Any:
-    # From a' x + a x' = b'; the decomposition of a serves again.
-    (a, b), (da, db) = primals, tangents
-    factors, _, permutation = lax.linalg.lu(a)
-    x = solved_by_lu(factors, permutation, b)
-    return x, solved_by_lu(factors, permutation, db - _exact(da, x))
-
-
-@inner_jit
+@inner_jit(whole=True)
 def inv(a: Any) -> Any:
     """The inverses of square matrices (..., n, n).
 

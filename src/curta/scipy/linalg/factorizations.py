@@ -6,6 +6,7 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.api.inner import inner_jit
 from curta.scipy.linalg.arguments import adjoint, inexact
 
 
@@ -242,6 +243,7 @@ def _triangular(t: Any, z: Any) -> tuple[Any, Any]:
     return lax.fori_loop(1, n, rotate, (t, z)) if n > 1 else (t, z)
 
 
+@inner_jit(static_argnames=("overwrite_a", "check_finite"))
 def lu_factor(
     a: Any, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, Any]:

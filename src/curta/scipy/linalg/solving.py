@@ -11,7 +11,9 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.api.inner import inner_jit
 from curta.api.jit import jit
+from curta.numpy.linalg.factored import lu_solve as solve_with_lu
 from curta.scipy.linalg.arguments import adjoint, inexact
 from curta.scipy.linalg.factorizations import cho_factor, schur
 
@@ -85,6 +87,7 @@ def cho_solve(
     return _as_columns("cho_solve", solve, factor, b)
 
 
+@inner_jit(static_argnames=("trans", "overwrite_b", "check_finite"))
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
     b: Any,
@@ -106,16 +109,11 @@ def lu_solve(
     factors, pivots = lu_and_piv
     factors, b = inexact(factors, b)
     permutation = lax.linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
+    if b.ndim == 1 and factors.ndim == 2:
+        return solve_with_lu(factors, permutation, b, trans)
 
     def solve(factors: Any, permutation: Any, b: Any) -> Any:
-        once = partial(lax.linalg.triangular_solve, factors, left_side=True)
-        if trans == 0:
-            b = once(b[permutation], lower=True, unit_diagonal=True)
-            return once(b)
-        turned = {"transpose_a": True, "conjugate_a": trans == 2}
-        b = once(b, **turned)
-        b = once(b, lower=True, unit_diagonal=True, **turned)
-        return b[jnp.argsort(permutation)]
+        return solve_with_lu(factors, permutation, b, trans)
 
     return _as_columns("lu_solve", solve, factors, b, permutation)
 
