@@ -88,18 +88,27 @@ def vmap(
         explicit = _explicit_axes(leaves, dims, spmd)
         over = None if explicit else spmd
         axis = BatchAxis(size, axis_name, spmd=over, explicit=explicit)
-        flat = FlatFunction(fun, in_tree)
         check_refs(fun, args, kwargs, leaves)
-        with Transforming("vmap"):
-            outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)
-        out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
-        wanted = _prefix("out_axes", out_axes, out_tree)
-        placed = [
-            _place(x, d, w, size) for x, d, w in zip(outs, found, wanted, strict=True)
-        ]
-        return tree_util.tree_unflatten(flat.out_tree, placed)
+        return _mapped(FlatFunction(fun, in_tree), axis, leaves, dims, out_axes)
 
     return vmap_fun
+
+
+def _mapped(
+    flat: FlatFunction,
+    axis: BatchAxis,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    out_axes: Any,
+) -> Any:
+    with Transforming("vmap"):
+        outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)
+    out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
+    wanted = _prefix("out_axes", out_axes, out_tree)
+    placed = [
+        _place(x, d, w, axis.size) for x, d, w in zip(outs, found, wanted, strict=True)
+    ]
+    return tree_util.tree_unflatten(flat.out_tree, placed)
 
 
 def _vmap_vmappables(
