@@ -247,6 +247,13 @@ def test_mapping_over_batch_dims():
         got = curta.vmap(lambda m: m, in_axes=dim)(m)
         assert got.shape == np.moveaxis(x, dim, 0).shape and got.n_batch == 2
         np.testing.assert_array_equal(got.todense(), np.moveaxis(x, dim, 0))
+    square = BCOO.fromdense(dense(3, 3, 4), n_batch=2)
+    for dim in 0, 1:
+        got = curta.vmap(lambda m: m.todense(), in_axes=dim)(square)
+        np.testing.assert_array_equal(got, np.moveaxis(square.todense(), dim, 0))
+    for mat, dim in (B, 0), (m, 2):
+        with pytest.raises(ValueError, match=f"Cannot map in_axis={dim}"):
+            curta.vmap(lambda m: m.todense(), in_axes=dim)(mat)
     s = BCSR.fromdense(x, n_batch=2)
     got = curta.vmap(lambda s: s @ V, in_axes=1)(s)
     np.testing.assert_allclose(got, np.moveaxis(x @ V, 1, 0), rtol=1e-4, atol=1e-5)

@@ -125,7 +125,7 @@ class BCSR(JAXSparse):
         # As of `BCOO`: a function may be mapped over batch dims.
         rank = getattr(self.indices, "ndim", len(batch) + 1) - 1
         if rank != len(batch):
-            batch = rebatched(batch, *(x.shape[:rank] for x in children))
+            batch = rebatched(batch, rank, self.data, self.indices)
         self._rank, self.shape = len(batch), (*batch, *rest)
         return self
 

@@ -93,8 +93,7 @@ class Coordinates(JAXSparse):
         # buffers that get another one.
         rank = getattr(self.indices, "ndim", len(batch) + 2) - 2
         if rank != len(batch):
-            stored = self.data.shape[:rank], self.indices.shape[:rank]
-            batch = rebatched(batch, *stored)
+            batch = rebatched(batch, rank, self.data, self.indices)
         self._rank, self.shape = len(batch), (*batch, *rest)
         return self
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import curta.numpy as jnp
 from curta import lax
 from curta.api.vmap import vmap
+from curta.transforms.vmap import BatchTracer
 
 Shape = tuple[int, ...]
 
@@ -73,14 +74,25 @@ def _over_one(
     return call
 
 
-def rebatched(batch: Shape, *stored: Sequence[int]) -> Shape:
+def rebatched(batch: Shape, rank: int, data: Any, indices: Any) -> Shape:
     """The batch dims of an array that lost or got some, as a function is mapped.
 
-    `batch` is what they were, `stored` what each buffer has now.
+    `batch` is what they were, `rank` how many the buffers have now.
     """
-    sizes = tuple(next((s for s in pair if s != 1), 1) for pair in zip(*stored))
+    if isinstance(indices, BatchTracer) and rank == len(batch) - 1:
+        dim = indices.batch_dim
+        if dim >= len(batch):
+            raise ValueError(
+                f"Cannot map in_axis={dim} for a sparse array with"
+                f" n_batch={len(batch)}. in_axes for batched sparse operations must"
+                " correspond to a batch dimension: raise n_batch with update_layout."
+            )
+        return (*batch[:dim], *batch[dim + 1 :])
+    stored = zip(data.shape[: max(rank, 0)], indices.shape[: max(rank, 0)])
+    sizes = tuple(next((s for s in pair if s != 1), 1) for pair in stored)
     if len(sizes) == len(batch):
         return batch
+    # Dims go from the front, and come there, unless their sizes tell otherwise.
     more, fewer = (sizes, batch) if len(sizes) > len(batch) else (batch, sizes)
     for kept in itertools.combinations(range(len(more))[::-1], len(fewer)):
         places = kept[::-1]
