@@ -152,9 +152,9 @@ class _Segments:
 
 def _start(value: float, dtype: Any) -> Any:
     """0, 1 or an infinity in a dtype; the extreme value of integers and booleans."""
-    if not np.isinf(value) or dtypes.issubdtype(dtype, np.floating):
+    if not np.isinf(value) or dtypes.issubdtype(dtype, np.inexact):
         return value
     if dtype == np.bool_:
         return value > 0
     info = dtypes.iinfo(dtype)
-    return info.max if value > 0 else info.min
+    return np.asarray(info.max if value > 0 else info.min, dtype)

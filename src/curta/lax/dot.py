@@ -6,11 +6,14 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
 from curta.core.trace import typeof
 from curta.primitives.dot import DotDims, DotGeneral
+from curta.primitives.elementwise import convert_element_type
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 
 _PRECISIONS = {
@@ -60,7 +63,20 @@ def dot(
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot")
     precision = canonicalize_precision(precision)
-    return DotGeneral(numbers, precision, preferred_element_type)(lhs, rhs)
+    wanted = preferred_element_type
+    operands = typeof(lhs).dtype, typeof(rhs).dtype
+    if wanted is None or not any(_loses_parts(d, wanted) for d in operands):
+        return DotGeneral(numbers, precision, wanted)(lhs, rhs)
+    # The sums are of what the operands are; only they become integers, or real.
+    return convert_element_type(DotGeneral(numbers, precision, None)(lhs, rhs), wanted)
+
+
+def _loses_parts(operand: Any, wanted: Any) -> bool:
+    """Whether a number of `operand` may have a part that `wanted` has not."""
+    if dtypes.issubdtype(operand, np.complexfloating):
+        return not dtypes.issubdtype(wanted, np.complexfloating)
+    inexact = dtypes.issubdtype(operand, np.floating)
+    return inexact and not dtypes.issubdtype(wanted, np.inexact)
 
 
 @takes_out_sharding

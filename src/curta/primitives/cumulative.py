@@ -20,11 +20,13 @@ from curta.primitives.elementwise import (
     eq,
     exp,
     log1p,
+    lt,
     max_,
     min_,
     mul,
     ne,
     neg,
+    real,
     select_n,
     sub,
 )
@@ -315,7 +317,13 @@ class CumLogSumExp(Cumulative):
 
 def _log_add_exp(x: Any, y: Any) -> Any:
     difference = sub(x, y)
-    out = add(max_(x, y), log1p(exp(neg(abs_(difference)))))
+    if typeof(x).dtype.kind == "c":
+        second = lt(real(x), real(y))
+        top = select_n(second, x, y)
+        rest = select_n(second, neg(difference), difference)
+    else:
+        top, rest = max_(x, y), neg(abs_(difference))
+    out = add(top, log1p(exp(rest)))
     # inf - inf and NaN: their sum is what is wanted.
     return select_n(ne(difference, difference), out, add(x, y))
 

@@ -119,10 +119,15 @@ def _transform(
         ]
         return lax.complex(*parts)
     (x,) = promote_dtypes_inexact(x)
-    x, axes = _resized(x, s, axes)
+    x, axes = _resized(lax.convert_element_type(x, _working(x.dtype)), s, axes)
     for axis in axes:
         x = along(x, axis, norm == "ortho")
     return x
+
+
+def _working(dtype: Any) -> Any:
+    """The dtype of the real parts of what halves and smaller floats transform into."""
+    return dtypes.to_floating_dtype(dtypes.to_complex_dtype(dtype))
 
 
 def _resized(x: Any, s: Any, axes: Axes) -> tuple[Any, tuple[int, ...]]:

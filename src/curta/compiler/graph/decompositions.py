@@ -147,7 +147,7 @@ def _decomposed(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr | None:
 
 
 def _in_single(x: Any) -> Any:
-    half = typeof(x).dtype.itemsize == 2
+    half = typeof(x).dtype.itemsize <= 2
     return convert_element_type(x, _SINGLE) if half else x
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import dtypes
+from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.constructors import asarray
@@ -26,7 +26,8 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     _check("fftfreq", n, d)
     places = np.arange(n)
     places = np.where(places < (n + 1) // 2, places, places - n)
-    return _frequencies(places, n, d, dtype, device)
+    out = _frequencies(places, n, d, dtype, device)
+    return out if dtype is None else lax.convert_element_type(out, dtype)
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
@@ -54,7 +55,8 @@ def _frequencies(places: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
     if dtype is None:
         dtype = dtypes.to_inexact_dtype(d.dtype) if hasattr(d, "dtype") else float
     dtype = dtypes.check_user_dtype(dtype, "fftfreq")
-    out = asarray(places.astype(dtype)) / asarray(d * n, dtype)
+    working = dtypes.to_inexact_dtype(dtype)
+    out = asarray(places.astype(working)) / asarray(d * n, working)
     return out if device is None else device_put(out, device)
 
 

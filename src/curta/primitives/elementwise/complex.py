@@ -122,11 +122,16 @@ class Conj(LinearElementwise):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        return np.conjugate(x.astype(dtypes.to_complex_dtype(x.dtype), copy=False))
+        if x.dtype.kind == "c":
+            return np.conjugate(x)
+        return x.astype(dtypes.to_complex_dtype(x.dtype))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs
-        return b.complex(b.real(x), b.neg(b.imag(x)))
+        imaginary = b.imag(x)
+        if self.input_dtype.kind == "c":
+            imaginary = b.neg(imaginary)
+        return b.complex(b.real(x), imaginary)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         return self(t)

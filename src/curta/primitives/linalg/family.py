@@ -96,7 +96,7 @@ def require_square(name: str, shape: Shape) -> None:
 
 def in_single(x: Any) -> Any:
     """`x` in a precision that LAPACK knows: halves become singles."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    return x.astype(np.float32) if x.dtype.itemsize <= 2 else x
 
 
 def nan_where_it_fails(
