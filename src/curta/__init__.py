@@ -143,6 +143,7 @@ from curta.ref import (
     freeze as freeze,
     new_ref as new_ref,
 )
+from curta.runtime.array import Shard as Shard
 from curta.runtime.devices import (
     Device as Device,
     default_backend as default_backend,

@@ -1,6 +1,7 @@
 """The machinery, for those who build on it: jaxprs, primitives, generators of keys."""
 
 from curta.extend import (
+    backend as backend,
     core as core,
     linear_util as linear_util,
     random as random,

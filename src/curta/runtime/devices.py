@@ -52,14 +52,9 @@ class Device:
         return self.process_index
 
     @property
-    def client(self) -> Device:
+    def client(self) -> Client:
         """What the device belongs to: its platform."""
-        return self
-
-    @property
-    def platform_version(self) -> str:
-        """The version of the platform."""
-        return "cpu"
+        return client(self.platform)
 
     def memory_stats(self) -> None:
         """Figures of memory use; the CPU keeps none."""
@@ -70,6 +65,45 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"
+
+
+class Client:
+    """A platform: what its devices have in common.
+
+    >>> devices()[0].client.device_count()
+    1
+    """
+
+    def __init__(self, platform: str):
+        self.platform = platform
+        self.platform_version = platform
+
+    def devices(self) -> list[Device]:
+        """Its devices."""
+        return devices(self.platform)
+
+    def local_devices(self) -> list[Device]:
+        """Those of this process: all."""
+        return self.devices()
+
+    def device_count(self) -> int:
+        """How many there are."""
+        return len(self.devices())
+
+    local_device_count = device_count
+
+    def process_index(self) -> int:
+        """The number of this process."""
+        return process_index()
+
+    def __repr__(self) -> str:
+        return f"Client({self.platform!r})"
+
+
+@functools.cache
+def client(platform: str) -> Client:
+    """The one client of a platform."""
+    return Client(platform)
 
 
 # JAX's way of asking for several, which it hands on to XLA.

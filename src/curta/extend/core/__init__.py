@@ -16,6 +16,14 @@ from curta.core.primitive import Primitive as Primitive
 from curta.core.trace import use_trace as set_current_trace
 from curta.errors import JaxprTypeError as JaxprTypeError
 from curta.extend.core import primitives as primitives
+from curta.extend.core.environment import (
+    array_types as array_types,
+    get_opaque_trace_state as get_opaque_trace_state,
+    nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE,
+    unsafe_am_i_under_a_jit_DO_NOT_USE as unsafe_am_i_under_a_jit_DO_NOT_USE,
+    unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE,
+    unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,
+)
 from curta.extend.core.jaxprs import (
     check_jaxpr as check_jaxpr,
     concrete_or_error as concrete_or_error,

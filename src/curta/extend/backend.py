@@ -1,0 +1,70 @@
+"""The platforms there are, and the device that is used where none is named."""
+
+from __future__ import annotations
+
+from curta.api.callbacks import effects_barrier
+from curta.api.jit_cache import clear_caches
+from curta.runtime.devices import (
+    Client,
+    client,
+    default_device as get_default_device,
+)
+
+__all__ = [
+    "backends",
+    "clear_backends",
+    "clear_in_memory_compilation_cache",
+    "get_backend",
+    "get_default_device",
+]
+
+
+def backends() -> dict[str, Client]:
+    """The clients by the names of their platforms.
+
+    >>> from curta.extend.backend import backends
+    >>> backends()
+    {'cpu': Client('cpu')}
+    """
+    return {"cpu": client("cpu")}
+
+
+def get_backend(platform: str | Client | None = None) -> Client:
+    """The client of a platform, by default that of `get_default_device`.
+
+    Raises:
+      RuntimeError: if there is no such platform.
+
+    >>> from curta.extend.backend import get_backend
+    >>> get_backend().devices()
+    [CpuDevice(id=0)]
+    """
+    if isinstance(platform, Client):
+        return platform
+    found = backends().get(platform or get_default_device().platform)
+    if found is None:
+        raise RuntimeError(
+            f"Unknown backend {platform}. Available backends are {[*backends()]}"
+        )
+    return found
+
+
+def clear_backends() -> None:
+    """Wait for what is at work and forget all that was traced and compiled.
+
+    The devices stay: they are no more than places in the memory of this process.
+
+    >>> from curta.extend.backend import clear_backends
+    >>> clear_backends()
+    """
+    effects_barrier()
+    clear_caches()
+
+
+def clear_in_memory_compilation_cache() -> None:
+    """Forget all that was traced and compiled; kernels on disk stay.
+
+    >>> from curta.extend.backend import clear_in_memory_compilation_cache
+    >>> clear_in_memory_compilation_cache()
+    """
+    clear_caches()

@@ -1,0 +1,92 @@
+"""What a function is run by: which transformations are at work around it.
+
+Results should not depend on that; libraries ask to refuse what would go wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from curta.core.stage import JaxprTrace
+from curta.core.trace import Trace, current_trace
+from curta.dtypes import bfloat16
+from curta.transforms.vmap import BatchTrace
+
+array_types: frozenset[type] = frozenset(
+    {np.ndarray, np.bool_, bfloat16}
+    | {np.dtype(c).type for c in np.typecodes["AllInteger"]}
+    | {np.dtype(c).type for c in np.typecodes["AllFloat"] if c not in "gG"}
+)
+"""NumPy's types that enter ops."""
+
+
+class OpaqueTraceState:
+    """What is at work; equal to another if that is the same."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self) -> None:
+        self._trace = current_trace()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._trace is other._trace
+
+    def __hash__(self) -> int:
+        return hash(id(self._trace))
+
+
+def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
+    """What is at work now, to be compared with what is later.
+
+    >>> import curta
+    >>> from curta.extend.core import get_opaque_trace_state
+    >>> outside = get_opaque_trace_state()
+    >>> outside == get_opaque_trace_state()
+    True
+    >>> curta.jit(lambda: outside == get_opaque_trace_state())()
+    Array(False, dtype=bool)
+    """
+    return OpaqueTraceState()
+
+
+def _traces() -> Iterator[Trace]:
+    trace: Trace | None = current_trace()
+    while trace is not None:
+        yield trace
+        trace = trace.parent
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether what runs is being recorded.
+
+    >>> import curta
+    >>> from curta.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE as recorded
+    >>> recorded(), bool(curta.jit(recorded)())
+    (False, True)
+    """
+    return any(isinstance(trace, JaxprTrace) for trace in _traces())
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether what runs is mapped over a batch."""
+    return any(isinstance(trace, BatchTrace) for trace in _traces())
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of the axes that collectives may use.
+
+    >>> import curta
+    >>> from curta.extend.core import unsafe_get_axis_names_DO_NOT_USE as axis_names
+    >>> found = curta.vmap(lambda x: print(axis_names()), axis_name="i")
+    >>> found(curta.numpy.ones(2))
+    ['i']
+    """
+    return list(current_trace().axis_sizes())
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether there are such axes."""
+    return bool(unsafe_get_axis_names_DO_NOT_USE())
