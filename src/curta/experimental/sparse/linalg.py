@@ -258,6 +258,11 @@ def spsolve(
         raise ValueError(f"Invalid CSR buffer sizes: shapes {shapes}")
     if reorder not in (0, 1, 2, 3):
         raise ValueError(f"{reorder=} not valid, must be one of 0, 1, 2, 3")
+    return _solve(data, indices, indptr, b)
+
+
+@jit
+def _solve(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
     rows = repeat(arange(b.size), diff(indptr), total_repeat_length=data.size)
     dense = zeros((b.size, b.size), data.dtype).at[rows, indices].add(data)
     return linalg.solve(dense, b)
