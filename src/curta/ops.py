@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.out_sharding import explicit_sharding, takes_out_sharding
 from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
 from curta.numpy.index_update import scatter_update
 from curta.numpy.ranges import arange
@@ -22,6 +24,8 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """The sum of the rows of `data` that have the same segment id.
 
@@ -34,7 +38,8 @@ def segment_sum(
     >>> curta.ops.segment_sum(jnp.arange(4), jnp.array([0, 0, 2, 2]))
     Array([1, 0, 5], dtype=int32)
     """
-    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    return _split(segments.fold, "segment_sum", out_sharding)(
         "segment_sum", data, segment_ids, lax.scatter_add, sum, 0, bucket_size
     )
 
@@ -47,6 +52,8 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """The product of the rows of `data` that have the same segment id.
 
@@ -55,7 +62,8 @@ def segment_prod(
     >>> curta.ops.segment_prod(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([0, 6], dtype=int32)
     """
-    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    return _split(segments.fold, "segment_prod", out_sharding)(
         "segment_prod", data, segment_ids, lax.scatter_mul, prod, 1, bucket_size
     )
 
@@ -68,6 +76,8 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """The largest of the rows of `data` that have the same segment id.
 
@@ -78,7 +88,8 @@ def segment_max(
     >>> curta.ops.segment_max(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([1, 3], dtype=int32)
     """
-    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    return _split(segments.fold, "segment_max", out_sharding)(
         "segment_max", data, segment_ids, lax.scatter_max, max, -np.inf, bucket_size
     )
 
@@ -91,6 +102,8 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Any:
     """The smallest of the rows of `data` that have the same segment id.
 
@@ -101,9 +114,25 @@ def segment_min(
     >>> curta.ops.segment_min(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([0, 2], dtype=int32)
     """
-    return _Segments(num_segments, indices_are_sorted, unique_indices, mode).fold(
+    segments = _Segments(num_segments, indices_are_sorted, unique_indices, mode)
+    return _split(segments.fold, "segment_min", out_sharding)(
         "segment_min", data, segment_ids, lax.scatter_min, min, np.inf, bucket_size
     )
+
+
+def _split(
+    fold: Callable[..., Any], name: str, out_sharding: Any
+) -> Callable[..., Any]:
+    """The fold whose result is split as said, if that is."""
+    if out_sharding is None:
+        return fold
+    unreduced = explicit_sharding(name, out_sharding).spec.unreduced
+    if unreduced and name != "segment_sum":
+        raise NotImplementedError(
+            f"{name} has no unreduced results: only sums can be taken later. Got"
+            f" out_sharding={out_sharding}"
+        )
+    return functools.partial(takes_out_sharding(fold), out_sharding=out_sharding)
 
 
 class _Segments:

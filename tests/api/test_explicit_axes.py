@@ -8,7 +8,7 @@ import curta
 import curta.numpy as jnp
 from curta import NamedSharding, P, lax
 from curta.errors import ShardingTypeError
-from curta.sharding import AxisType
+from curta.sharding import AbstractMesh, AxisType, use_abstract_mesh
 
 X = np.arange(24.0, dtype=np.float32).reshape(8, 3)
 
@@ -172,3 +172,84 @@ class TestIndexing:
         grad = curta.jit(curta.grad(lambda c, i: get(c, i).sum()))(columns, index)
         assert grad.sharding.spec == P(None, "x")
         np.testing.assert_array_equal(np.asarray(grad)[:4, 0], [1, 1, 2, 0])
+
+    def test_of_percentiles_and_segments(self):
+        rows = split(X[:, 0], "x")
+        median = jnp.percentile(rows, 50, out_sharding=P())
+        np.testing.assert_allclose(median, np.percentile(X[:, 0], 50))
+        ids = curta.device_put(np.arange(8) // 2, P("x"))
+        out = curta.ops.segment_max(rows, ids, num_segments=4, out_sharding=P("x"))
+        assert out.sharding.spec == P("x")
+        np.testing.assert_array_equal(out, X[1::2, 0])
+        with pytest.raises(NotImplementedError, match="has no unreduced results"):
+            curta.ops.segment_max(rows, ids, 4, out_sharding=P(unreduced={"x"}))
+
+    def test_broadcast_like(self):
+        out = lax.broadcast_like(np.arange(3), split(X, "x"))
+        assert out.sharding.spec == P("x", None)
+        with pytest.raises(ValueError, match="Incompatible types for broadcasting"):
+            lax.broadcast_like(split([1, 2], "x"), split(np.ones((8, 2)), "x"))
+
+
+class TestMeshes:
+    """Meshes of the same devices whose axes are of other types or names."""
+
+    def test_parts_with_other_axis_types(self, mesh):
+        rows = split(X, "x")
+        auto = mesh.abstract_mesh.update_axis_types({"x": AxisType.Auto})
+
+        def f(x):
+            with use_abstract_mesh(auto):
+                y = jnp.sin(curta.reshard(x, P()))
+            return curta.reshard(y, P("x"))
+
+        for run in (f, curta.jit(f)):
+            assert run(rows).sharding == NamedSharding(mesh, P("x", None))
+
+    def test_an_abstract_mesh_in_scope(self, mesh):
+        with use_abstract_mesh(AbstractMesh((2,), ("y",))):
+            where = jnp.arange(8).sharding
+        auto = mesh.update(axis_names=("y",), axis_types=(AxisType.Auto,))
+        assert where == NamedSharding(auto, P())
+
+    def test_constraints_over_some_axes(self):
+        kinds = (AxisType.Explicit, AxisType.Auto)
+        mixed = curta.make_mesh((4, 2), ("x", "y"), kinds)
+        with curta.set_mesh(mixed):
+            rows = split(X, "x")
+            f = curta.jit(lambda x: lax.with_sharding_constraint(x, P("y")))
+            assert f(rows).sharding == NamedSharding(mixed, P(("x", "y")))
+
+    def test_results_are_spelt_as_the_first_argument(self):
+        mesh = curta.make_mesh((2,), ("x",), (AxisType.Auto,))
+        for spec in (P("x"), P("x", None)):
+            x = curta.device_put(X, NamedSharding(mesh, spec))
+            f = curta.jit(lambda x: x * 2)
+            assert (x + 1).sharding.spec is spec and f(x).sharding.spec is spec
+            assert x.T.sharding.spec == P(None, "x") and x.sum(1).sharding.spec == P(
+                "x"
+            )
+
+    def test_refused(self, mesh):
+        with pytest.raises(ValueError, match="cannot contain `P.UNCONSTRAINED`"):
+            NamedSharding(mesh, P(P.UNCONSTRAINED))
+        auto = curta.make_mesh((2,), ("x",), (AxisType.Auto,))
+        with pytest.raises(ValueError, match="axis names that are of type Auto"):
+            curta.reshard(
+                X, NamedSharding(mesh.update(axis_types=auto.axis_types), P("x"))
+            )
+        rows = NamedSharding(auto.abstract_mesh, P("x"))
+        with curta.set_mesh(None):
+            with pytest.raises(ValueError, match="should be a `jax.Array`"):
+                lax.with_sharding_constraint(X, rows)
+            with pytest.raises(TypeError, match="must be a `NamedSharding`"):
+                lax.with_sharding_constraint(jnp.array(X), rows)
+            x = curta.device_put(X, NamedSharding(auto, P()))
+            other = NamedSharding(AbstractMesh((2,), ("y",)), P("y"))
+            with pytest.raises(ValueError, match="does not match the mesh shape"):
+                lax.with_sharding_constraint(x, other)
+            assert lax.with_sharding_constraint(x, rows).sharding.spec == P("x")
+
+    def test_inlined_constants_are_arrays(self):
+        inner = curta.jit(lambda x: jnp.array(1), inline=True)
+        assert curta.jit(lambda x: inner(x).shape == () and x)(X).shape == X.shape

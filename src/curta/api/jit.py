@@ -12,7 +12,7 @@ import numpy as np
 
 from curta import tree_util
 from curta.api.aot import Lowered, Traced, check_compiler_options
-from curta.api.arguments import aval_of, check_callable, leaf_names
+from curta.api.arguments import as_result, aval_of, check_callable, leaf_names
 from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_cache
 from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
@@ -115,6 +115,7 @@ class Jitted:
         elif self._options.inline:
             inputs = [*staged.captured, *leaves]
             outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)
+            outs = [as_result(x) for x in outs]
         else:
             leaves = staged.arguments(leaves)
             outs = staged.results(self._call_op(staged)(*staged.captured, *leaves))

@@ -9,6 +9,7 @@ from typing import Any
 from curta import tree_util
 from curta.api.arguments import as_result
 from curta.api.jit_shardings import context_mesh, resolved
+from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.mesh import (
     AbstractMesh,
@@ -19,7 +20,7 @@ from curta.core.mesh import (
 )
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding
-from curta.core.trace import typeof
+from curta.core.trace import Tracer, typeof
 from curta.primitives.placing import Reshard, ShardAlike, ShardingConstraint
 
 
@@ -70,8 +71,34 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
                 "One of with_sharding_constraint arguments got sharding None which is"
                 " not allowed. Please only pass `jax.sharding.Sharding` instances."
             )
+        _check_input_of_abstract(leaf, sharding)
         outs.append(_constrained(as_result(leaf), sharding))
     return tree_util.tree_unflatten(tree, outs)
+
+
+def _check_input_of_abstract(x: Any, sharding: Sharding) -> None:
+    """Refuse a sharding without devices for a value that has none of its mesh."""
+    mesh = getattr(sharding, "mesh", None)
+    if not isinstance(mesh, AbstractMesh) or isinstance(x, Tracer):
+        return
+    shape = typeof(x).str_short()
+    if not isinstance(x, Array):
+        raise ValueError(
+            "Target sharding contains a `jax.sharding.AbstractMesh` which requires the"
+            f" input passed should be a `jax.Array`. Got {type(x)} with shape {shape}"
+        )
+    have: Any = x.sharding  # type: ignore[attr-defined]
+    if not isinstance(have, NamedSharding):
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding` since the target"
+            " sharding has an `AbstractMesh` in it. Got sharding type"
+            f" {type(have)} for shape {shape}"
+        )
+    if have.mesh.shape_tuple != mesh.shape_tuple:
+        raise ValueError(
+            f"Mesh shape of the input {have.mesh.shape_tuple} does not match the mesh"
+            f" shape of the target sharding {mesh.shape_tuple} for shape {shape}"
+        )
 
 
 def _constrained(x: Any, sharding: Sharding) -> Any:
@@ -186,6 +213,13 @@ def resharded(x: Any, place: Any) -> Any:
             f" a non-empty mesh. Got sharding {place}."
         )
     _check_divides(typeof(x), place)
+    for name in place.spec.used_axes():
+        if place.mesh.types[name] is not AxisType.Explicit:
+            raise ValueError(
+                "PartitionSpec passed to reshard cannot contain axis names that are of"
+                f" type Auto or Manual. Got PartitionSpec: {place.spec} with axis name:"
+                f" {name} of type: {place.mesh.types[name]}."
+            )
     spec = place.spec.for_rank(typeof(x).ndim)
     return Reshard(place.update(spec=spec))(x)
 

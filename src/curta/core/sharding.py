@@ -388,20 +388,10 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f" at most one positional dimension, but {spec} has duplicate entries"
                 f" for `{name}`"
             )
-    if UNCONSTRAINED not in spec.partitions:
-        for axes in spec.axes_of_dims():
-            _check_types(mesh, axes, spec)
-
-
-def _check_types(
-    mesh: Mesh | AbstractMesh, axes: Sequence[Any], spec: PartitionSpec
-) -> None:
-    kinds = {mesh.types[name] for name in axes}
-    if len(kinds) > 1:
+    if UNCONSTRAINED in spec.partitions and not mesh.auto_axes:
         raise ValueError(
-            "AxisTypes should be the same in a tuple subset of PartitionSpec:"
-            f" {spec}. Got subset {tuple(axes)} with axis types:"
-            f" ({', '.join(str(mesh.types[n]) for n in axes)})"
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are"
+            f" `Auto`. Got mesh axis_types: {mesh.axis_types}"
         )
 
 

@@ -13,8 +13,10 @@ from curta import dtypes
 from curta.api.arguments import aval_of
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
+from curta.api.placing import reshard
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
+from curta.core.mesh import AbstractMesh, get_abstract_mesh
 from curta.core.shapes import (
     canonicalize_axes,
     canonicalize_axis,
@@ -138,7 +140,8 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    own, shape = typeof(arr).shape, typeof(like_arr).shape
+    like = _as_array(like_arr)
+    own, shape = typeof(arr).shape, typeof(like).shape
     lead = len(shape) - len(own)
     if lead < 0:
         raise ValueError(
@@ -150,9 +153,16 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
             f"Incompatible types for broadcasting: input shape {own} and requested"
             f" shape {shape}"
         )
-    if own == shape:
-        return _as_array(arr)
-    return broadcast_in_dim(arr, shape, tuple(range(lead, len(shape))))
+    arr = _as_array(arr)
+    have, want = (typeof(x).sharding.spec.for_rank(typeof(x).ndim) for x in (arr, like))
+    if any(e not in (None, to) for e, to in zip(have, want.partitions[lead:])):
+        raise ValueError(
+            f"Incompatible types for broadcasting: input type={typeof(arr).str_short()}"
+            f" and requested type={typeof(like).str_short()}"
+        )
+    if own != shape:
+        arr = broadcast_in_dim(arr, shape, tuple(range(lead, len(shape))))
+    return reshard(arr, want) if have is not want and any(want.partitions) else arr
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
@@ -489,11 +499,19 @@ def full_like(
     if sharding is None and not isinstance(x, Tracer):
         found = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         same = found is not None and (shape == aval.shape or found.is_fully_replicated)
-        sharding = found if same else None
+        sharding = found if same and _is_known(found) else None
     if not weak_type:
         return full(shape, fill_value, dtype, sharding=sharding)
     out = broadcast(convert_element_type(fill_value, dtype, True), shape)
     return out if sharding is None else device_put(out, sharding)
+
+
+def _is_known(sharding: Any) -> bool:
+    """Whether a sharding has devices, or is over explicit axes of the mesh in scope."""
+    mesh = getattr(sharding, "mesh", None)
+    if not isinstance(mesh, AbstractMesh):
+        return True
+    return mesh.are_all_axes_explicit and get_abstract_mesh() is mesh
 
 
 def _is_array_of_rank(x: Any, rank: int) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import (
     canonical_axis,
     ensure_arraylike,
@@ -87,6 +88,7 @@ def _refuse_in_place(name: str, overwrite_input: bool, out: None) -> None:
         )
 
 
+@takes_out_sharding
 @inner_jit(static_argnames=_STATIC)
 def percentile(
     a: Any,
@@ -98,6 +100,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Like `quantile`, with q from 0 to 100.
 

@@ -21,10 +21,11 @@ from curta.core.mesh import (
     AbstractMesh,
     Mesh,
     concrete_mesh,
+    get_abstract_mesh,
     get_concrete_mesh,
 )
 from curta.core.partition_spec import PartitionSpec
-from curta.core.sharding import NamedSharding, Sharding, on_device
+from curta.core.sharding import NamedSharding, Sharding, normalised, on_device
 from curta.lazy_dataclass import dataclass
 
 
@@ -229,9 +230,12 @@ def default_sharding(aval: ShapedArray | None = None) -> Sharding:
     """
     if config.curta_mesh_context is None or aval is None:
         return on_device(default_device())
-    mesh = get_concrete_mesh()
+    mesh, abstract = get_concrete_mesh(), get_abstract_mesh()
     if aval.placement is not None:
         mesh = concrete_mesh(aval.placement.mesh) or mesh
+    elif mesh.abstract_mesh is not abstract and mesh.size == abstract.size:
+        grid = mesh.devices.reshape(abstract.axis_sizes)
+        mesh = Mesh(grid, abstract.axis_names, abstract.axis_types)
     return on_device(default_device()) if mesh.empty else over_mesh(mesh, aval)
 
 
@@ -244,7 +248,8 @@ def placing_of(aval: ShapedArray) -> Sharding:
 @functools.lru_cache(4096)
 def over_mesh(mesh: Mesh, aval: ShapedArray) -> NamedSharding:
     """The sharding over a mesh that the type of an array says."""
-    return NamedSharding(mesh, aval.sharding.spec.for_rank(aval.ndim))
+    spec = aval.sharding.spec.for_rank(aval.ndim)
+    return NamedSharding(mesh, spec if mesh.explicit_axes else normalised(spec))
 
 
 def as_sharding(place: Any) -> Sharding | None:

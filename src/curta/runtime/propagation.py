@@ -32,7 +32,12 @@ from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding, normalised
 from curta.primitives.partitioning import Entries, Query, out_entries
-from curta.primitives.placing import DevicePut, InspectSharding, Placing
+from curta.primitives.placing import (
+    DevicePut,
+    InspectSharding,
+    Placing,
+    ShardingConstraint,
+)
 from curta.runtime.devices import default_sharding
 
 Shardings = Sequence[Sharding | None]
@@ -181,7 +186,8 @@ def _op_shardings(
         return [_named(mesh, spec) for spec in op.out_specs]
     walk = _Walk(mesh)
     split = [walk.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)]
-    return walk.shardings(walk.op(op, avals, split, outs), outs)
+    found = walk.shardings(walk.op(op, avals, split, outs), outs)
+    return _spelt_as_given(found, outs, shardings, avals)
 
 
 def program_shardings(
@@ -213,8 +219,31 @@ def _program_shardings(
         return [(last or (placed[0] if placed else None))] * len(outs)
     walk = _Walk(mesh)
     pairs = zip(shardings, closed.in_avals, strict=True)
-    found = walk.jaxpr(closed.jaxpr, [walk.entries(s, a.ndim) for s, a in pairs])
-    return walk.shardings(found, outs)
+    split = walk.jaxpr(closed.jaxpr, [walk.entries(s, a.ndim) for s, a in pairs])
+    found = walk.shardings(split, outs)
+    return _spelt_as_given(found, outs, shardings, closed.in_avals)
+
+
+def _spelt_as_given(
+    found: Shardings,
+    outs: Sequence[ShapedArray],
+    given: Shardings,
+    avals: Sequence[ShapedArray],
+) -> Shardings:
+    """The shardings of results, as the user wrote that of the first placed argument.
+
+    P('x', None) and P('x') split an array of two dims alike.
+    """
+    pairs = ((s, a.ndim) for s, a in zip(given, avals, strict=True))
+    named = ((s, n) for s, n in pairs if isinstance(s, NamedSharding))
+    first, rank = next(named, (None, -1))
+    if first is None or first.mesh.explicit_axes:
+        return found
+    plain = _named(first.mesh, normalised(first.spec))
+    return [
+        first if s == plain and out.ndim == rank else s
+        for s, out in zip(found, outs, strict=True)
+    ]
 
 
 def _single(op: Op, shardings: Shardings, count: int) -> Shardings:
@@ -262,11 +291,11 @@ class NamedMesh(NamedTuple):
 def chosen_mesh(named: NamedMesh | None, shardings: Shardings) -> Mesh | None:
     """The mesh over which results are: that of the program, or of its arguments."""
     given = _mesh_of(shardings)
-    if named is None or (given and given.abstract_mesh is named.mesh.abstract_mesh):
+    if named is None or (given and given.shape_tuple == named.mesh.shape_tuple):
         return given
     if isinstance(named.mesh, Mesh):
         return named.mesh
-    return concrete_mesh(named.mesh) or scope().concrete
+    return concrete_mesh(named.mesh) or scope().concrete or given
 
 
 def needed_devices(
@@ -335,10 +364,25 @@ class _Walk:
             if aval.placement is not None:
                 sums = aval.placement.spec(aval.ndim)
                 spec = spec.update(unreduced=sums.unreduced, reduced=sums.reduced)
-            if not self.mesh.explicit_axes:
+            mesh = self.mesh_of(aval)
+            if not mesh.explicit_axes or {*spec.used_axes()} & {*mesh.auto_axes}:
                 spec = normalised(spec)
-            found.append(_named(self.mesh, spec))
+            found.append(_named(mesh, spec))
         return found
+
+    def mesh_of(self, aval: ShapedArray) -> Mesh:
+        """The mesh of an output: its axes are of the types that its type says."""
+        if aval.placement is None:
+            return self.mesh
+        wanted = aval.placement.mesh
+        if (
+            wanted is self.mesh.abstract_mesh
+            or wanted.axis_sizes != self.mesh.axis_sizes
+        ):
+            return self.mesh
+        return self.mesh.update(
+            axis_names=wanted.axis_names, axis_types=wanted.axis_types
+        )
 
     def possible(self, entries: Entries, shape: Sequence[int]) -> Entries:
         """The split of the dims that can be split so."""
@@ -384,7 +428,10 @@ class _Walk:
             op.callback(self.shardings(split, avals)[0])
             return []
         if isinstance(op, Placing):
-            return [self.placed(op.target, split[0])]
+            kept = ()
+            if isinstance(op, ShardingConstraint):
+                kept = self.mesh.explicit_axes
+            return [self.placed(op.target, split[0], kept)]
         if isinstance(op, CustomPartitioning):
             specs = op.result_specs(self.mesh, [PartitionSpec(*e) for e in split])
             return [self.of_spec(s, a.ndim) for s, a in zip(specs, outs, strict=True)]
@@ -403,8 +450,11 @@ class _Walk:
         size_of = self.mesh.size_of
         return out_entries(Query(op, avals, split, outs, size_of, strict=False))
 
-    def placed(self, target: Any, before: Entries) -> Entries:
-        """The split that a sharding asks for; as before where it leaves that open."""
+    def placed(self, target: Any, before: Entries, kept: Sequence[Any] = ()) -> Entries:
+        """The split that a sharding asks for; as before where it leaves that open.
+
+        Over the axes `kept` it does not say anything.
+        """
         if not isinstance(target, NamedSharding):
             return (None,) * len(before)
         free = [e is UNCONSTRAINED for e in target.spec.partitions]
@@ -417,7 +467,7 @@ class _Walk:
         return tuple(
             entry_of(n for n in entry_axes(b) if n not in used)
             if w is UNCONSTRAINED
-            else w
+            else entry_of((*(n for n in entry_axes(b) if n in kept), *entry_axes(w)))
             for w, b in zip(wanted, before, strict=True)
         )
 
