@@ -66,6 +66,7 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_dump_ir_modes": "stablehlo",
         "jax_dump_ir_to": "",
         "jax_exec_time_optimization_effort": 0.0,
+        "jax_export_calling_convention_version": 10,
         "jax_export_ignore_forward_compatibility": False,
         "jax_include_debug_info_in_dumps": True,
         "jax_include_full_tracebacks_in_locations": True,

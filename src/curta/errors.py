@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 __all__ = [
     "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
     "JAXIndexError",
     "JAXTypeError",
     "JaxRuntimeError",
@@ -227,6 +228,33 @@ class JaxRuntimeError(RuntimeError):
 
 class TypePromotionError(ValueError):
     """Operand dtypes have no common dtype to which they promote implicitly."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """An operation on symbolic dimensions has no one answer for all their values.
+
+    Example:
+        >>> from curta import export
+        >>> b, = export.symbolic_shape("b")
+        >>> b >= 1  # dimension variables are at least 1
+        True
+        >>> b >= 2  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        InconclusiveDimensionOperation: Symbolic dimension comparison 'b' >= '2' ...
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"{message}\nThis error arises for comparison operations with shapes that"
+            " are non-constant, and the result of the operation cannot be represented"
+            " as a boolean value for all values of the symbolic dimensions involved.\n"
+            "To fix it: state what is known of the dimensions, as the `constraints` of"
+            " symbolic_shape or symbolic_args_specs."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The message is complete already.
+        return copyreg.__newobj__, (type(self), *self.args)  # type: ignore[attr-defined]
 
 
 class MissingRule(NotImplementedError):

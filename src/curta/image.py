@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.dim import as_dim, is_symbolic_dim
 from curta.numpy.arguments import canonical_axis, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 
@@ -115,7 +115,7 @@ def resize(
     Array([0., 1., 3., 4.], dtype=float32)
     """
     image = ensure_arraylike("resize", image)
-    shape = tuple(map(operator.index, shape))
+    shape = tuple(map(as_dim, shape))
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of x; "
@@ -134,8 +134,10 @@ def resize(
 def _nearest(image: Any, shape: tuple[int, ...], dims: Sequence[int]) -> Any:
     for d in dims:
         size, wanted = image.shape[d], shape[d]
-        middles = (np.arange(wanted, dtype=np.float32) + 0.5) * size / wanted
-        image = jnp.take(image, np.floor(middles).astype(np.int32), axis=d)
+        known = not (is_symbolic_dim(size) or is_symbolic_dim(wanted))
+        xp: Any = np if known else jnp
+        middles = (xp.arange(wanted, dtype=np.float32) + 0.5) * size / wanted
+        image = jnp.take(image, xp.floor(middles).astype(np.int32), axis=d)
     return image
 
 
@@ -168,7 +170,7 @@ def scale_and_translate(
     Array([0., 1., 2.], dtype=float32)
     """
     image = ensure_arraylike("scale_and_translate", image)
-    shape = tuple(map(operator.index, shape))
+    shape = tuple(map(as_dim, shape))
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of x; "

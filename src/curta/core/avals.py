@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from curta import dtypes
+from curta.core.dim import SymbolicDim
 from curta.core.manual_axes import NOT_VARYING, ManualAxisType
 from curta.core.mesh import get_abstract_mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
@@ -49,7 +50,7 @@ class ShapedArray:
         found = _interned.get(key)
         if found is not None:
             return found
-        sizes = tuple(int(d) for d in shape)
+        sizes = tuple(d if isinstance(d, SymbolicDim) else int(d) for d in shape)
         return _intern(sizes, dtype, bool(weak_type), placement)
 
     @property

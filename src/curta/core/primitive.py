@@ -66,6 +66,17 @@ class Primitive:
         abstract_eval_rules[self] = rule
         return rule
 
+    def def_effectful_abstract_eval(
+        self, rule: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """Let `rule(*avals, **params)` give the aval (or avals) and a set of effects.
+
+        The operation stays in programs whether its results are used or not.
+        """
+        self._own("def_effectful_abstract_eval").has_effects = True
+        abstract_eval_rules[self] = lambda *avals, **params: rule(*avals, **params)[0]
+        return rule
+
     def _own(self, what: str) -> type[UserOp]:
         if not issubclass(self.op_class, UserOp):
             raise TypeError(

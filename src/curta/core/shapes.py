@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from curta.core.dim import as_dim
 from curta.core.trace import Tracer
 
 
@@ -34,14 +35,14 @@ def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     if type(shape) is tuple and all(type(d) is int for d in shape):
         return shape
     try:
-        return tuple(map(operator.index, _entries(shape)))
+        return tuple(map(as_dim, _entries(shape)))
     except TypeError:
         raise TypeError(_shape_message(shape, context)) from None
 
 
 def _entries(shape: Any) -> Any:
     try:
-        return (operator.index(shape),)
+        return (as_dim(shape),)
     except TypeError:
         return shape
 

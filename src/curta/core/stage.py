@@ -15,6 +15,7 @@ from curta import dtypes, errors
 from curta.config import config
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.check import check_jaxpr
+from curta.core.dim import SymbolicDim
 from curta.core.flat import FlatFunction
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
 from curta.core.leaks import leak_check
@@ -96,6 +97,8 @@ class JaxprTrace(Trace):
         elif type(x) is RefTracer and x._trace is self:
             found: Var = x._var
             return found
+        elif isinstance(x, SymbolicDim):
+            return self.atom(x.as_value())
         aval = typeof(x)
         plain = isinstance(x, np.generic | np.ndarray) and aval.dtype != dtypes.float0
         if plain and not aval.shape:

@@ -31,7 +31,12 @@ class UserOp(Op):
     """An op of a program's own; `items` are its parameters."""
 
     primitive: ClassVar[Primitive]
+    has_effects: ClassVar[bool] = False
     items: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def effects(self) -> frozenset[str]:
+        return frozenset([self.name]) if self.has_effects else frozenset()
 
     def params(self) -> dict[str, Any]:
         return dict(self.items)

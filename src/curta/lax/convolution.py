@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes
+from curta.core.dim import as_dim
 from curta.core.trace import typeof
 from curta.lax.conversion import stage
 from curta.lax.dimension_numbers import conv_dimension_numbers, transposed_padding
@@ -104,7 +104,7 @@ def conv_general_dilated(
 
 def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
     try:
-        return tuple((operator.index(lo), operator.index(hi)) for lo, hi in padding)
+        return tuple((as_dim(lo), as_dim(hi)) for lo, hi in padding)
     except (ValueError, TypeError):
         raise ValueError(
             "padding argument to conv_general_dilated should be a string or a sequence"

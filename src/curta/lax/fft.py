@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.inner import inner_jit
+from curta.core.dim import as_dim
 from curta.core.trace import typeof
 from curta.lax.conversion import convert_element_type
 from curta.primitives.fft import Fft, FftType
@@ -52,4 +52,4 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         x = convert_element_type(x, dtypes.to_complex_dtype(dtype))
     if not len(fft_lengths):
         return x
-    return Fft(kind, tuple(map(operator.index, fft_lengths)))(x)
+    return Fft(kind, tuple(map(as_dim, fft_lengths)))(x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +11,12 @@ from curta import dtypes
 from curta.api.inner import inner_jit
 from curta.config import config
 from curta.core.avals import is_python_scalar
+from curta.core.dim import as_dim
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.core.trace import typeof
 from curta.lax.bounds import check_index_vectors, check_windows
 from curta.lax.shape import broadcast_in_dim, concatenate, expand_dims, squeeze
+from curta.primitives.dims import dim_value
 from curta.primitives.elementwise import add, convert_element_type, lt, rem, select_n
 from curta.primitives.indexing import (
     DynamicSlice,
@@ -351,10 +352,11 @@ def _start_index(i: Any, size: int, allow_negative: bool) -> Any:
                 f"Index {i} is out of bounds for dimension {size} if"
                 " allow_negative_indices=False"
             )
-        return np.asarray(i + size if i < 0 else i, dtype)[()]
+        return dim_value(i + size, dtype) if i < 0 else np.asarray(i, dtype)[()]
     if not allow_negative or not dtypes.issubdtype(dtype, np.integer):
         return i
-    zero, bound = (np.asarray(k, dtype)[()] for k in (0, size))
+    zero = np.asarray(0, dtype)[()]
+    bound = dim_value(size, dtype)
     # A weakly typed index and a strongly typed bound: the sum is to be strong.
     return select_n(lt(i, zero), i, add(convert_element_type(i, dtype), bound))
 
@@ -375,7 +377,7 @@ def dynamic_slice_in_dim(
     """
     shape = typeof(operand).shape
     sizes = list(shape)
-    sizes[axis] = operator.index(slice_size)
+    sizes[axis] = as_dim(slice_size)
     return dynamic_slice(
         operand,
         _starts_in_dim(start_index, len(shape), axis),

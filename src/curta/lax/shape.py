@@ -16,6 +16,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.api.placing import reshard
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
+from curta.core.dim import as_dim
 from curta.core.mesh import AbstractMesh, get_abstract_mesh
 from curta.core.shapes import (
     canonicalize_axes,
@@ -284,12 +285,12 @@ def slice_in_dim(
     """
     shape = typeof(operand).shape
     size, axis = shape[axis], operator.index(axis)
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = size if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else as_dim(start_index)
+    limit = size if limit_index is None else as_dim(limit_index)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = operator.index(stride)
+    strides[axis] = as_dim(stride)
     return slice(operand, starts, limits, strides)
 
 
@@ -303,7 +304,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Array(5, dtype=int32)
     """
     size = typeof(operand).shape[axis]
-    place = operator.index(index)
+    place = as_dim(index)
     place = place + size if place < 0 else place
     if not 0 <= place < size:
         raise IndexError(
@@ -328,8 +329,7 @@ def pad(
     Array([9., 0., 9., 1., 9., 2.], dtype=float32)
     """
     config = tuple(
-        (operator.index(lo), operator.index(hi), operator.index(between))
-        for lo, hi, between in padding_config
+        (as_dim(lo), as_dim(hi), as_dim(between)) for lo, hi, between in padding_config
     )
     return Pad(config)(operand, padding_value)
 
@@ -351,7 +351,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     >>> curta.lax.tile(curta.numpy.arange(2), (2,))
     Array([0, 1, 0, 1], dtype=int32)
     """
-    return Tile(tuple(map(operator.index, reps)))(operand)
+    return Tile(tuple(map(as_dim, reps)))(operand)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -379,7 +379,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
     axis = canonicalize_axis(axis, typeof(operand).ndim)
-    parts: Sequence[Any] = Split(tuple(map(operator.index, sizes)), axis)(operand)
+    parts: Sequence[Any] = Split(tuple(map(as_dim, sizes)), axis)(operand)
     return parts
 
 

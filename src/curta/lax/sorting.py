@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from curta.core.dim import as_dim
 from curta.core.shapes import canonicalize_axis
 from curta.core.trace import typeof
 from curta.primitives import cumulative
@@ -66,7 +67,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     >>> curta.lax.top_k(curta.numpy.array([1., 3., 2.]), 2)
     [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
-    k = operator.index(k)
+    k = as_dim(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     return list(TopK(k, canonicalize_axis(axis, typeof(operand).ndim))(operand))

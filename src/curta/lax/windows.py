@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+from curta.core.dim import as_dim, max_dim
 from curta.primitives.windowed.sliding import Sliding
 
 
@@ -51,8 +52,9 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides):
-        windows = -(-int(size) // int(stride))
-        total = max((windows - 1) * int(stride) + int(window) - int(size), 0)
+        size, window, stride = as_dim(size), as_dim(window), as_dim(stride)
+        windows = -(-size // stride)
+        total = max_dim((windows - 1) * stride + window - size, 0)
         less, more = total // 2, total - total // 2
         pads.append((less, more) if padding is PaddingType.SAME else (more, less))
     return pads

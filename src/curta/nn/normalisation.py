@@ -13,6 +13,7 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.config import config
+from curta.core.dim import as_dim
 from curta.core.trace import typeof
 from curta.numpy.arguments import (
     canonical_axis,
@@ -207,7 +208,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     x = jnp.asarray(x)
     chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
     context = "The error arose in jax.nn.one_hot argument `num_classes`."
-    count = concrete(num_classes, context, operator.index)
+    count = concrete(num_classes, context, as_dim)
     return _one_hot(x, count, dtype=chosen, axis=axis)
 
 

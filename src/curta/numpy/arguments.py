@@ -12,6 +12,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.array import Array
+from curta.core.dim import as_dim, is_symbolic_dim
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
@@ -112,7 +113,7 @@ def concrete(x: Any, context: str, force: Callable[[Any], Any] | None = None) ->
 
 def concrete_index(x: Any, context: str) -> int:
     """The known integer `x`."""
-    return concrete(x, context, operator.index)
+    return concrete(x, context, as_dim)
 
 
 def canonical_axis(axis: Any, ndim: int) -> int:
@@ -152,9 +153,9 @@ def _force_axes(axis: Any) -> Any:
 def index_tuple(x: Any) -> tuple[int, ...]:
     """An int or a sequence of ints as a tuple of ints."""
     try:
-        return (operator.index(x),)
+        return (as_dim(x),)
     except TypeError:
-        return tuple(map(operator.index, x))
+        return tuple(map(as_dim, x))
 
 
 def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
@@ -162,7 +163,7 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     if not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0:
         shape = (shape,)
     try:
-        return tuple([operator.index(d) for d in shape])
+        return tuple([d if type(d) is int else as_dim(d) for d in shape])
     except TypeError:
         raise _invalid_shape(shape, context) from None
 
@@ -184,5 +185,7 @@ def _invalid_shape(shape: Any, context: str) -> TypeError:
 
 def index_dtype(*sizes: int) -> np.dtype[Any]:
     """The signed integer dtype that indices into dims of these sizes need."""
+    if any(map(is_symbolic_dim, sizes)):
+        return dtypes.default_int_dtype()
     largest = np.iinfo(np.int32).max
     return np.dtype(np.int64 if any(d > largest for d in sizes) else np.int32)

@@ -15,6 +15,7 @@ import opt_einsum
 
 from curta import dtypes, lax
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.dim import is_symbolic_dim
 from curta.numpy.arguments import ensure_arraylikes, refuse_out, user_dtype
 from curta.numpy.promotion import cast
 
@@ -49,11 +50,12 @@ def einsum(
     """
     refuse_out("einsum", out)
     arrays, steps = opt_einsum.contract_path(
-        *map(_through_protocol, (subscripts, *operands)),
+        *map(_sized, map(_through_protocol, (subscripts, *operands))),
         einsum_call=True,
         use_blas=True,
         optimize=_optimizer(optimize),
     )
+    arrays = [x.array if isinstance(x, _Sized) else x for x in arrays]
     arrays = list(ensure_arraylikes("einsum", *arrays))
     if preferred_element_type is None:
         dtype, weak_type = dtypes.result_type(*arrays, return_weak_type_flag=True)
@@ -74,6 +76,18 @@ def einsum(
 
 def _through_protocol(x: Any) -> Any:
     return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+
+
+class _Sized:
+    """An array with symbolic dims, and a shape by which to judge the costs."""
+
+    def __init__(self, array: Any):
+        self.array = array
+        self.shape = tuple(8 if is_symbolic_dim(d) else d for d in array.shape)
+
+
+def _sized(x: Any) -> Any:
+    return _Sized(x) if any(map(is_symbolic_dim, getattr(x, "shape", ()))) else x
 
 
 def _optimizer(optimize: Any) -> Any:

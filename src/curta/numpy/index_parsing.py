@@ -17,6 +17,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.array import Array
+from curta.core.dim import SymbolicDim, surely
 from curta.core.trace import Tracer, is_array_like, typeof
 from curta.errors import NonConcreteBooleanIndexError
 from curta.lax.bounds import check_index
@@ -93,7 +94,7 @@ def _as_array(x: Any) -> Any:
     """Lists of integers or booleans inside an index as arrays."""
     if isinstance(x, Sequence) and not isinstance(x, str):
         return asarray(x) if x else np.zeros(0, np.int32)
-    return x
+    return x.as_value() if isinstance(x, SymbolicDim) else x
 
 
 def _is_nested(x: Any) -> bool:
@@ -223,11 +224,15 @@ def check_bounds(entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool) -
         if entry.kind is Kind.INTEGER:
             (axis,) = entry.axes
             i = operator.index(entry.value)
-            if not (-shape[axis] if wrap else 0) <= i < shape[axis]:
+            if _outside(i, shape[axis], wrap):
                 raise IndexError(
                     f"index {i} out of bounds for axis {axis} with size {shape[axis]}"
                     f" (normalize_indices={wrap})"
                 )
+
+
+def _outside(i: int, size: Any, wrap: bool) -> bool:
+    return surely(lambda: i >= size or i < (-size if wrap else 0))
 
 
 def check_entries(entries: Sequence[Entry], shape: tuple[int, ...], wrap: bool) -> None:

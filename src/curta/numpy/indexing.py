@@ -16,6 +16,14 @@ import numpy as np
 from curta import dtypes, lax
 from curta.config import config
 from curta.core.array import Array
+from curta.core.dim import (
+    is_symbolic_dim,
+    max_dim,
+    min_dim,
+    range_length,
+    slice_bounds,
+    surely,
+)
 from curta.core.trace import Tracer
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete, index_dtype
@@ -114,7 +122,8 @@ class _StaticSlice:
 
     def apply(self, x: Any) -> Any:
         strides = None if all(s == 1 for s in self.strides) else self.strides
-        whole = not any(self.starts) and tuple(self.limits) == x.shape
+        first = all(start == 0 for start in self.starts)
+        whole = first and tuple(self.limits) == x.shape
         if strides is not None or not whole:
             x = lax.slice(x, self.starts, self.limits, strides)
         return self.shaping.apply(x)
@@ -137,9 +146,9 @@ def _static_slice(
         if entry.kind is Kind.INTEGER:
             i = int(entry.value)
             i += size if wrap and i < 0 else 0
-            if size == 0 or not (clip or 0 <= i < size):
+            if size == 0 or not (clip or _within(i, size)):
                 return None
-            i = min(max(i, 0), size - 1)
+            i = min_dim(max_dim(i, 0), size - 1)
             plan.take(i, i + 1, 1)
             plan.shaping.squeeze.append(axis)
             continue
@@ -152,6 +161,10 @@ def _static_slice(
     return plan
 
 
+def _within(i: int, size: Any) -> bool:
+    return surely(lambda: 0 <= i < size)
+
+
 def _new_dim(shaping: _Shaping, dims_seen: int) -> None:
     shaping.new.append(dims_seen - len(shaping.squeeze) + len(shaping.new))
 
@@ -162,11 +175,13 @@ def _has_tracer(part: slice) -> bool:
 
 def _ascending(part: slice, size: int) -> tuple[int, int, int, bool]:
     """start, limit, positive stride, and whether the result is to be reversed."""
-    start, stop, stride = part.indices(size)
+    start, stop, stride = slice_bounds(part, size)
     if stride > 0:
-        return start, max(start, stop), stride, False
-    first = min(size, stop + 1 + abs(start - stop - 1) % -stride)
-    return first, max(first, start + 1), -stride, True
+        return start, max_dim(start, stop), stride, False
+    span = start - stop - 1
+    span = max_dim(span, 0) if is_symbolic_dim(span) else abs(span)
+    first = min_dim(size, stop + 1 + span % -stride)
+    return first, max_dim(first, start + 1), -stride, True
 
 
 @dataclasses.dataclass
@@ -326,8 +341,9 @@ class _GatherPlanner:
                 self.new_dims.append(self.out_dim)
                 self.out_dim += 1
             elif entry.kind is Kind.SLICE:
-                start, stop, step = entry.value.indices(self.shape[self.axis])
-                self._slice(start, len(range(start, stop, step)), step)
+                size = self.shape[self.axis]
+                start, stop, step = slice_bounds(entry.value, size)
+                self._slice(start, range_length(start, stop, step), step)
             elif entry.kind is Kind.WINDOW:
                 window = entry.value
                 self._slice(window.start, window.size, window.stride)
@@ -382,7 +398,7 @@ class _GatherPlanner:
             self.slice_sizes.append(size)
             self.offset_dims.append(self.gathered_dim)
         else:
-            steps = lax.mul(self.dtype.type(step), lax.iota(self.dtype, size))
+            steps = lax.mul(cast(step, self.dtype), lax.iota(self.dtype, size))
             places = lax.add(cast(start, self.dtype), steps)
             if step < 0:
                 self.reversed_dims.append(self.gathered_dim)

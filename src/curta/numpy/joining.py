@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array
+from curta.core.dim import max_dim
 from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
@@ -269,7 +270,7 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
     size, context = ary.shape[axis], f"in jax.numpy.{name} argument 1"
     if isinstance(parts, (tuple, list)) or np.ndim(parts) > 0:
         cuts = [0, *(concrete_index(i, context) for i in parts), size]
-        sizes = [max(b - a, 0) for a, b in zip(cuts, cuts[1:])]
+        sizes = [max_dim(b - a, 0) for a, b in zip(cuts, cuts[1:])]
         if sum(sizes) != size or any(b < a for a, b in zip(cuts, cuts[1:])):
             return _cut(ary, cuts, axis)
     else:

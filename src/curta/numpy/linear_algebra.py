@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.dim import max_dim, min_dim
 from curta.core.trace import typeof
 from curta.numpy.arguments import (
     canonical_axis,
@@ -412,7 +413,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     offset = concrete_index(offset, "'offset' argument of jnp.diagonal()")
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = a.shape[-2:]
-    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    low, high = min(offset, 0), max(offset, 0)
+    count = max_dim(0, min_dim(rows + low, columns - high))
     i, j = arange(count), arange(abs(offset), abs(offset) + count)
     return getitem(a, (..., i, j) if offset >= 0 else (..., j, i))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.dim import as_dim
 from curta.numpy.arguments import (
     canonical_shape,
     concrete_index,
@@ -72,7 +72,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     k = ensure_arraylike("tri", k)
     if not dtypes.issubdtype(k.dtype, np.integer):
         raise TypeError(f"offset must be an integer, got {k!r}")
-    shape = (operator.index(N), operator.index(N if M is None else M))
+    shape = (as_dim(N), as_dim(N if M is None else M))
     i = lax.broadcasted_iota(np.int32, shape, 0)
     below = lax.add(i, cast(k, np.dtype(np.int32)))
     below = lax.ge(below, lax.broadcasted_iota(np.int32, shape, 1))

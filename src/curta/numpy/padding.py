@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.dim import SymbolicDim, is_symbolic_dim
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import ensure_arraylike
@@ -57,7 +58,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     """
     array = ensure_arraylike("pad", array)
     widths = _pairs(pad_width, array.ndim, "pad_width")
-    if any(not isinstance(w, (int, np.integer)) for pair in widths for w in pair):
+    if any(
+        not isinstance(w, (int, np.integer, SymbolicDim))
+        for pair in widths
+        for w in pair
+    ):
         raise TypeError("`pad_width` must be of integral type.")
     if callable(mode):
         return _pad_with_function(array, widths, mode, kwargs)
@@ -119,7 +124,7 @@ def _pairs(values: Any, ndim: int, name: str) -> Pairs:
         table = np.asarray(known)
     except ValueError as error:
         raise TypeError(f"`{name}` entries must be the same shape: {values}") from error
-    if table.dtype == object:
+    if table.dtype == object and not any(map(is_symbolic_dim, table.flat)):
         raise TypeError(f"`{name}` entries must be the same shape: {values}")
     if table.shape not in ((ndim, 2), (1, 2), (2,), (1,), ()):
         raise ValueError(

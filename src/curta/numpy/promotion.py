@@ -16,6 +16,7 @@ from curta import dtypes, lax
 from curta.config import config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.dim import SymbolicDim
 from curta.core.stage import JitTracer
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
@@ -29,6 +30,8 @@ _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` with the given dtype and weak type."""
+    if isinstance(x, SymbolicDim):
+        x = x.as_value()
     if type(x) is JitTracer and not x.aval.shape and x.concrete_value() is not None:
         x = x.concrete_value()
     if isinstance(x, Array) or np.ndim(x) or isinstance(dtype, dtypes.ExtendedDType):
@@ -42,6 +45,8 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 def const(example: Any, value: Any) -> Any:
     """The scalar `value` in the dtype of `example`; weak beside a weak scalar."""
     aval = typeof(example)
+    if isinstance(value, SymbolicDim):
+        return cast(value, aval.dtype, aval.weak_type and not aval.shape)
     if aval.weak_type and not aval.shape:
         value = dtypes.scalar_type_of(aval.dtype)(value)
         if typeof(value).dtype == aval.dtype:

@@ -10,6 +10,8 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.dim import as_dim, is_symbolic_dim, range_length
+from curta.errors import InconclusiveDimensionOperation
 from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
@@ -67,6 +69,9 @@ def arange(
     start, stop, step = values if len(values) == 3 else (0, values[0], None)
     if stop is None:
         start, stop = 0, start
+    if any(map(is_symbolic_dim, given)):
+        step = 1 if step is None else step
+        return place_on(device, _symbolic_arange(start, stop, step, dtype))
     return place_on(device, _arange(start, stop, step, dtype))
 
 
@@ -88,6 +93,28 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     count = max(0, math.ceil(stop - start))
     numbers = lax.broadcasted_iota(dtype, (count,), 0)
     return numbers if start == 0 else lax.add(cast(start, dtype), numbers)
+
+
+def _symbolic_arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    try:
+        start, stop, step = as_dim(start), as_dim(stop), as_dim(step)
+    except TypeError:
+        raise ValueError(
+            "In arange with non-constant arguments all of start, stop, and step must be"
+            f" either dimension expressions or integers: start={start}, stop={stop},"
+            f" step={step}"
+        ) from None
+    if step == 0:
+        raise ValueError("arange has step == 0")
+    try:
+        count = range_length(start, stop, step)
+    except InconclusiveDimensionOperation as error:
+        raise InconclusiveDimensionOperation(
+            f"In arange with non-constant arguments the step ({step}) must be resolved"
+            f" statically if it is > 0 or < 0.\nDetails: {error}"
+        ) from None
+    steps = lax.mul(cast(step, dtype), lax.broadcasted_iota(dtype, (count,), 0))
+    return lax.add(cast(start, dtype), steps)
 
 
 def linspace(

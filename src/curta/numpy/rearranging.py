@@ -12,6 +12,7 @@ import numpy as np
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.dim import as_dim, is_symbolic_dim
 from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
@@ -118,7 +119,7 @@ def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
         size = a.shape[i]
         if size == 0:
             continue
-        start = int(-s % size)
+        start = as_dim(-s % size)
         parts = (start, size), (0, start)
         a = lax.concatenate(
             [lax.slice_in_dim(a, *part, axis=int(i)) for part in parts], int(i)
@@ -181,6 +182,13 @@ def repeat(
     axis = canonical_axis(
         concrete_index(axis, "'axis' argument of jnp.repeat()"), a.ndim
     )
+    if is_symbolic_dim(repeats):
+        if total_repeat_length is not None:
+            raise ValueError(
+                "jnp.repeat with a non-constant `repeats` is supported only without"
+                " `total_repeat_length`"
+            )
+        return _repeat_each(a, repeats, axis)
     if total_repeat_length is None:
         repeats = concrete(
             repeats,

@@ -12,6 +12,8 @@ import numpy as np
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.dim import is_symbolic_dim, quotient
+from curta.errors import InconclusiveDimensionOperation
 from curta.numpy.arguments import (
     canonical_axis,
     canonical_shape,
@@ -113,6 +115,8 @@ def _known_sizes(a: Any, shape: Any) -> tuple[int, ...]:
             f" {shape if np.ndim(shape) else sizes}"
         )
     given = math.prod(d for d in sizes if d != -1)
+    if place and (is_symbolic_dim(a.size) or is_symbolic_dim(given)):
+        return tuple(_left_over(a.shape, sizes) if d == -1 else d for d in sizes)
     if place:
         if given == 0 or a.size % given:
             raise TypeError(
@@ -127,6 +131,15 @@ def _known_sizes(a: Any, shape: Any) -> tuple[int, ...]:
             f" {shape} (size {given})"
         )
     return sizes
+
+
+def _left_over(shape: tuple[Any, ...], sizes: tuple[Any, ...]) -> Any:
+    try:
+        return quotient(math.prod(shape), sizes)
+    except InconclusiveDimensionOperation:
+        raise InconclusiveDimensionOperation(
+            f"Cannot divide evenly the sizes of shapes {shape} and {sizes}"
+        ) from None
 
 
 @takes_out_sharding

@@ -28,6 +28,7 @@ from curta.numpy.promotion import (
 )
 from curta.numpy.reductions import sum, upcast_half
 from curta.numpy.selection import select_where
+from curta.primitives.dims import dim_value
 
 
 def mean(
@@ -63,7 +64,7 @@ def _count(a: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
     """How many elements a reduction folds into one."""
     if where is None:
         axes = canonical_axes(axis, a.ndim)
-        return np.asarray(math.prod(a.shape[i] for i in axes), dtype)[()]
+        return dim_value(math.prod(a.shape[i] for i in axes), dtype)
     where = broadcast_to_shape(where, a.shape)
     return sum(where, axis, dtype=dtype, keepdims=keepdims)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.dim import min_dim, surely
 from curta.lax.bounds import check_index
 from curta.numpy.arguments import (
     canonical_axis,
@@ -187,7 +188,8 @@ def take_along_axis(
 
 def _fitting_dtype(dtype: Any, size: int) -> Any:
     """The integer dtype of indices, or a wider one if it cannot hold `size`."""
-    return dtype if dtypes.iinfo(dtype).max >= size else index_dtype(size)
+    fits = surely(lambda: dtypes.iinfo(dtype).max >= size)
+    return dtype if fits else index_dtype(size)
 
 
 def _gather_along(
@@ -210,7 +212,7 @@ def _gather_along(
         else:
             batch.append(place)
             start_batch.append(kept.index(i))
-            sizes.append(min(own[i], 1))
+            sizes.append(min_dim(own[i], 1))
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(offset),
         collapsed_slice_dims=tuple(collapsed),
@@ -394,7 +396,7 @@ def compress(
         a, axis = ravel(a), 0
     else:
         a = moveaxis(a, axis, 0)
-    count = min(condition.shape[0], a.shape[0])
+    count = min_dim(condition.shape[0], a.shape[0])
     extra = lax.slice_in_dim(condition, count, None)
     condition = lax.slice_in_dim(condition, 0, count)
     a = lax.slice_in_dim(a, 0, count)

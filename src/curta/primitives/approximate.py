@@ -11,6 +11,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -69,6 +70,12 @@ class ApproxTopK(Composed):
         tile = 1024 if rank == 1 else 128
         if self.aggregate_to_topk:
             return self.k
+        if is_symbolic_dim(size) or is_symbolic_dim(self.k):
+            raise NotImplementedError(
+                "approx_top_k with aggregate_to_topk=False not yet implemented when"
+                f" either the `k` ({self.k}) or the size of the reduction dimension"
+                f" ({size}) are symbolic"
+            )
         if size <= tile:
             return size
         if self.k == 1:

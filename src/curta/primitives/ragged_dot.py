@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -110,6 +111,10 @@ class RaggedDotGeneral(Composed):
             )
         _, numbers = self._dot_numbers(lhs.ndim, rhs.ndim)
         groups = sizes.shape[-1]
+        if is_symbolic_dim(groups):
+            raise TypeError(
+                f"ragged_dot_general requires the group count {groups} to be static"
+            )
         mode = self._mode(lhs.ndim)
         wide = [
             a.update(shape=(groups, *a.shape)) if w else a

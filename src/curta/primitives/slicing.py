@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.dim import max_dim
 from curta.core.key_use import KeyReuseSignature, Sink, Source
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import is_linear
@@ -267,7 +268,7 @@ class Pad(Linear):
 
 
 def _dilated(size: int, between: int) -> int:
-    return size + max(size - 1, 0) * between
+    return size + max_dim(size - 1, 0) * between
 
 
 def _total(x: Any) -> Any:

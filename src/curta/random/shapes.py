@@ -14,7 +14,7 @@ from curta.core.trace import typeof
 def sample_shape(shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of ints; TypeError if it is none."""
     found = canonicalize_shape(shape)
-    if min(found, default=0) < 0:
+    if any(d < 0 for d in found):
         raise TypeError(
             "Shapes must be 1D sequences of concrete values of integer type, got"
             f" {shape}. Sizes must not be negative."
@@ -27,7 +27,7 @@ def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:
     if not parameters:
         return
     try:
-        found: Any = np.broadcast_shapes(shape, *parameters)
+        found: Any = lax.broadcast_shapes(shape, *parameters)
     except ValueError:
         found = None
     if found != shape:
@@ -68,7 +68,7 @@ def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     """The shape asked for, or that of the parameters broadcast with each other."""
     shapes = [np.shape(p) for p in parameters]
     if shape is None:
-        return np.broadcast_shapes(*shapes)
+        return lax.broadcast_shapes(*shapes)
     wanted = sample_shape(shape)
     check_shape(name, wanted, *shapes)
     return wanted

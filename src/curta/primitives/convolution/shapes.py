@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from curta.core.dim import max_dim
 from curta.primitives.windowed.sliding import Dims, Padding, dilated
 
 
@@ -48,7 +49,7 @@ def conv_shape(
             f" got padding={padding} for lhs_shape[2:]={tuple(lhs[2:])}"
         )
     spatial = [
-        max((d - k) // s + 1, 0)
+        max_dim((d - k) // s + 1, 0)
         for d, k, s in zip(padded, rhs[2:], strides, strict=True)
     ]
     return (lhs[0] // batch_groups, rhs[0], *spatial)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.dim import min_dim
 from curta.core.jaxpr import Jaxpr
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
@@ -156,7 +157,7 @@ class Gather(Op):
             changes.update(unique_indices=False, indices_are_sorted=False)
         else:
             numbers = batched_both(self.dimension_numbers)
-            changes["slice_sizes"] = (min(axis.size, 1), *self.slice_sizes)
+            changes["slice_sizes"] = (min_dim(axis.size, 1), *self.slice_sizes)
         operand = operand if dim is None else move_dim(operand, dim, 0)
         indices = indices if indices_dim is None else move_dim(indices, indices_dim, 0)
         op = dataclasses.replace(self, dimension_numbers=numbers, **changes)

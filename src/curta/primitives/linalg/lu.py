@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.core.dim import min_dim
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -36,7 +37,7 @@ class LU(MatrixOp):
 
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         (shape,) = shapes
-        return [shape, (min(shape),), shape[:1]]
+        return [shape, (min_dim(*shape),), shape[:1]]
 
     def out_dtypes(self, dtype: Any) -> Sequence[Any]:
         return [dtype, _INT, _INT]

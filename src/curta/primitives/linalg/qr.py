@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.core.dim import min_dim
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -46,7 +47,7 @@ class QR(MatrixOp):
 
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         ((m, n),) = shapes
-        k = m if self.full_matrices else min(m, n)
+        k = m if self.full_matrices else min_dim(m, n)
         return [(m, k), (k, n), (n,)][: 2 + self.pivoting]
 
     def out_dtypes(self, dtype: Any) -> Sequence[Any]:
@@ -175,7 +176,7 @@ class Geqrf(MatrixOp):
 
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         (shape,) = shapes
-        return [shape, (min(shape),)]
+        return [shape, (min_dim(*shape),)]
 
     def out_dtypes(self, dtype: Any) -> Sequence[Any]:
         return [dtype, dtype]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.core.dim import min_dim
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
@@ -55,12 +56,12 @@ class SVD(MatrixOp):
 
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         ((m, n),) = shapes
-        rank = min(m, n)
+        rank = min_dim(m, n)
         if self.subset_by_index is not None:
             start, end = self.subset_by_index
             if self.full_matrices and (start, end) != (0, rank):
                 raise ValueError("full_matrices and subset_by_index cannot both be set")
-            rank = min(rank, end - start)
+            rank = min_dim(rank, end - start)
         if not self.compute_uv:
             return [(rank,)]
         if self.full_matrices:

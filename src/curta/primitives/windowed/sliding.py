@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.dim import SymbolicDim, max_dim
 
 Dims = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -22,7 +23,7 @@ Padding = tuple[tuple[int, int], ...]
 
 def dilated(size: int, dilation: int) -> int:
     """The extent of `size` elements that lie `dilation` apart."""
-    return size if dilation == 1 else max(1 + dilation * (size - 1), 0)
+    return size if dilation == 1 else max_dim(1 + dilation * (size - 1), 0)
 
 
 class Sliding(NamedTuple):
@@ -41,7 +42,7 @@ class Sliding(NamedTuple):
             low, high = self.padding[d]
             extent = dilated(size, self.base_dilation[d]) + low + high
             window = dilated(self.dimensions[d], self.window_dilation[d])
-            sizes.append(max((extent - window) // self.strides[d] + 1, 0))
+            sizes.append(max_dim((extent - window) // self.strides[d] + 1, 0))
         return tuple(sizes)
 
     def with_dim(self, dim: int) -> Sliding:
@@ -130,7 +131,7 @@ def check_window_fields(name: str, operand: ShapedArray, window: Sliding) -> Non
         "window_dilation": window.window_dilation,
     }
     for field, sizes in fields.items():
-        if not all(isinstance(d, (int, np.integer)) for d in sizes):
+        if not all(isinstance(d, (int, np.integer, SymbolicDim)) for d in sizes):
             raise TypeError(
                 f"{name} {field} must have every element be an integer type, got"
                 f" {tuple(map(type, sizes))}."

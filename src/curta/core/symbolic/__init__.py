@@ -1,0 +1,1 @@
+"""Dims of unknown size: integer polynomials in dimension variables."""

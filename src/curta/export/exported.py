@@ -1,0 +1,291 @@
+"""`Exported`: a function traced for given types, apart from the code that made it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from curta import dtypes, tree_util
+from curta.api.custom_derivatives import custom_vjp
+from curta.api.jit_shardings import constrained
+from curta.control.call import Call
+from curta.control.platform import PLATFORM
+from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.sharding import NamedSharding
+from curta.core.trace import Tracer, typeof
+from curta.export.dimensions import path_text, place_of, solve
+from curta.export.encoding import serialize
+from curta.export.specialise import Substitution, has_symbolic_dims
+
+minimum_supported_calling_convention_version: Final = 9
+maximum_supported_calling_convention_version: Final = 10
+
+
+class DisabledSafetyCheck:
+    """A check that is left out: made by `platform` or `custom_call`.
+
+    >>> from curta import export
+    >>> export.DisabledSafetyCheck.platform()
+    platform
+    """
+
+    def __init__(self, _impl: str):
+        self._impl = _impl
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """Let a function run on platforms for which it was not exported."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """Let a program call a target that may change; Curta's programs call none."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The target, of a `custom_call`."""
+        found = re.match("custom_call:(.+)$", self._impl)
+        return found and found[1]
+
+    def __repr__(self) -> str:
+        return self._impl
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
+
+    def __hash__(self) -> int:
+        return hash(self._impl)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Exported:
+    """A function traced for given types, to be called, stored and loaded.
+
+    Attributes:
+      fun_name: what the function was called.
+      in_tree, out_tree: the structures of `(args, kwargs)` and of the result.
+      in_avals, out_avals: the types of their leaves; dims may be symbolic.
+      platforms: where the function may run.
+      nr_devices: over how many devices its shardings are.
+      disabled_safety_checks: the checks left out.
+      calling_convention_version: JAX's number for a way to call; kept for its users.
+      module_kept_var_idx: the leaves of the arguments that are used.
+      jaxpr: the program.
+
+    `export` makes it, and `deserialize`.
+    """
+
+    fun_name: str
+    in_tree: Any
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: Any
+    out_avals: tuple[ShapedArray, ...]
+    _in_named_shardings: tuple[Any, ...]
+    _out_named_shardings: tuple[Any, ...]
+    nr_devices: int
+    platforms: tuple[str, ...]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
+    calling_convention_version: int
+    module_kept_var_idx: tuple[int, ...]
+    jaxpr: ClosedJaxpr
+    _get_vjp: Callable[[Exported], Exported] | None
+    _specialised: dict[Any, ClosedJaxpr] = dataclasses.field(
+        default_factory=dict, repr=False
+    )
+
+    def __str__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether the program differs with dims or platforms."""
+        return has_symbolic_dims(self.in_avals) or len(self.platforms) > 1
+
+    @property
+    def ordered_effects(self) -> tuple[str, ...]:
+        """The effects whose order is kept."""
+        return tuple(sorted(e for e in self.jaxpr.effects if "rdered" in e))
+
+    @property
+    def unordered_effects(self) -> tuple[str, ...]:
+        """The other effects."""
+        return tuple(sorted(self.jaxpr.effects.difference(self.ordered_effects)))
+
+    def mlir_module(self, serialized: bool = True) -> str:
+        """The text of the program.
+
+        It is a jaxpr: Curta compiles jaxprs, and has no MLIR modules.
+        """
+        return str(self.jaxpr)
+
+    # ---- shardings
+
+    def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
+        """Where arguments are expected, over a mesh of the same axes: or None."""
+        return tuple(_over(s, mesh) for s in self._in_named_shardings)
+
+    def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
+        """Where results will be, over a mesh of the same axes: or None."""
+        return tuple(_over(s, mesh) for s in self._out_named_shardings)
+
+    # ---- derivatives
+
+    def has_vjp(self) -> bool:
+        """Whether the function can be differentiated, in reverse mode."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> Exported:
+        """The function of flat arguments and cotangents to cotangents of arguments.
+
+        Raises ValueError if it is not available: a function that was loaded can be
+        differentiated as often as the `vjp_order` with which it was stored.
+        """
+        if self._get_vjp is None:
+            raise ValueError(
+                "No VJP is available. Store the function with serialize(vjp_order=1),"
+                " or more to differentiate more often."
+            )
+        return self._get_vjp(self)
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The function as bytes, from which `deserialize` makes it again.
+
+        Args:
+          vjp_order: how often the loaded function can be differentiated.
+
+        Raises:
+          ValueError: for pytree types that are not registered with this module.
+          TypeError: for dicts with keys that are not strings.
+          NotImplementedError: for programs that call back into Python.
+        """
+        return serialize(self, vjp_order)
+
+    # ---- calls
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, on arrays or in another function.
+
+        Raises:
+          ValueError: if the arguments have another structure or other types than the
+            function was exported for, or it was exported for another platform.
+        """
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise ValueError(self._tree_mismatch(tree))
+        self._check_platform()
+        outs = _differentiable(self)(*leaves)
+        return tree_util.tree_unflatten(self.out_tree, outs)
+
+    def _tree_mismatch(self, tree: Any) -> str:
+        found, expected = (
+            tree_util.tree_unflatten(t, [0] * t.num_leaves)
+            for t in (tree, self.in_tree)
+        )
+        lines = [
+            f"   - {path_text(path)} is a {thing} in the invocation and a {other} when"
+            f" exported, so {reason}.\n"
+            for path, thing, other, reason in tree_util.equality_errors(found, expected)
+        ]
+        return (
+            "The invocation args and kwargs must have the same pytree structure as when"
+            f" the function '{self.fun_name}' was exported, but they have the following"
+            " structural differences:\n" + "\n".join(lines)
+        )
+
+    def _check_platform(self) -> None:
+        if PLATFORM in self.platforms:
+            return
+        if DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
+            raise ValueError(
+                f"Function '{self.fun_name}' was exported for platforms"
+                f" '{self.platforms}' but it is used on '{(PLATFORM,)}'. Export it for"
+                f" `platforms=({PLATFORM!r},)`, or with"
+                " `disabled_checks=[DisabledSafetyCheck.platform()]`."
+            )
+
+    def _apply(self, *args: Any) -> Sequence[Any]:
+        """The function on flat arguments."""
+        closed = self._for_types(tuple([typeof(x) for x in args]))
+        self._check_devices(args)
+        placed = map(constrained, args, self._in_named_shardings)
+        outs = Call(closed, f"call_exported_{self.fun_name}")(*placed)
+        return [*map(constrained, outs, self._out_named_shardings)]
+
+    def _check_devices(self, args: Sequence[Any]) -> None:
+        if self.nr_devices == 1 or any(isinstance(x, Tracer) for x in args):
+            return
+        shardings = [x.sharding for x in args if hasattr(x, "sharding")]
+        found = max((s.num_devices for s in shardings), default=1)
+        if found != self.nr_devices:
+            raise ValueError(
+                f"Function {self.fun_name} was exported for {self.nr_devices} devices"
+                f" and is called in a context with {found} devices, which is not"
+                " allowed. Put the arguments where `in_shardings_jax` says."
+            )
+
+    def _for_types(self, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+        """The program for arguments of these types."""
+        avals = tuple([a.strip_weak_type() for a in avals])
+        found = self._specialised.get(avals)
+        if found is None:
+            for i, (expected, aval) in enumerate(zip(self.in_avals, avals)):
+                self._check_type(i, expected, aval)
+            solution = solve(self.in_avals, self.in_tree, avals)
+            solution.verify()
+            found = self.jaxpr
+            if has_symbolic_dims(self.in_avals):
+                found = Substitution(solution.values).closed(found)
+            found = self._specialised.setdefault(avals, found)
+        return found
+
+    def _check_type(self, i: int, expected: ShapedArray, aval: ShapedArray) -> None:
+        if expected.ndim != aval.ndim:
+            raise ValueError(
+                f"Rank mismatch for {place_of(self.in_tree, i)}: expected"
+                f" {expected.shape} and called with {aval.shape}"
+            )
+        if expected.dtype != aval.dtype:
+            raise ValueError(
+                f"Dtype mismatch for {place_of(self.in_tree, i)}: expected"
+                f" {expected.dtype} and called with {aval.dtype}"
+            )
+        for k, (want, size) in enumerate(zip(expected.shape, aval.shape)):
+            if not is_symbolic_dim(want) and want != size:
+                raise ValueError(
+                    f"Shape mismatch for {place_of(self.in_tree, i)}.shape[{k}]"
+                    f" (expected same constant): expected {expected.shape} and called"
+                    f" with {aval.shape}"
+                )
+
+
+def _over(sharding: Any, mesh: Any) -> Any:
+    return None if sharding is None else NamedSharding(mesh, sharding.spec)
+
+
+def _differentiable(exported: Exported) -> Any:
+    """The function on flat arguments, with the exported VJP as its derivative."""
+
+    @custom_vjp
+    def apply(*args: Any) -> Any:
+        return exported._apply(*args)
+
+    def forward(*args: Any) -> Any:
+        return apply(*args), args
+
+    def backward(args: Any, cotangents: Any) -> Any:
+        vjp = exported.vjp()
+        expected = vjp.in_avals[len(args) :]
+        fitting = [
+            np.zeros(np.shape(ct), dtypes.float0) if a.dtype == dtypes.float0 else ct
+            for ct, a in zip(cotangents, expected, strict=True)
+        ]
+        return tuple(vjp.call(*args, *fitting))
+
+    apply.defvjp(forward, backward)
+    return apply
