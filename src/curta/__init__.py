@@ -4,10 +4,11 @@ The programming model of JAX, with a compiler of its own. Programs written for J
 after `import jax` is changed to `import curta`.
 """
 
+from typing import TYPE_CHECKING
+
 from curta import (
     ad as ad,
     ad_checkpoint as ad_checkpoint,
-    api_util as api_util,
     checkpoint_policies as checkpoint_policies,
     core as core,
     custom_batching as custom_batching,
@@ -16,10 +17,7 @@ from curta import (
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
-    experimental as experimental,
-    extend as extend,
     flatten_util as flatten_util,
-    image as image,
     lax as lax,
     monitoring as monitoring,
     nn as nn,
@@ -28,7 +26,6 @@ from curta import (
     profiler as profiler,
     random as random,
     ref as ref,
-    scipy as scipy,
     sharding as sharding,
     stages as stages,
     tree as tree,
@@ -136,6 +133,7 @@ from curta.core.sharding import NamedSharding as NamedSharding
 from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
 from curta.numpy.sized_slices import ds as ds
+from curta.on_demand import on_demand
 from curta.ref import (
     Ref as Ref,
     empty_ref as empty_ref,
@@ -168,3 +166,16 @@ from curta.tree_util import (
     tree_map as tree_multimap,
 )
 from curta.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from curta import (
+        api_util as api_util,
+        experimental as experimental,
+        extend as extend,
+        image as image,
+        scipy as scipy,
+    )
+
+__getattr__, __dir__ = on_demand(
+    __name__, frozenset({"api_util", "experimental", "extend", "image", "scipy"})
+)

@@ -19,6 +19,7 @@ from curta.api.jit_options import (
     Arguments,
     JitOptions,
     donated_leaves,
+    library_options,
     make_options,
     split_arguments,
     static_key,
@@ -514,6 +515,4 @@ def named_jit(
     inline: bool,
 ) -> Jitted:
     """`jit` for the library's own functions, under another name if one is given."""
-    static = static_argnames or None
-    options = make_options(fun, None, static, None, None, inline=inline)
-    return Jitted(fun, options, name)
+    return Jitted(fun, library_options(fun, static_argnames, inline=inline), name)

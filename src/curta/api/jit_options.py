@@ -86,6 +86,25 @@ def make_options(
     return JitOptions(*static, *donate, **others)
 
 
+def library_options(
+    fun: Callable[..., Any], static_argnames: str | Iterable[str], **others: Any
+) -> JitOptions:
+    """The options of one of the library's own functions, from its code alone.
+
+    There are hundreds of them, and `inspect.signature` of each would be a good part
+    of the time of `import curta`.
+    """
+    static = _strings(static_argnames)
+    if not static:
+        return JitOptions(**others)
+    code = inspect.unwrap(fun).__code__
+    positional = code.co_varnames[code.co_posonlyargcount : code.co_argcount]
+    numbers = (
+        i for i, n in enumerate(positional, code.co_posonlyargcount) if n in static
+    )
+    return JitOptions(tuple(numbers), static, **others)
+
+
 def _signature(fun: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(fun)

@@ -1,0 +1,28 @@
+"""Submodules that are imported when a program first names them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def on_demand(
+    package: str, names: frozenset[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose submodules `names` come late.
+
+    What few programs need is not loaded for the others: `import curta` leaves out
+    `curta.scipy`, which `curta.scipy.special` and `from curta import scipy` load.
+    """
+
+    def getattr_(name: str) -> Any:
+        if name in names:
+            return importlib.import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def dir_() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names})
+
+    return getattr_, dir_

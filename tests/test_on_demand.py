@@ -1,0 +1,34 @@
+"""Submodules that `import curta` leaves out are there when they are named."""
+
+import subprocess
+import sys
+
+import pytest
+
+import curta
+
+LATE = ("experimental", "extend", "image", "scipy")
+
+
+def python(code: str) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_import_leaves_out_what_few_programs_need():
+    loaded = python("import curta, sys; print(*sys.modules)").split()
+    assert "curta.numpy" in loaded
+    assert not [name for name in LATE if f"curta.{name}" in loaded]
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_late_submodule_is_imported_when_it_is_named(name):
+    assert python(f"import curta; print(curta.{name}.__name__)").split()
+    assert python(f"from curta import {name}; print({name}.__name__)").split()
+    assert name in dir(curta)
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="module 'curta' has no attribute 'nmpy'"):
+        _ = curta.nmpy
