@@ -34,6 +34,8 @@ class Fit:
     high: float
     count: int
     weight: Real = lambda x: mp.mpf(1)
+    # A weight that vanishes would leave the polynomial free there: keep that much.
+    least: float = 1 / 50
 
 
 def solve(fit: Fit) -> list[mp.mpf]:
@@ -44,9 +46,8 @@ def solve(fit: Fit) -> list[mp.mpf]:
         (low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / size)
         for i in range(size + 1)
     ]
-    # A weight that vanishes would leave the polynomial free there: keep a little.
     weights = [mp.mpf(fit.weight(x)) for x in grid]
-    weights = [max(w, max(weights) / 50) for w in weights]
+    weights = [max(w, max(weights) * fit.least) for w in weights]
     values = [fit.f(x) for x in grid]
     n = fit.count
     chosen = [round(i * size / n) for i in range(n + 1)]
@@ -112,7 +113,7 @@ def _round_one_by_one(fit: Fit) -> list[float]:
     x = np.linspace(float(fit.low), float(fit.high), 60 * fit.count)
     target = np.array([float(fit.f(mp.mpf(v))) for v in x])
     weight = np.array([float(fit.weight(mp.mpf(v))) for v in x])
-    weight = np.maximum(weight, weight.max() / 50)
+    weight = np.maximum(weight, weight.max() * fit.least)
     powers = x[:, None] ** np.arange(fit.count)
     done: list[float] = []
     while len(done) < fit.count:
@@ -182,22 +183,25 @@ add("ASIN", "f64", P_ASIN, 0, 0.2501, 13, lambda z: z + 1e-30)
 add("ATAN", "f32", P_ATAN, 0, 0.1717, 5, lambda z: z + 1e-30)
 add("ATAN", "f64", P_ATAN, 0, 0.1717, 11, lambda z: z + 1e-30)
 
-# tanh(x) = x + x**3*p(x*x) up to 0.6, sinh(x) = x + x**3*p(x*x) up to 1
-P_TANH = _series(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -1 / 3, 1e-20)
+# (e**2r - 1)/2 = r + r*r*q(r), of which tanh is made
+Q_HALF = _series(lambda r: (mp.expm1(2 * r) / 2 - r) / r**2, 1.0)
+add("EXPM1_HALF", "f32", Q_HALF, -HALF / 2, HALF / 2, 5, lambda r: abs(r) + 1e-20)
+add("EXPM1_HALF", "f64", Q_HALF, -HALF / 2, HALF / 2, 12, lambda r: abs(r) + 1e-20)
+
+# sinh(x) = x + x**3*p(x*x) up to 1
 P_SINH = _series(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 1 / 6, 1e-20)
-add("TANH", "f32", P_TANH, 0, 0.361, 5, lambda z: z + 1e-30)
-add("TANH", "f64", P_TANH, 0, 0.361, 12, lambda z: z + 1e-30)
 add("SINH", "f32", P_SINH, 0, 1.01, 4, lambda z: z / 1.1 + 1e-30)
 add("SINH", "f64", P_SINH, 0, 1.01, 8, lambda z: z / 1.1 + 1e-30)
 
 
-# erf(x) = x + x*p(x*x) up to 1 (f32: 0.92); erf(x) = 1 - exp(p(x)) up to 4 in f32
+# erf(x) = x + x*p(x*x) up to 1 in f64, 1 - exp(x*p(x)) up to 4 in f32
 P_ERF = _series(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
                 float(2 / mp.sqrt(mp.pi) - 1), 1e-20)  # fmt: skip
-add("ERF", "f32", P_ERF, 0, 0.85, 6)
 add("ERF", "f64", P_ERF, 0, 1.0, 12)
-add("ERF_TAIL", "f32", lambda x: mp.log(mp.erfc(x)), 0.92, 4.0, 8,
-    lambda x: mp.erfc(x))  # fmt: skip
+P_LOG_ERFC = _series(lambda x: mp.log(mp.erfc(x)) / x, float(-2 / mp.sqrt(mp.pi)))
+add("LOG_ERFC", "f32", P_LOG_ERFC, 0, 4.0, 8,
+    lambda x: x * mp.erfc(x) / mp.erf(x) if x else mp.sqrt(mp.pi) / 2,
+    least=1e-9)  # fmt: skip
 
 # (1 + 2*x) * exp(x*x) * erfc(x) as a polynomial of u = (x - 4)/(x + 4)
 

@@ -71,6 +71,18 @@ def nearest_multiple(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
     return shifted - _SHIFTER[kind], b.bits(shifted) - _SHIFTER_BITS[kind]
 
 
+def nearest_power(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
+    """The integer n nearest to x * scale, as a float, and 2**n.
+
+    Holds where 2**n is a normal number.
+    """
+    kind = x.type.kind
+    shifter = _SHIFTER[kind] + BIAS[kind]
+    shifted = b.fma(x, scale, shifter)
+    power = b.bitcast(b.bits(shifted) << MANTISSA[kind], x.type)
+    return shifted - shifter, power
+
+
 def scale_by_power(b: Builder, x: Value, n: Value) -> Value:
     """x * 2**n rounded once, for an integer vector n of the width of x."""
     kind = x.type.kind

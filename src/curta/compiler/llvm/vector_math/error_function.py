@@ -8,29 +8,40 @@ from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
     INF,
     exact,
+    nearest_power,
     polynomial,
     square_error,
 )
 from curta.compiler.llvm.vector_math.exponential import exp
 from curta.compiler.llvm.vector_math.logarithm import log1p
 
-# Where erf changes from its series; beyond the end erfc is 0.
-_SERIES_END = {"f32": 0.92, "f64": 1.0}
+_LN2 = 0.69314718055994530942
+# Where erf changes from its series in f64, and from where it is 1 in f32.
+_SERIES_END = 1.0
+_ERF_END = 4.0
+# Beyond the end erfc is 0.
 _ERFC_END = {"f32": 10.2, "f64": 27.3}
 
 
 @exact
 def erf(b: Builder, x: Value) -> Value:
-    """x + x*p(x*x) near 0; further out 1 - e**p(|x|) in f32, 1 - erfc(|x|) in f64."""
+    """f32: 1 - e**(a*p(a)) for a = |x|; f64: x + x*p(x*x) up to 1, then 1 - erfc."""
     a = b.abs(x)
-    small = b.fma(x, polynomial(b, x * x, coefficients.ERF), x)
     if x.type.kind == "f32":
-        t = b.select(a > 4.0, 4.0, a)
-        large = 1.0 - exp(b, polynomial(b, t, coefficients.ERF_TAIL))
-    else:
-        large = 1.0 - _erfc_positive(b, a)
-    large = b.copysign(large, x)
-    return b.select(a < _SERIES_END[x.type.kind], small, large)
+        return b.copysign(_erf_positive(b, a), x)
+    small = b.fma(x, polynomial(b, x * x, coefficients.ERF), x)
+    large = b.copysign(1.0 - _erfc_positive(b, a), x)
+    return b.select(a < _SERIES_END, small, large)
+
+
+def _erf_positive(b: Builder, a: Value) -> Value:
+    """1 - e**y for y = a*p(a) = n*ln2 + r, as (1 - 2**n) - 2**n * (e**r - 1)."""
+    a = b.select(a > _ERF_END, _ERF_END, a)
+    y = a * polynomial(b, a, coefficients.LOG_ERFC)
+    n, power = nearest_power(b, y, 1 / _LN2)
+    r = b.fma(n, -_LN2, y)
+    p = b.fma(r * r, polynomial(b, r, coefficients.EXPM1), r)
+    return b.fma(-power, p, 1.0 - power)
 
 
 def _erfc_positive(b: Builder, a: Value) -> Value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
-from curta.compiler.llvm.vector_math.common import NAN, exact, polynomial
-from curta.compiler.llvm.vector_math.exponential import exp, scaled_exp
+from curta.compiler.llvm.vector_math.common import NAN, exact, nearest_power, polynomial
+from curta.compiler.llvm.vector_math.exponential import scaled_exp
 from curta.compiler.llvm.vector_math.logarithm import log, log1p
 
 _LN2 = 0.69314718055994530942
@@ -38,13 +38,19 @@ def cosh(b: Builder, x: Value) -> Value:
 
 @exact
 def tanh(b: Builder, x: Value) -> Value:
-    """1 - 2/(e**2a + 1) for a = |x|, a polynomial up to 0.6."""
+    """u/(u + 1) for u = (e**2a - 1)/2 and a = |x|.
+
+    u is 2**n * p + (2**n - 1)/2, where p = (e**2r - 1)/2 and a = n*ln2/2 + r. Near 0
+    it is p alone, so that one path serves for all of x.
+    """
     a = b.abs(x)
     end = _TANH_END[x.type.kind]
-    e = exp(b, 2.0 * b.select(a > end, end, a))
-    large = 1.0 - 2.0 / (e + 1.0)
-    small = _odd_series(b, a, coefficients.TANH)
-    return b.copysign(b.select(a < 0.6, small, large), x)
+    a = b.select(a > end, end, a)
+    n, power = nearest_power(b, a, 2 / _LN2)
+    r = b.fma(n, -_LN2 / 2, a)
+    p = b.fma(r * r, polynomial(b, r, coefficients.EXPM1_HALF), r)
+    u = b.fma(power, p, b.fma(power, 0.5, -0.5))
+    return b.copysign(u / (u + 1.0), x)
 
 
 @exact
