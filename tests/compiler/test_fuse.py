@@ -127,3 +127,24 @@ def test_a_sum_over_everything_does_not_take_the_turns_of_others_away() -> None:
     plan = plan_of(closed)
     assert labels(plan) == [["reduce_max", "exp", "reduce_sum", "div"], ["reduce_sum"]]
     assert_compiles(closed, ROWS)
+
+
+def test_the_logarithm_of_each_rows_sum_is_computed_by_vectors() -> None:
+    def logsumexp(x: Any) -> list[Any]:
+        return [ops.log(ReduceSum((1,))(ops.exp(x)))]
+
+    closed = staged(logsumexp, ROWS)
+    plan = plan_of(closed)
+    assert labels(plan) == [["reduce_sum"], ["log"]]
+    reason = plan.explain(item(plan, "reduce_sum"), item(plan, "log"))
+    assert "computed by vectors" in reason
+    assert_compiles(closed, ROWS)
+
+
+def test_a_function_of_each_row_stays_if_the_row_needs_it() -> None:
+    def centred(x: Any) -> list[Any]:
+        return [ops.sub(x, along_rows(x, ops.log(ReduceSum((1,))(ops.exp(x)))))]
+
+    closed = staged(centred, ROWS)
+    assert len(plan_of(closed).groups) == 1
+    assert_compiles(closed, ROWS)

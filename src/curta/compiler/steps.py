@@ -48,7 +48,7 @@ from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
 from curta.compiler.routine_code import routine_code
 
-WORTH_OPTIMISING = 1 << 20  # a fold of this cost is compiled at the higher level
+WORTH_OPTIMISING = 1 << 16  # a kernel of this cost is compiled at the higher level
 
 
 def make_steps(plan: Plan, program: Program, often: bool) -> list[Step]:
@@ -143,12 +143,11 @@ def _native_step(
 
 
 def _level(works: list[Work], often: bool) -> int:
-    """How hard the code generator should try: long chains are worth good registers."""
+    """How hard the code generator should try: much work is worth good registers."""
     if any(isinstance(w, RegisterItem) for w in works):
         return target.SIMPLIFIED
     kernels = [w.kernel for w in works if isinstance(w, Scheduled)]
-    chains = [k for k in kernels if any(s.folds or s.ordered for s in k.stages)]
-    worth_it = any(often or kernel_cost(k) > WORTH_OPTIMISING for k in chains)
+    worth_it = any(often or kernel_cost(k) > WORTH_OPTIMISING for k in kernels)
     return target.GOOD if worth_it else target.QUICK
 
 

@@ -9,6 +9,9 @@ puts each into a group that is there already, if
   that the group's outer loops can go around both, and
 * that leaves enough turns of those loops to share out among threads, or little work.
 
+A function of each row's sum, say its logarithm, stays out if no later loop over the row
+needs it: a kernel of its own computes it by vectors, not one number a row.
+
 Values that pass between items of one group then live in registers, or in a row of
 memory. Every refusal is kept: `Plan.explain(a, b)`.
 """
@@ -16,17 +19,19 @@ memory. Every refusal is kept: `Plan.explain(a, b)`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import field
 
 from curta.compiler.graph.itemise import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
-from curta.compiler.loops.nodes import Buffer, Store
+from curta.compiler.loops.nodes import Buffer, Instr, Store, walk
 from curta.lazy_dataclass import dataclass
 
 ENOUGH_TURNS = 8  # of the shared loops, to have something for every thread
 LITTLE_WORK = 1 << 14  # indices that one thread visits before others could start
 MOST_ITEMS = 48  # in a kernel
+MANY_ROWS = 64  # with a function of each worth a kernel of its own
 
 
 @dataclass(eq=False)
@@ -70,10 +75,11 @@ def fuse(program: Program) -> Plan:
     groups: list[Group] = []
     place: dict[Buffer, int] = {}
     refusals: dict[tuple[Item, Item], str] = {}
+    alone = _functions_of_rows(program.items)
     for item in program.items:
         touched = [*reads(item), *written(item)]
         earliest = max((place[b] for b in touched if b in place), default=0)
-        at = _choose(item, groups, earliest, refusals)
+        at = _choose(item, groups, earliest, refusals, item in alone)
         if at is None:
             at = len(groups)
             groups.append(Group([item], _depth(item)))
@@ -98,13 +104,20 @@ def _choose(
     groups: list[Group],
     earliest: int,
     refusals: dict[tuple[Item, Item], str],
+    alone: bool,
 ) -> int | None:
-    """The group that the item joins, if any: the nearest one that can take it."""
+    """The group that the item joins, if any: the nearest one that can take it.
+
+    An item that is better `alone` is not put into deeper loops than its own.
+    """
     if not isinstance(item, LoopItem):
         return None
     for at in range(earliest, len(groups)):
         group = groups[at]
-        shared, reason = _joined(item, group)
+        if alone and any(len(i.dims + i.inner) > len(item.dims) for i in group.loops()):
+            shared, reason = None, "a function of each row, computed by vectors"
+        else:
+            shared, reason = _joined(item, group)
         if shared is not None:
             group.one_body = group.one_body and _in_body(item, group)
             group.items.append(item)
@@ -113,6 +126,26 @@ def _choose(
         for other in group.items:
             refusals[other, item] = reason
     return None
+
+
+def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
+    """Maps by costly functions over many indices, of which no deeper loop reads."""
+    found: set[Item] = set()
+    depths: dict[Buffer, int] = {}  # of the deepest loop that needs a buffer
+    for item in reversed(items):
+        if not isinstance(item, LoopItem):
+            continue
+        deepest = max((depths.get(s.buffer, 0) for s in item.writes), default=0)
+        own = len(item.dims + item.inner)
+        for load in item.loads:
+            depths[load.buffer] = max(depths.get(load.buffer, 0), deepest, own)
+        costly = any(
+            isinstance(e, Instr) and e.name.startswith("math.")
+            for e in walk([s.value for s in item.stores])
+        )
+        if costly and not item.folds and deepest <= own and item.work >= MANY_ROWS:
+            found.add(item)
+    return found
 
 
 def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
