@@ -70,9 +70,15 @@ def is_docstring(node: ast.stmt) -> bool:
 
 def assigns_only(node: ast.stmt, names: set[str]) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else []
-    return bool(targets) and all(
-        isinstance(target, ast.Name) and target.id in names for target in targets
-    )
+    named = [n for t in targets for n in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    return bool(named) and all(isinstance(n, ast.Name) and n.id in names for n in named)
+
+
+def is_import(node: ast.stmt) -> bool:
+    """An import, or imports that only a type checker sees."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return all(map(is_import, node.body))
+    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +90,8 @@ def test_package_files_only_reexport(path):
     for node in ast.parse(path.read_text()).body:
         assert (
             is_docstring(node)
-            or isinstance(node, ast.Import | ast.ImportFrom)
-            or assigns_only(node, {"__all__", "__version__"})
+            or is_import(node)
+            or assigns_only(node, {"__all__", "__version__", "__getattr__", "__dir__"})
         ), f"line {node.lineno}: only imports belong here"
 
 
