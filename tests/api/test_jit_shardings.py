@@ -9,7 +9,13 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 from curta import NamedSharding, P, lax
 from curta.experimental.pjit import pjit
-from curta.sharding import AbstractMesh, AxisType, Mesh, SingleDeviceSharding
+from curta.sharding import (
+    AbstractMesh,
+    AxisType,
+    ManualAxisType,
+    Mesh,
+    SingleDeviceSharding,
+)
 
 AUTO = (AxisType.Auto,) * 2
 X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
@@ -195,3 +201,12 @@ class TestAheadOfTime:
     def test_types_as_arguments(self):
         aval = curta.core.ShapedArray((8, 2), np.dtype("float32"))
         assert curta.jit(lambda x: x + 1).lower(aval).compile()(X).shape == (8, 2)
+        kinds = (AxisType.Explicit, AxisType.Manual)
+        mesh = AbstractMesh((4, 2), ("x", "y"), kinds)
+        where = {
+            "sharding": NamedSharding(mesh, P("x")),
+            "manual_axis_type": ManualAxisType(varying={"y"}),
+        }
+        split = curta.core.ShapedArray((8, 2), np.float32, **where)
+        assert split.str_short(True) == "f32[8@x,2]{V:y}"
+        assert split.update(shape=(2,)).str_short(True) == "f32[2]{V:y}"

@@ -25,7 +25,7 @@ class ShapedArray:
 
     A weakly typed value comes from Python scalars alone and gives way to the
     dtype of whatever it meets. `placement` says where the elements are, if that is
-    part of the type.
+    part of the type; a `sharding` and a `manual_axis_type` say it in words of the user.
 
     >>> ShapedArray((3, 4), np.dtype("float32"))
     ShapedArray(float32[3,4])
@@ -45,7 +45,13 @@ class ShapedArray:
         dtype: Any,
         weak_type: bool = False,
         placement: Placement | None = None,
+        *,
+        sharding: NamedSharding | None = None,
+        manual_axis_type: ManualAxisType | None = None,
     ) -> ShapedArray:
+        if sharding is not None or manual_axis_type is not None:
+            plain = ShapedArray(shape, dtype, weak_type, placement)
+            return _placed_so(plain, sharding, manual_axis_type)
         key = (shape, dtype, weak_type, placement)
         found = _interned.get(key)
         if found is not None:
@@ -197,6 +203,23 @@ def placed_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     explicit = {*mesh.explicit_axes}
     sums = sharding.spec.unreduced & explicit, sharding.spec.reduced & explicit
     return aval.update(placement=placement(mesh, entries, aval.vma, *sums))
+
+
+def _placed_so(
+    aval: ShapedArray, sharding: NamedSharding | None, mat: ManualAxisType | None
+) -> ShapedArray:
+    """The type with the split of a sharding, and what is said of manual axes."""
+    if sharding is not None:
+        aval = placed_aval(aval, sharding)
+    if mat is None:
+        return aval
+    mesh = get_abstract_mesh() if sharding is None else sharding.mesh.abstract_mesh
+    where = aval.placement
+    entries = () if where is None else where.entries
+    sums = (mat.unreduced, mat.reduced)
+    if where is not None:
+        sums = (sums[0] | where.unreduced, sums[1] | where.reduced)
+    return aval.update(placement=placement(mesh, entries, mat.varying, *sums))
 
 
 def dtype_name(dtype: Any) -> str:

@@ -221,16 +221,15 @@ class NamedSharding(Sharding):
         _check_spec(mesh, spec)
         self.mesh = mesh
         self.spec = spec
-        abstract = isinstance(mesh, AbstractMesh)
+        device = mesh.flat_devices[0] if isinstance(mesh, Mesh) else None
         if memory_kind is not None:
-            device = None if abstract else mesh.flat_devices[0]
             self.memory_kind = _checked_memory(memory_kind, device)
-        elif abstract:
+        elif device is None:
             self.memory_kind = None
 
     def __reduce__(self) -> Any:
-        kind = {"memory_kind": self.memory_kind}
-        return functools.partial(NamedSharding, **kind), (self.mesh, self.spec)
+        make = functools.partial(NamedSharding, memory_kind=self.memory_kind)
+        return make, (self.mesh, self.spec)
 
     @property
     def devices(self) -> tuple[Any, ...]:
