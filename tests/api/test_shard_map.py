@@ -387,6 +387,20 @@ class TestErrors:
         with pytest.raises(error, match=message):
             self.run(**options)
 
+    def test_specs_are_those_of_types(self):
+        with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"))):
+            f = shard_map(lambda x: 2 * x, in_specs=P("x"), out_specs=P("x"))
+            x = curta.reshard(X, P("x"))
+            np.testing.assert_array_equal(f(x), 2 * X)
+            for other in (X, curta.reshard(X, P("y"))):
+                with pytest.raises(ValueError, match="does not match the specs of the"):
+                    f(other)
+            part = shard_map(
+                lambda x: x, in_specs=P("x"), out_specs=P("x"), axis_names={"x", "y"}
+            )
+            with pytest.raises(ValueError, match="requires axis_names"):
+                vmap(part)(x)
+
     def test_what_meets_is_fine(self):
         out = self.run(
             lambda x: lax.while_loop(

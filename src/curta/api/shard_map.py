@@ -10,6 +10,7 @@ from curta import tree_util
 from curta.api.arguments import as_result
 from curta.api.shard_map_checks import (
     check_devices_known,
+    check_explicit,
     check_in_specs,
     check_out_avals,
     check_sums,
@@ -77,7 +78,7 @@ def shard_map(
       TypeError: for specs that are none.
 
     >>> import curta, curta.numpy as jnp
-    >>> mesh = curta.make_mesh((1,), ("x",))
+    >>> mesh = curta.make_mesh((1,), ("x",), (curta.sharding.AxisType.Auto,))
     >>> total = curta.shard_map(
     ...     lambda x: curta.lax.psum(x.sum(), "x"),
     ...     mesh=mesh, in_specs=curta.P("x"), out_specs=curta.P(),
@@ -106,6 +107,7 @@ def shard_map(
         where, axes = checked_axes(mesh, axis_names, in_specs, out_specs, INFER)
         leaves, in_tree = tree_util.tree_flatten(args)
         specs = _flat_specs(fun, where, axes, in_specs, args)
+        check_explicit(where, axes, leaves, specs)
         call = _Call(fun, in_tree, leaves, specs, where, axes, out_specs, check_vma)
         return call.run()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from curta import tree_util
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_name
 from curta.core.mesh import (
@@ -16,9 +17,10 @@ from curta.core.mesh import (
     get_abstract_mesh,
     get_concrete_mesh,
 )
-from curta.core.partition_spec import PartitionSpec
+from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.sharding import NamedSharding
-from curta.core.trace import typeof
+from curta.core.trace import Trace, current_trace, typeof
+from curta.transforms.vmap import BatchTrace
 
 
 def checked_axes(
@@ -31,11 +33,12 @@ def checked_axes(
             "`axis_names` argument of shard_map should be of type `frozenset` or `set`."
             f" Got type: {type(axis_names)}"
         )
-    axes = frozenset(axis_names) or frozenset(mesh.axis_names)
-    if not axes <= {*mesh.axis_names}:
+    names = frozenset(mesh.axis_names) - _vmapped_axes()
+    axes = frozenset(axis_names) or names
+    if not axes <= names:
         raise ValueError(
             f"jax.shard_map requires axis_names={axes} to be a subset of"
-            f" mesh.axis_names={mesh.axis_names}"
+            f" mesh.axis_names={mesh.in_order(names)}"
         )
     if in_specs is infer:
         if any(mesh.types[a] is not AxisType.Explicit for a in axes):
@@ -51,6 +54,17 @@ def checked_axes(
     _check_specs("out", out_specs, axes)
     _check_sum_axes("out", out_specs, mesh, axes)
     return mesh, axes
+
+
+def _vmapped_axes() -> frozenset[Any]:
+    """The explicit axes over which what an enclosing `vmap` maps is split."""
+    found: set[Any] = set()
+    trace: Trace | None = current_trace()
+    while trace is not None:
+        if isinstance(trace, BatchTrace):
+            found.update(trace.axis.explicit)
+        trace = trace.parent
+    return frozenset(found)
 
 
 def _checked_mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -126,6 +140,42 @@ def _check_sum_axes(
                     " passed to shard_map contains axis names all of type `Explicit`."
                     f" Got mesh {mesh}"
                 )
+
+
+def check_explicit(
+    mesh: Mesh | AbstractMesh,
+    axes: frozenset[Any],
+    args: Sequence[Any],
+    specs: Sequence[PartitionSpec | None],
+) -> None:
+    """Raise ValueError if specs over explicit axes are not those of the types."""
+    if axes | _vmapped_axes() != {*mesh.axis_names} or not axes <= {
+        *mesh.explicit_axes
+    }:
+        return
+    for x, spec in zip(args, specs, strict=True):
+        if spec is None:
+            continue
+        aval = typeof(x)
+        given, found = spec.for_rank(aval.ndim), aval.sharding.spec
+        shown = given.update(_without_small(mesh, given))
+        if shown.partitions != found.partitions:
+            raise ValueError(
+                f"in_specs passed to shard_map: {given} does not match the specs of the"
+                f" input: {found} for arg: {aval}. `in_specs` is an optional argument"
+                " so you can omit specifying it and shard_map will infer the in_specs"
+                " from the arguments. If you want to reshard your inputs, you can use"
+                " `jax.reshard` on the arguments and then pass those args to shard_map."
+            )
+
+
+def _without_small(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
+    """The entries of a spec, without what types do not mention."""
+    drop = config.jax_remove_size_one_mesh_axis_from_type
+    return [
+        entry_of(n for n in axes if not (drop and mesh.shape[n] == 1))
+        for axes in spec.axes_of_dims()
+    ]
 
 
 def check_sums(prefix: str, spec: PartitionSpec, aval: ShapedArray, found: Any) -> None:
