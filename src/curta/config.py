@@ -258,6 +258,12 @@ log_compiles = _define(
     parse_boolean,
     "Log a warning for every function that is traced and compiled.",
 )
+log_checkpoint_residuals = _define(
+    "jax_log_checkpoint_residuals",
+    False,
+    parse_boolean,
+    "Log a warning of what functions under checkpoint keep for the backward pass.",
+)
 explain_cache_misses = _define(
     "jax_explain_cache_misses",
     False,

@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import checkpoint, grad, jit, vmap
+from curta.config import log_checkpoint_residuals
 
 
 def deep(x, w):
@@ -149,3 +150,28 @@ class TestTracing:
             checkpoint(lambda x: x, static_argnums=2)(1.0)
         with pytest.raises(TypeError, match="must be an int, tuple of ints"):
             checkpoint(lambda x: x, static_argnums="x")(1.0)
+
+
+def test_what_is_kept_is_logged(caplog):
+    def fun(x):
+        return jnp.cos(jnp.sin(x).sum())
+
+    def said(policy):
+        caplog.clear()
+        with log_checkpoint_residuals(True):
+            grad(checkpoint(fun, policy=policy))(X)
+        return caplog.text
+
+    inputs, kept = "saving inputs with shapes:\n  float32[2]", "these intermediates"
+    assert inputs in said(None) and kept not in said(None)
+    everywhere = said(everything)
+    assert inputs not in everywhere and kept in everywhere
+    assert "float32[] output of sin from" in everywhere
+    cosines = said(lambda op, *_, **__: op.name == "cos")
+    assert inputs in cosines and f"and saving {kept}" in cosines
+    assert "float32[2] output of cos from" in cosines and " sin " not in cosines
+
+
+def test_nothing_but_what_is_used_is_computed_forwards():
+    jaxpr = curta.make_jaxpr(grad(checkpoint(jnp.sin)))(1.0)
+    assert [e.op.name for e in jaxpr.eqns if e.op.name == "cos"] == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.saving import is_kept
 from curta.core.avals import ShapedArray
@@ -17,7 +19,9 @@ from curta.core.tangents import is_linear
 from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
-from curta.transforms.partial_eval import split_jaxpr
+from curta.transforms.partial_eval import prune, split_jaxpr
+
+_log = logging.getLogger("curta.control.remat")
 
 Policy = Callable[..., Any]
 
@@ -54,6 +58,11 @@ class Remat(JaxprOp):
             )
         unknown = tuple(map(partial.is_unknown, args))
         plan = plan_residuals(self.jaxpr, unknown, self.policy)
+        level = (
+            logging.WARNING if config.jax_log_checkpoint_residuals else logging.DEBUG
+        )
+        if _log.isEnabledFor(level):
+            _log.log(level, "%s", _described(plan, unknown))
         known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
         results = run_closed(plan.known, known_args)
         outs = results[: plan.known_out_count]
@@ -82,6 +91,29 @@ class Remat(JaxprOp):
             "differentiated": self.differentiated,
             "policy": self.policy,
         }
+
+
+def _described(plan: ResidualPlan, unknown: Sequence[bool]) -> str:
+    """What is kept for the backward pass: inputs, and results of which ops."""
+    avals = plan.unknown.in_avals[len(plan.unknown.in_avals) - len(plan.passed) :]
+    inputs = [
+        f"  {aval.str_short()}"
+        for i, aval in zip(plan.passed, avals, strict=True)
+        if not unknown[i]
+    ]
+    jaxpr = plan.known.jaxpr
+    makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    kept = [
+        f"  {v.aval.str_short()} output of {eqn.op.name} from {eqn.source_info}"
+        for v in jaxpr.outvars[plan.known_out_count :]
+        if (eqn := makers.get(v)) is not None  # type: ignore[arg-type]
+    ]
+    parts = []
+    if inputs:
+        parts.append("\n".join(["saving inputs with shapes:", *inputs]))
+    if kept:
+        parts.append("\n".join(["saving these intermediates:", *kept]))
+    return "remat-decorated function " + "\nand ".join(parts or ["saving nothing"])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -139,7 +171,7 @@ def plan_residuals(
         return outs + run_closed(ClosedJaxpr(values, closed.consts), args)
 
     return ResidualPlan(
-        stage(run_known, split.known.in_avals, jaxpr.debug_info),
+        prune(stage(run_known, split.known.in_avals, jaxpr.debug_info)),
         ClosedJaxpr(later, closed.consts),
         count,
         passed,
