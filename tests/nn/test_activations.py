@@ -1,5 +1,6 @@
 """Activations where they have a corner: the derivative there is the one JAX chose."""
 
+import numpy as np
 import pytest
 
 import curta
@@ -24,3 +25,10 @@ def test_clipped_activations():
     x = jnp.array([-4.0, -1.0, 0.0, 5.0, 8.0])
     assert nn.relu6(x).tolist() == [0.0, 0.0, 0.0, 5.0, 6.0]
     assert nn.hard_sigmoid(x).tolist() == pytest.approx([0, 1 / 3, 0.5, 1, 1])
+
+
+def test_names_of_silu_and_hard_silu():
+    x = np.linspace(-5, 5, 11).astype(np.float32)
+    np.testing.assert_allclose(nn.swish(x), x / (1 + np.exp(-x)), rtol=1e-5)
+    hard = x * np.clip(x + 3, 0, 6) / 6
+    np.testing.assert_allclose(nn.hard_swish(x), hard, rtol=1e-5, atol=1e-6)

@@ -114,3 +114,22 @@ def test_normal_vectors_and_orthogonal_matrices_of_random():
 def test_mistakes(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("name", "variance", "bound"),
+    [
+        ("kaiming_normal", 2 / 300, None),
+        ("kaiming_uniform", 2 / 300, (6 / 300) ** 0.5),
+        ("xavier_normal", 2 / 500, None),
+        ("xavier_uniform", 2 / 500, (6 / 500) ** 0.5),
+    ],
+)
+def test_kaiming_and_xavier_have_their_variances(name, variance, bound):
+    draw = getattr(INIT, name)()
+    assert isinstance(draw, INIT.Initializer)
+    x = np.asarray(draw(random.key(0), (300, 200)))
+    np.testing.assert_allclose(x.var(), variance, rtol=0.03)
+    np.testing.assert_allclose(x.mean(), 0, atol=4 * (variance / x.size) ** 0.5)
+    if bound is not None:
+        assert 0.99 * bound < np.abs(x).max() <= bound

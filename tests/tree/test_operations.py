@@ -178,3 +178,47 @@ def test_differences_of_structures():
         )
     ]
     assert list(equality_errors_pytreedef(one, one)) == []
+
+
+def test_maps_and_leaves_with_paths_under_their_long_names():
+    tree = {"a": [1, 2], "b": 3}
+    named = tree_util.tree_map_with_path(
+        lambda path, x: (tree_util.keystr(path), x), tree
+    )
+    assert named == {"a": [("['a'][0]", 1), ("['a'][1]", 2)], "b": ("['b']", 3)}
+    (path, leaf), *_ = tree_util.tree_leaves_with_path(tree)
+    assert path == (tree_util.DictKey("a"), tree_util.SequenceKey(0)) and leaf == 1
+
+
+def test_folds_of_leaves():
+    assert tree_util.tree_reduce(lambda a, b: a + b, [1, {"x": 2}], 10) == 13
+    assert tree_util.tree_all({"a": True, "b": [1]})
+    assert not tree_util.tree_all([True, 0])
+    joined = tree_util.tree_reduce_associative(lambda a, b: a + b, list("abcde"))
+    assert joined == "abcde"
+
+
+def test_broadcast_and_transpose():
+    assert tree_util.tree_broadcast([1, 2], [[0, 0], 0]) == [[1, 1], 2]
+    outer, inner = (tree_util.tree_structure(t) for t in ([0, 0, 0], (0, 0)))
+    rows = [(1, 2), (3, 4), (5, 6)]
+    assert tree_util.tree_transpose(outer, inner, rows) == ([1, 3, 5], [2, 4, 6])
+
+
+def test_classes_registered_with_keys_show_them_in_paths():
+    class Pair:
+        def __init__(self, left, right):
+            self.left, self.right = left, right
+
+    tree_util.register_pytree_with_keys(
+        Pair,
+        lambda p: (((tree_util.GetAttrKey("left"), p.left), ("right", p.right)), None),
+        lambda _, children: Pair(*children),
+    )
+    leaves = tree_util.tree_leaves_with_path(Pair(1, 2))
+    assert [tree_util.keystr(path) for path, _ in leaves] == [".left", "right"]
+    doubled = tree_util.tree_map(lambda x: 2 * x, Pair(1, 2))
+    assert (doubled.left, doubled.right) == (2, 4)
+    key: tree_util.KeyEntry = tree_util.DictKey("a")
+    path: tree_util.KeyPath = (key,)
+    assert tree_util.keystr(path) == "['a']"

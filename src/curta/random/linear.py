@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import curta.numpy as jnp
-from curta import lax
+from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import concrete_index, user_dtype
@@ -54,7 +54,8 @@ def multivariate_normal(
         raise ValueError(
             f"method must be one of {{'svd', 'eigh', 'cholesky'}}, got {method!r}"
         )
-    chosen = float_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
+    dtype = dtypes.canonicalize_dtype(mean.dtype) if dtype is None else dtype
+    chosen = float_dtype("multivariate_normal", dtype)
     wanted = None if shape is None else sample_shape(shape)
     return _multivariate_normal(typed, mean, cov, wanted, chosen, method)
 
