@@ -7,18 +7,24 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.decompositions import Lapack, Permuted, decomposed
+from curta.compiler.graph.lanewise import lanewise
 from curta.compiler.pipeline import compile_jaxpr
 from curta.primitives.linalg import (
     LU,
     QR,
     SVD,
     Cholesky,
+    Eig,
     Eigh,
     Geqrf,
+    Hessenberg,
     HouseholderProduct,
     LUPivotsToPermutation,
+    Ormqr,
     Schur,
     TriangularSolve,
+    Tridiagonal,
+    TridiagonalSolve,
 )
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
@@ -133,6 +139,60 @@ def test_eigenvalues(dtype):
     t, z = run(Schur(), x)
     assert_close(z @ t @ adjoint(z), x)
     assert len(run(Schur(False), x)) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_eigenvalues_of_any_matrices(dtype):
+    x = numbers((2, 5, 5), dtype)
+    w, left, right = run(Eig(), x)
+    assert_close(x @ right, right * w[:, None, :])
+    assert_close(adjoint(left) @ x, adjoint(left * w.conj()[:, None, :]))
+    assert_close(np.linalg.norm(left, axis=-2), np.ones((2, 5), left.real.dtype))
+    assert_close(run(Eig(False, False), x)[0], w)
+    x[0, 1, 2] = np.inf
+    w, right = run(Eig(False), x)
+    assert np.isnan(w[0]).all() and np.isnan(right[0]).all()
+    assert_close(x[1] @ right[1], right[1] * w[1])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_condensed_forms_and_reflections(dtype):
+    x = positive((2, 5, 5), dtype)
+    assert_same(Hessenberg(), numbers((2, 5, 5), dtype))
+    for lower in (True, False):
+        assert_same(Tridiagonal(lower), x)
+    packed, taus = Geqrf().eval(numbers((2, 6, 4), dtype))
+    for left in (True, False):
+        c = numbers((2, 6, 3) if left else (2, 3, 6), dtype, 1)
+        for transposed in (True, False):
+            assert_same(Ormqr(left, transposed), packed, taus, c)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_tridiagonal_solves(dtype):
+    lower, diagonal, upper = (numbers((2, 6), dtype, i) for i in range(3))
+    b = numbers((2, 6, 3), dtype, 3)
+    assert_same(TridiagonalSolve(), lower, diagonal + 4, upper, b)
+    found = run(TridiagonalSolve(), 0 * lower, 0 * diagonal, upper, b)[0]
+    assert not np.isfinite(found).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("batch", [(130,), (40, 7)])
+@pytest.mark.parametrize("n", [1, 3, 4])
+def test_many_small_matrices_are_lanes(dtype, batch, n):
+    x, b = positive((*batch, n, n), dtype), numbers((*batch, n, 2), dtype)
+    factors, pivots, _ = run(LU(), x)
+    x[-1] = -x[-1]
+    for op, args in (
+        (Cholesky(), (x,)),
+        (LU(), (x,)),
+        (LUPivotsToPermutation(n), (pivots,)),
+        (TriangularSolve(True, True), (factors, b)),
+    ):
+        assert lanewise(op, [curta.typeof(a) for a in args]) is not None
+        assert_same(op, *args)
+    assert lanewise(Cholesky(), [curta.typeof(x[:2])]) is None
 
 
 def test_pivots_to_permutations():

@@ -44,6 +44,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "SortedRows": "tests/compiler/test_sorting.py",
         "TransformAlong": "tests/compiler/test_fourier.py",
         "Lapack": "tests/compiler/test_decompositions.py",
+        "Lanewise": "tests/compiler/test_decompositions.py",
         "Permuted": "tests/compiler/test_decompositions.py",
         "Scan": "tests/control/test_control_flow.py",
         "While": "tests/control/test_control_flow.py",

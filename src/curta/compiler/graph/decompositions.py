@@ -30,13 +30,16 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise.arithmetic import sub
-from curta.primitives.elementwise.comparison import ne
-from curta.primitives.elementwise.complex import part_dtype
+from curta.primitives.elementwise.arithmetic import neg, sub
+from curta.primitives.elementwise.bitwise import and_
+from curta.primitives.elementwise.comparison import gt, lt, ne
+from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
 from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.rounding import is_finite
 from curta.primitives.elementwise.select import select
 from curta.primitives.linalg.cholesky import Cholesky
-from curta.primitives.linalg.eigen import Eigh
+from curta.primitives.linalg.condensed import Hessenberg, Tridiagonal
+from curta.primitives.linalg.eigen import Eig, Eigh
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.matrices import (
     columns,
@@ -50,8 +53,11 @@ from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.triangular import TriangularSolve
+from curta.primitives.linalg.tridiagonal import TridiagonalSolve
+from curta.primitives.linalg.updates import Ormqr
+from curta.primitives.reduction import ReduceAnd
 from curta.primitives.slicing import Pad
-from curta.primitives.structure import BroadcastInDim
+from curta.primitives.structure import BroadcastInDim, zeros
 
 Shape = tuple[int, ...]
 _INT = np.dtype(np.int32)
@@ -124,7 +130,8 @@ def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that such an op stands for; None for others and for empty arrays."""
     if type(op) not in _RULES or not all(a.size for a in avals):
         return None
-    if not blas.available():
+    perturbed = isinstance(op, TridiagonalSolve) and op.perturb_singular
+    if perturbed or not blas.available():
         return None
     return _decomposed(op, tuple(a.strip_weak_type() for a in avals))
 
@@ -319,6 +326,111 @@ def _schur(op: Any, a: Any) -> list[Any]:
     return _unless(info, *kept)
 
 
+def _hessenberg(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    work = Work(_LETTERS[dtype.name])
+    arguments = (n, 1, n, Result(0), n, Result(1), work, Result(2))
+    outs = (((n, n), dtype), ((n - 1,), dtype), INFO)
+    packed, taus, info = Lapack("gehrd", arguments, outs, 4 * n**3)(swapped(a))
+    return _unless(info, swapped(packed), taus)
+
+
+def _tridiagonal(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    real = part_dtype(dtype)
+    arguments = (
+        b"L" if op.lower_triangle else b"U", n, Result(0), n, Result(1), Result(2),
+        Result(3), Work(_LETTERS[dtype.name]), Result(4),
+    )  # fmt: skip
+    shapes = ((n, n), dtype), ((n,), real), ((n - 1,), real), ((n - 1,), dtype), INFO
+    name = "hetrd" if dtype.kind == "c" else "sytrd"
+    packed, *others, info = Lapack(name, arguments, shapes, 2 * n**3)(swapped(a))
+    return _unless(info, swapped(packed), *others)
+
+
+def _eig(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    is_complex = dtype.kind == "c"
+    finite = _all_finite(a)
+    a = select(_spread(finite, a), a, zeros(typeof(a)))
+    values = [Result(i) for i in range(1 if is_complex else 2)]
+    wanted = op.compute_left_eigenvectors, op.compute_right_eigenvectors
+    count = len(values)
+    arguments: tuple[Argument, ...] = (
+        *(b"V" if w else b"N" for w in wanted), n, Result(count), n, *values,
+        Result(count + 1), n, Result(count + 2), n, Work(_LETTERS[dtype.name]),
+        *_real_space(dtype, 2 * n), Result(count + 3),
+    )  # fmt: skip
+    outs = (*[((n,), dtype)] * count, *[((n, n), dtype)] * 3, INFO)
+    call = Lapack("geev", arguments, outs, 25 * n**3, ((count, 0),))
+    *parts, _, left, right, info = call(swapped(a))
+    vectors = [v for v, w in zip((left, right), wanted, strict=True) if w]
+    if is_complex:
+        found = [*parts, *map(swapped, vectors)]
+    else:
+        pairs = [_paired(parts[1], v) for v in vectors]
+        found = [complex_(*parts), *map(swapped, pairs)]
+    bad = select(finite, info, BroadcastInDim(typeof(info).shape, ())(np.int32(1)))
+    return _unless(bad, *found)
+
+
+def _paired(imaginary: Any, rows_: Any) -> Any:
+    """Complex eigenvectors, as rows: of a pair, the real part comes first."""
+    zero, first = zeros(typeof(rows_)), typeof(rows_).ndim - 2
+    padding = [(0, 0, 0)] * typeof(rows_).ndim
+    nothing = np.zeros((), typeof(rows_).dtype)
+    shifted = []
+    for low, high in ((-1, 1), (1, -1)):  # the next row, and the one before
+        padding[first] = (low, high, 0)
+        shifted.append(Pad(tuple(padding))(rows_, nothing))
+    none = zeros(typeof(imaginary))
+    above, below = (_spread(f(imaginary, none), rows_) for f in (gt, lt))
+    re = select(below, shifted[1], rows_)
+    im = select(above, shifted[0], select(below, neg(rows_), zero))
+    return complex_(re, im)
+
+
+def _all_finite(a: Any) -> Any:
+    """Whether all elements of each matrix are finite."""
+    rank = typeof(a).ndim
+    parts = [real(a), imag(a)] if typeof(a).dtype.kind == "c" else [a]
+    whole = [ReduceAnd((rank - 2, rank - 1))(is_finite(x)) for x in parts]
+    return whole[0] if len(whole) == 1 else and_(*whole)
+
+
+# ------------------------------------------------------------------ other equations
+
+
+def _tridiagonal_solve(op: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+    *_, n, width = typeof(b).shape
+    dtype = typeof(b).dtype
+    diagonals = Result(2), Result(3), Result(4)
+    arguments = (n, width, *diagonals, Result(0), n, Result(1))
+    outs = (((width, n), dtype), INFO, *(((k,), dtype) for k in (n - 1, n, n - 1)))
+    copied = ((0, 3), (2, 0), (3, 1), (4, 2))
+    call = Lapack("gtsv", arguments, outs, 8 * n * width, copied, (), (1, 1, 1, 2))
+    x, info, *_ = call(columns(dl, 1, n), d, columns(du, 0, n - 1), swapped(b))
+    return _unless(info, swapped(x))
+
+
+def _ormqr(op: Any, a: Any, taus: Any, c: Any) -> list[Any]:
+    *_, m, n = typeof(c).shape
+    *_, size, given = typeof(a).shape
+    dtype, count = typeof(a).dtype, typeof(taus).shape[-1]
+    is_complex = dtype.kind == "c"
+    arguments: tuple[Argument, ...] = (
+        b"L" if op.left else b"R",
+        (b"C" if is_complex else b"T") if op.transposed else b"N",
+        m, n, count, Result(2), size, Operand(1), Result(0), m,
+        Work(_LETTERS[dtype.name]), Result(1),
+    )  # fmt: skip
+    # The routine changes the reflections for a while.
+    outs = ((n, m), dtype), INFO, ((given, size), dtype)
+    name, copied = "unmqr" if is_complex else "ormqr", ((0, 2), (2, 0))
+    call = Lapack(name, arguments, outs, 4 * m * n * count, copied, (), (2, 1, 2))
+    return [swapped(call(swapped(a), taus, swapped(c))[0])]
+
+
 # ------------------------------------------------------------------------ helpers
 
 
@@ -330,13 +442,17 @@ def _real_space(dtype: Any, count: int) -> list[Space]:
 def _unless(info: Any, *values: Any) -> list[Any]:
     """The values, NaN where a routine has failed."""
     failed = ne(info, BroadcastInDim(typeof(info).shape, ())(np.int32(0)))
-    batch = tuple(range(typeof(info).ndim))
     found = []
     for x in values:
         aval = typeof(x)
         nan = BroadcastInDim(aval.shape, ())(np.array(np.nan, aval.dtype))
-        found.append(select(BroadcastInDim(aval.shape, batch)(failed), nan, x))
+        found.append(select(_spread(failed, x), nan, x))
     return found
+
+
+def _spread(flags: Any, like: Any) -> Any:
+    """What holds of each matrix of a batch, for every element of something."""
+    return BroadcastInDim(typeof(like).shape, tuple(range(typeof(flags).ndim)))(flags)
 
 
 _RULES: dict[type[Op], Callable[..., list[Any]]] = {
@@ -350,4 +466,9 @@ _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     Eigh: _eigh,
     SVD: _svd,
     Schur: _schur,
+    Hessenberg: _hessenberg,
+    Tridiagonal: _tridiagonal,
+    Eig: _eig,
+    TridiagonalSolve: _tridiagonal_solve,
+    Ormqr: _ormqr,
 }

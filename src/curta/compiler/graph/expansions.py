@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from curta.compiler.graph.decompositions import decomposed
 from curta.compiler.graph.fourier import transformed
+from curta.compiler.graph.lanewise import lanewise
 from curta.compiler.graph.small_matrices import expanded
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -15,7 +16,9 @@ from curta.primitives.fft import Fft
 
 def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr with routines of the library that an op stands for, if there is one."""
-    return transformed(op, avals) if isinstance(op, Fft) else decomposed(op, avals)
+    if isinstance(op, Fft):
+        return transformed(op, avals)
+    return lanewise(op, avals) or decomposed(op, avals)
 
 
 def natively_in_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:

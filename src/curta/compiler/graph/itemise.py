@@ -13,6 +13,7 @@ from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.in_place import Overwriting
 from curta.compiler.graph.items import EqnItem, Item, loop_item
+from curta.compiler.graph.lanewise import Lanewise, lanewise_item
 from curta.compiler.graph.regions import regions
 from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
@@ -170,6 +171,8 @@ class ItemMaker:
                 window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn not in self.host and isinstance(eqn.op, LibraryOp):
             routine_item(self, eqn, tuple(self._buffer(v, "v") for v in eqn.outvars))
+        elif isinstance(eqn.op, Lanewise) and lanewise_item(self, eqn):
+            return
         elif eqn in self.host or not is_virtual(eqn.op):
             operands = tuple(self.operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)

@@ -68,12 +68,36 @@ def lane_code(
     extent = _examples(eqn)
     if extent is None:
         return None
+    avals = [v.aval for v in eqn.outvars]
+
+    def run(maker: LaneMaker, args: Sequence[Atom]) -> Sequence[Atom | None]:
+        return maker.control(eqn.op, args, avals, tuple(results))
+
+    return _code(run, extent, eqn, operands, results)
+
+
+def batch_code(
+    closed: ClosedJaxpr, eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
+) -> RegisterCode | None:
+    """The code of a jaxpr, which an eqn stands for, over the first dim of arrays."""
+
+    def run(maker: LaneMaker, args: Sequence[Atom]) -> Sequence[Atom | None]:
+        return maker.run(closed, args)
+
+    return _code(run, eqn.invars[0].aval.shape[0], eqn, operands, results)
+
+
+def _code(
+    run: Callable[[LaneMaker, Sequence[Atom]], Sequence[Atom | None]],
+    extent: int,
+    eqn: Eqn,
+    operands: Sequence[Buffer],
+    results: Sequence[Buffer],
+) -> RegisterCode | None:
     maker = LaneMaker(extent)
     try:
         args = maker.arguments([a.aval for a in eqn.invars], operands)
-        avals = [v.aval for v in eqn.outvars]
-        outs = maker.control(eqn.op, args, avals, tuple(results))
-        for out, array in zip(outs, results, strict=True):
+        for out, array in zip(run(maker, args), results, strict=True):
             if out is not None:
                 maker.save(out, array, as_index(0))
     except (Unsuited, Refused, NoLowering, MissingRule):

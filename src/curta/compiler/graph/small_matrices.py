@@ -29,6 +29,7 @@ from curta.primitives.elementwise.powers import sqrt
 from curta.primitives.elementwise.select import select
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.cholesky import Cholesky
+from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.matrices import (
     columns,
@@ -49,7 +50,9 @@ _SINGLE = np.dtype(np.float32)
 
 def expanded(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that such an op stands for; None for any other op."""
-    if type(op) not in _RULES or any(d > LARGEST for d in avals[0].shape[-2:]):
+    if type(op) not in _RULES or not isinstance(op, MatrixOp):
+        return None
+    if any(not 0 < d <= LARGEST for d in avals[0].shape[-op.ranks[0] :]):
         return None
     return _expanded(op, tuple(avals))
 

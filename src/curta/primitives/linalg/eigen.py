@@ -23,6 +23,7 @@ from curta.primitives.elementwise import (
     real,
 )
 from curta.primitives.elementwise.complex import part_dtype
+from curta.primitives.linalg import lapack
 from curta.primitives.linalg.family import (
     MatrixOp,
     Shape,
@@ -161,15 +162,9 @@ class Eig(MatrixOp):
     def _decompose(self, x: Any) -> Sequence[Any]:
         if not self._count():
             return [np.linalg.eigvals(x)]
-        w, right = np.linalg.eig(x)
-        outs = [w]
-        if self.compute_left_eigenvectors:
-            # The left ones are the rows of the inverse of the right ones.
-            left = np.linalg.inv(right).conj().swapaxes(-1, -2)
-            outs.append(_normalised(left))
-        if self.compute_right_eigenvectors:
-            outs.append(right)
-        return outs
+        if not self.compute_left_eigenvectors:
+            return np.linalg.eig(x)
+        return lapack.each(_both_sides, x)[: 1 + self._count()]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (a,), (da,) = primals, tangents
@@ -230,11 +225,29 @@ def _moved(w: Any, v: Any, da: Any) -> Any:
     return add(moved, mul(v, multiple))
 
 
-def _normalised(v: Any) -> Any:
-    """`v` with columns of length 1 whose greatest element is real and positive."""
-    if not v.size:
-        return v
-    place = np.argmax(abs(v), -2, keepdims=True)
-    greatest = np.take_along_axis(v, place, -2)
-    phase = np.conj(greatest) / abs(greatest)
-    return v * phase / np.linalg.norm(v, axis=-2, keepdims=True)
+def _both_sides(a: Any) -> tuple[Any, ...]:
+    """Eigenvalues, left and right eigenvectors of a matrix."""
+    n, dtype = a.shape[0], a.dtype
+    values = [np.zeros(n, dtype) for _ in range(1 if dtype.kind == "c" else 2)]
+    vectors = [np.zeros((n, n), dtype, order="F") for _ in range(2)]
+    extra = [np.zeros(2 * n, values[0].real.dtype)] if dtype.kind == "c" else []
+    left, right = vectors
+    row, packed = max(n, 1), np.array(a, order="F")
+    head = (b"V", b"V", n, packed, row, *values, left, row, right, row)
+    if lapack.call_with_workspace("geev", dtype, *head, "work", *extra):
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+    if dtype.kind == "c":
+        return values[0], left, right
+    w = values[0] + 1j * values[1]
+    return w.astype(np.result_type(dtype, np.complex64)), *(
+        _paired(values[1], v) for v in vectors
+    )
+
+
+def _paired(imaginary: Any, v: Any) -> Any:
+    """Complex eigenvectors, of which LAPACK has the real part first."""
+    found = v.astype(np.result_type(v.dtype, np.complex64))
+    for j in np.flatnonzero(imaginary > 0):
+        found[:, j] = v[:, j] + 1j * v[:, j + 1]
+        found[:, j + 1] = found[:, j].conj()
+    return found

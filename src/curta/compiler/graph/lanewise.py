@@ -1,0 +1,92 @@
+"""Many small matrices decomposed at a time: each is a lane of vectors.
+
+LAPACK takes longer to begin with a matrix of 4 by 4 than to decompose it. Here the
+steps are written out (small_matrices.py) and done to as many matrices as a vector has
+lanes, without leaving the registers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from curta.compiler.graph.items import RegisterItem
+from curta.compiler.graph.lanes import FEWEST_LANES, MOST_VECTORS, batch_code
+from curta.compiler.graph.small_matrices import expanded
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, Eqn
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
+from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.structure import Reshape
+
+if TYPE_CHECKING:
+    from curta.compiler.graph.itemise import ItemMaker
+
+
+@dataclass(frozen=True)
+class Lanewise(Op):
+    """An op on small matrices, of which the first dim numbers the lanes."""
+
+    name: ClassVar[str] = "lanewise"
+    multiple_results: ClassVar[bool] = True
+    op: Op
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        outs = self.op.aval(*avals)
+        return outs if self.op.multiple_results else [outs]
+
+    def eval(self, *args: Any) -> Any:
+        outs = self.op.eval(*args)
+        return outs if self.op.multiple_results else [outs]
+
+
+def lanewise(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """The jaxpr that does an op lane by lane; None if it does not suit the shapes."""
+    if not isinstance(op, MatrixOp) or expanded(op, avals) is None:
+        return None
+    batch = avals[0].shape[: avals[0].ndim - op.ranks[0]]
+    count = math.prod(batch)
+    outs = op.aval(*avals)
+    values = (*avals, *(outs if op.multiple_results else [outs]))
+    if count < FEWEST_LANES or any(a.size > count * MOST_VECTORS for a in values):
+        return None
+    return _lanewise(op, tuple(avals), batch)
+
+
+@functools.lru_cache(maxsize=256)
+def _lanewise(
+    op: Any, avals: tuple[ShapedArray, ...], batch: tuple[int, ...]
+) -> ClosedJaxpr:
+    count = math.prod(batch)
+
+    def run(*args: Any) -> Sequence[Any]:
+        flat = [
+            Reshape((count, *typeof(x).shape[typeof(x).ndim - rank :]))(x)
+            for x, rank in zip(args, op.ranks, strict=True)
+        ]
+        return [Reshape((*batch, *typeof(x).shape[1:]))(x) for x in Lanewise(op)(*flat)]
+
+    return stage(run, avals)
+
+
+def lanewise_item(maker: ItemMaker, eqn: Eqn) -> bool:
+    """Add the item of a `Lanewise`, if it can be code in registers."""
+    closed = expanded(eqn.op.op, [v.aval for v in eqn.invars])  # type: ignore[attr-defined]
+    buffers = [maker.buffer_of(v) for v in eqn.invars]
+    operands = tuple(b for b in buffers if b is not None)
+    if closed is None or len(operands) < len(buffers):
+        return False
+    results = tuple(
+        maker.new_buffer(v.aval, f"lanes{i}") for i, v in enumerate(eqn.outvars)
+    )
+    code = batch_code(closed, eqn, operands, results)
+    if code is None:
+        return False
+    maker.buffers.update(zip(eqn.outvars, results, strict=True))
+    maker.items.append(RegisterItem(eqn, operands, results, code))
+    return True
