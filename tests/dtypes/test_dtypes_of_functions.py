@@ -6,7 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax, ops
-from curta.scipy import fft
+from curta.scipy import fft, stats
 from curta.test_util import check_grads
 
 X = np.array([[1.5, -2.7, 3.1], [0.3, 2.2, -1.9]], np.float32)
@@ -81,3 +81,21 @@ def test_complex_logarithms_of_cumulative_sums_differentiate():
     with curta.enable_x64(True):
         z = X * (0.5 + 0.2j)
         check_grads(lambda z: lax.cumlogsumexp(z, 1), (z,), 2)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float32"])
+@pytest.mark.parametrize(
+    "density",
+    [
+        *(stats.cauchy, stats.expon, stats.gumbel_l, stats.gumbel_r, stats.laplace),
+        *(stats.logistic, stats.norm, stats.uniform),
+    ],
+    ids=lambda module: module.__name__.rpartition(".")[2],
+)
+def test_densities_keep_the_dtype(density, dtype):
+    x = jnp.asarray([0.5, 0.25], dtype)
+    for function in density.logpdf, density.pdf:
+        out = function(x)
+        assert out.dtype == dtype
+        wanted = np.asarray(function(x.astype("float32")))
+        np.testing.assert_allclose(out.astype("float32"), wanted, rtol=0.3, atol=0.1)

@@ -5,6 +5,7 @@ Its density is 1 / (π scale (1 + z²)) with z = (x - loc) / scale.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-1.1447, dtype=float32, weak_type=True)
     """
     z, scale = standardise("cauchy.logpdf", x, loc=loc, scale=scale)
-    return -lax.log(np.pi * scale) - lax.log1p(z * z)
+    return -math.log(np.pi) - lax.log(scale) - lax.log1p(z * z)
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
