@@ -503,10 +503,6 @@ def test_effects_barrier(seen):
     assert seen == [1]
 
 
-def test_pjit_is_jit():
-    assert curta.experimental.pjit.pjit is curta.jit
-
-
 def test_log_names_the_line(caplog):
     with caplog.at_level("INFO", logger="curta.debugging"):
         curta.jit(lambda x: curta.debug.log("x is {}", x))(2)
@@ -544,3 +540,23 @@ def test_sharding_of_callbacks():
     shape = curta.ShapeDtypeStruct((), np.float32)
     device = curta.sharding.SingleDeviceSharding(curta.devices()[0])
     assert curta.pure_callback(np.sin, shape, 0.0, sharding=device) == 0.0
+
+
+def test_ordered_callbacks_of_the_work_of_devices():
+    seen = []
+
+    def note(x):
+        seen.append(x.shape)
+        return x + 1
+
+    def fun(x):
+        shape = curta.ShapeDtypeStruct(x.shape, x.dtype)
+        return io_callback(note, shape, x, ordered=True)
+
+    mesh = curta.make_mesh((1,), ("x",), (curta.sharding.AxisType.Auto,))
+    mapped = curta.shard_map(
+        fun, mesh=mesh, in_specs=curta.P("x"), out_specs=curta.P("x")
+    )
+    for run in mapped, curta.jit(mapped):
+        assert run(jnp.arange(4.0)).tolist() == [1, 2, 3, 4]
+    assert seen == [(4,), (4,)]

@@ -382,6 +382,6 @@ class IOCallback(Computing):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        if self.ordered:
+        if self.ordered and not axis.devices:
             raise ValueError("Cannot `vmap` ordered IO callback.")
         return self.one_by_one(axis, args, dims, 1)
