@@ -223,3 +223,18 @@ def test_derivatives(name):
 
 def test_derivative_outside_the_support():
     assert jnp.isfinite(curta.grad(stats.gamma.logpdf)(-1.0, 2.0))
+
+
+def test_derivatives_outside_the_support():
+    for function in stats.truncnorm.cdf, stats.truncnorm.sf, stats.truncnorm.logsf:
+        for x in -3.0, 3.0:
+            assert curta.grad(function)(x, -1.0, 2.0) == 0
+        assert np.isfinite(curta.grad(function)(0.5, -1.0, np.inf))
+    assert curta.grad(stats.pareto.logcdf)(0.5, 2.0) == 0
+    assert curta.grad(stats.pareto.cdf)(0.5, 2.0) == 0
+
+
+@pytest.mark.parametrize("mu", [0.3, 2.5, 40.0, 130.0])
+def test_the_derivative_of_the_entropy(mu):
+    with curta.enable_x64(True):
+        check_grads(stats.poisson.entropy, (mu,), 2)

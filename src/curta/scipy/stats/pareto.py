@@ -41,7 +41,9 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the cumulative distribution function."""
     z, b, _ = standardise("pareto.logcdf", x, b, loc=loc, scale=scale)
-    return jnp.where(z < 1, -np.inf, lax.log1p(-(jnp.maximum(z, 1) ** -b)))
+    # Where there is no probability, the derivative is that of a constant.
+    inside = jnp.where(z <= 1, 2, z)
+    return jnp.where(z <= 1, -np.inf, lax.log1p(-(inside**-b)))
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -13,7 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.numpy.promotion import promote_args_inexact
-from curta.scipy.special import entr, gammaincc, gammaln, xlogy
+from curta.scipy.special import gammaincc, gammaln, xlogy
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
@@ -54,9 +54,10 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
     """
     mu, loc = promote_args_inexact("poisson.entropy", mu, loc)
     mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(mu.shape, loc.shape))
-    small = jnp.minimum(mu, 100)
+    small = jnp.minimum(jnp.where(mu == 0, 1, mu), 100)
     k = jnp.arange(250, dtype=mu.dtype)
-    exact = jnp.sum(entr(pmf(k, small[..., None])), axis=-1)
+    log_terms = logpmf(k, small[..., None])
+    exact = -jnp.sum(jnp.exp(log_terms) * log_terms, axis=-1)
     large = jnp.maximum(mu, 100)
     series = -1 / (12 * large) - 1 / (24 * large * large)
     value = jnp.where(mu < 100, exact, 0.5 * jnp.log(2 * np.pi * np.e * large) + series)

@@ -27,6 +27,13 @@ def _log_mass(a: Any, b: Any) -> Any:
     return jnp.where(straddles, jnp.log1p(-ndtr(a) - ndtr(-b)), tail)
 
 
+def _between(a: Any, b: Any) -> Any:
+    """A finite number between two bounds, which may be infinite."""
+    low, high = jnp.isfinite(a), jnp.isfinite(b)
+    one_sided = jnp.where(low, a + 1, jnp.where(high, b - 1, 0))
+    return jnp.where(low & high, a / 2 + b / 2, one_sided)
+
+
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density.
 
@@ -54,11 +61,14 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the cumulative distribution function."""
     z, a, b, _ = standardise("truncnorm.logcdf", x, a, b, loc=loc, scale=scale)
     z, a, b = jnp.broadcast_arrays(z, a, b)
-    inside = jnp.clip(z, a, b)
+    # Where the probability is 0 or 1, the derivative is that of a constant.
+    inside = jnp.where((z > a) & (z < b), z, _between(a, b))
     below = _log_mass(a, inside) - _log_mass(a, b)
     beyond = _log_mass(inside, b) - _log_mass(a, b)
     # Near 1 the probability is known better by what is missing.
-    value = jnp.where(below > -0.1, jnp.log1p(-jnp.exp(beyond)), below)
+    high = below > -0.1
+    from_above = jnp.log1p(-jnp.exp(jnp.where(high, beyond, -1)))
+    value = jnp.where(high, from_above, below)
     value = jnp.where(z <= a, -np.inf, jnp.where(z >= b, 0, value))
     return jnp.where(a >= b, np.nan, value)
 
