@@ -9,7 +9,7 @@ import numpy as np
 from curta import tree_util
 from curta.api.jit_shardings import constrained
 from curta.config import config, transfer_guard_host_to_device
-from curta.core.avals import ShapedArray, placed_aval
+from curta.core.avals import ShapedArray, is_string, placed_aval
 from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.stage import JaxprTrace
@@ -17,7 +17,7 @@ from curta.core.trace import Trace, Tracer, current_trace, typeof
 from curta.primitives.placing import DevicePut, Reshard
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
-from curta.runtime.transfer import guard_transfer, to_array
+from curta.runtime.transfer import guard_transfer, string_array, to_array
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.vmap import BatchTracer
 
@@ -79,7 +79,7 @@ def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
         sharding = None
     if isinstance(x, Tracer):
         return x if sharding is None else _put_traced(x, sharding)
-    array = x if type(x) is ArrayImpl else _explicit(x)
+    array = x if type(x) is ArrayImpl else _explicit(x, sharding)
     if sharding is None or (array is x and not donate and x._sharding == sharding):
         return array
     if array is x and array.sharding.device_set != sharding.device_set:
@@ -115,8 +115,15 @@ def _check_compiled(sharding: Sharding) -> None:
         )
 
 
-def _explicit(x: Any) -> ArrayImpl:
+def _explicit(x: Any, sharding: Sharding | None) -> ArrayImpl:
     """A NumPy array or scalar as an array; the user asks for the transfer."""
+    if isinstance(x, np.ndarray) and is_string(x.dtype):
+        if sharding is None:
+            raise TypeError(
+                "String arrays can only be sharded to CPU devices. Received unsupported"
+                f" device or sharding: {sharding}"
+            )
+        return string_array(x)
     if config.jax_transfer_guard_host_to_device == "allow":
         return to_array(x)
     guard_transfer("host_to_device", typeof(x), explicit=True)

@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, partial_in
 from curta.api.linearized import Forward, forward
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, is_string
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.base import scalar_of
@@ -118,7 +118,7 @@ def _check_enough_arguments(args: Any, argnums: Any, largest: int) -> None:
 
 def check_input(what: str, x: Any, holomorphic: bool, allow_int: bool) -> None:
     """Raise TypeError unless `what` can differentiate in an input of this dtype."""
-    if not is_array_like(x):
+    if not is_array_like(x) or is_string(typeof(x).dtype):
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
     dtype = typeof(x).dtype
     if holomorphic:

@@ -56,6 +56,7 @@ from curta.runtime.executables import refuse_execution
 from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS
 from curta.runtime.shape_struct import ShapeDtypeStruct
+from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
 
 _LEAF = tree_util.tree_structure(0)
@@ -242,6 +243,7 @@ class Jitted:
 
     def _leaf_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
         if type(x) is ArrayImpl:
+            refuse_strings([x], [x.aval])
             return x.aval
         try:
             return typeof(x)

@@ -181,7 +181,9 @@ def _intern(
 ) -> ShapedArray:
     if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
         dtype = np.dtype(dtype)
-    if isinstance(dtype, np.dtype) and dtype.fields is None:
+    if is_string(dtype):
+        dtype = STRING
+    elif isinstance(dtype, np.dtype) and dtype.fields is None:
         # The one dtype object of its kind, in the byte order of the machine.
         dtype = np.dtype(dtype.type)
     fresh = object.__new__(ShapedArray)
@@ -220,6 +222,15 @@ def _placed_so(
     if where is not None:
         sums = (sums[0] | where.unreduced, sums[1] | where.reduced)
     return aval.update(placement=placement(mesh, entries, mat.varying, *sums))
+
+
+# Arrays of strings can be held, and laid out over devices; no op takes them.
+STRING: Final = np.dtypes.StringDType()
+
+
+def is_string(dtype: Any) -> bool:
+    """Whether a dtype is that of arrays of strings."""
+    return isinstance(dtype, np.dtype) and dtype.kind == "T"
 
 
 def dtype_name(dtype: Any) -> str:

@@ -324,7 +324,7 @@ def _numpy_aval(x: Any) -> ShapedArray:
             " Use arr.filled() to convert the value to a standard numpy array."
         )
     dtype = dtypes.canonicalize_dtype(x.dtype)
-    if dtype.kind in "OSUMm":
+    if dtype.kind in "OSTUMm":
         raise TypeError(
             f"Argument '{x}' of dtype {x.dtype} is not a valid JAX type: arrays hold"
             " booleans, integers, floats or complex numbers"

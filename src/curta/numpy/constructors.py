@@ -11,7 +11,7 @@ from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
-from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.avals import ShapedArray, is_python_scalar, is_string
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.runtime.array import ArrayImpl, wrap
@@ -42,7 +42,11 @@ def array(
     """
     if order is not None and order != "K":
         raise NotImplementedError("Only implemented for order='K'")
+    if type(object) is np.ndarray and is_string(object.dtype):
+        return _strings(object, dtype, device)
     if dtype is not None:
+        if is_string(dtype):
+            return _strings(object, dtype, device)
         dtype = dtypes.check_user_dtype(dtype, "array", 3)
     if isinstance(object, Array):
         out = _from_array(object, dtype, copy)
@@ -71,7 +75,7 @@ def asarray(
     """
     if type(a) is ArrayImpl and dtype is None and not copy and device is None:
         return a
-    if dtype is not None:
+    if dtype is not None and not is_string(dtype):
         dtype = dtypes.check_user_dtype(dtype, "asarray", 3)
     return array(a, dtype, bool(copy), order, device=device)
 
@@ -82,6 +86,21 @@ def weak_constant(x: Any) -> Any:
     if typeof(plain).dtype == x.dtype:
         return scalar_array(plain)
     return wrap(np.asarray(x), ShapedArray((), x.dtype, True))
+
+
+def _strings(x: Any, dtype: Any, device: Any) -> Any:
+    """An array of strings on a device."""
+    if not isinstance(x, np.ndarray):
+        raise TypeError(
+            "Currently, string arrays can only be made from NumPy arrays. Got: "
+            f" {type(x)}."
+        )
+    if not is_string(x.dtype) or not (dtype is None or is_string(dtype)):
+        raise TypeError(
+            f"Cannot make an array with dtype {dtype} from an object with dtype"
+            f" {x.dtype}."
+        )
+    return device_put(x, device)
 
 
 def _from_array(x: Any, dtype: Any, copy: bool) -> Any:

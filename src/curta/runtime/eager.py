@@ -35,7 +35,7 @@ from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
 from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
 from curta.runtime.queue import Pending
-from curta.runtime.transfer import to_array
+from curta.runtime.transfer import refuse_strings, to_array
 
 # An op compiles by itself where an operand or the output has more elements than
 # this: below it, NumPy is done before a compiled kernel would have been looked up.
@@ -179,6 +179,7 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     if isinstance(op, UserOp):
         op.check_evaluated()
     out = placed_out_aval(op, avals)
+    refuse_strings(avals, avals)
     outs = tuple(out) if op.multiple_results else (out,)
     large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
     if any(map(axes_of, (*avals, *outs))) or (large and not op.effects):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes
 from curta.config import config
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, is_string
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.errors import JaxRuntimeError, UnexpectedTracerError
@@ -32,6 +33,20 @@ def to_array(x: Any) -> ArrayImpl:
         raise foreign_tracer(x)
     aval = typeof(x)
     return ArrayImpl(to_storage(x, aval), aval)
+
+
+def string_array(x: Any) -> ArrayImpl:
+    """A NumPy array of strings as an array."""
+    return ArrayImpl(x.copy(order="C"), ShapedArray(x.shape, x.dtype))
+
+
+def refuse_strings(args: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
+    """Raise TypeError for arrays of strings, which no program takes."""
+    for x, aval in zip(args, avals, strict=True):
+        if is_string(aval.dtype):
+            raise TypeError(
+                f"Argument '{x}' of type {type(x)} is not a valid JAX type."
+            )
 
 
 def to_storage(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
