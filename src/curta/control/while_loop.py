@@ -14,6 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.key_use import KeyReuseSignature
+from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -423,7 +424,8 @@ def _masked_body(
 
     def run(*args: Any) -> list[Any]:
         carry = args[n_cond + n_body :]
-        (going,) = run_closed(cond, [*args[:n_cond], *carry])
+        with NamedScope("body_pred"):
+            (going,) = run_closed(cond, [*args[:n_cond], *carry])
         after = step.raise_where(going, run_closed(body, args[n_cond:]))
         return [
             select_n(_over_dims(going, typeof(x).shape), x, y) if b else y
