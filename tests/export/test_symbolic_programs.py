@@ -45,6 +45,8 @@ FUNCTIONS = {
     "arange": lambda x: jnp.arange(1, 2 * x.shape[0], 3),
     "arange downwards": lambda x: jnp.arange(x.shape[0], 0, -1),
     "creation": lambda x: (jnp.zeros(x.shape), jnp.eye(x.shape[0], 3)),
+    "places": lambda x: (jnp.tril_indices(x.shape[0], 1), jnp.triu_indices(x.shape[1])),
+    "nonzero": lambda x: jnp.nonzero(x > 0, size=x.shape[0]),
     "triangle": lambda x: (jnp.tri(x.shape[0], 2), jnp.tril(x)),
     "linspace": lambda x: jnp.linspace(0, x.shape[0], 4),
     "pad": lambda x: (jnp.pad(x, 1), lax.pad(x, 0.0, ((x.shape[0], 1, 1), (0, 0, 0)))),
@@ -119,6 +121,10 @@ def test_undecided():
     ]:
         with pytest.raises(InconclusiveDimensionOperation, match=message):
             check(f, "b", x)
+    with pytest.raises(ValueError, match="symbolic number of sections"):
+        check(lambda x: jnp.split(x, x.shape[0] // 2), "b", x)
+    with pytest.raises(NotImplementedError, match="random permutation"):
+        check(lambda x: curta.random.permutation(curta.random.key(0), x), "b", x)
     with pytest.raises(ValueError, match="dimension expressions or integers"):
         check(lambda x: jnp.arange(0.0, x.shape[0]), "b", x)
     with pytest.raises(TypeError, match="incompatible shapes"):

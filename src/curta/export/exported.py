@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -18,7 +19,7 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.sharding import NamedSharding
-from curta.core.trace import Tracer, typeof
+from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.dimensions import path_text, place_of, solve
 from curta.export.encoding import serialize
 from curta.export.specialise import Substitution, has_symbolic_dims
@@ -179,8 +180,13 @@ class Exported:
         if tree != self.in_tree:
             raise ValueError(self._tree_mismatch(tree))
         self._check_platform()
-        outs = _differentiable(self)(*leaves)
+        run = self._apply if current_trace().is_evaluating() else self._differentiable
+        outs = run(*leaves)
         return tree_util.tree_unflatten(self.out_tree, outs)
+
+    @functools.cached_property
+    def _differentiable(self) -> Any:
+        return _with_vjp(self)
 
     def _tree_mismatch(self, tree: Any) -> str:
         found, expected = (
@@ -268,7 +274,7 @@ def _over(sharding: Any, mesh: Any) -> Any:
     return None if sharding is None else NamedSharding(mesh, sharding.spec)
 
 
-def _differentiable(exported: Exported) -> Any:
+def _with_vjp(exported: Exported) -> Any:
     """The function on flat arguments, with the exported VJP as its derivative."""
 
     @custom_vjp

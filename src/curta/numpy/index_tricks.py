@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.config import numpy_dtype_promotion
+from curta.core.dim import is_symbolic_dim, max_dim, min_dim
 from curta.numpy.arguments import (
     concrete,
     concrete_index,
@@ -119,9 +120,25 @@ def _triangle_indices(
     rows = concrete_index(n, f"n argument of jnp.{name}")
     k = concrete_index(k, f"k argument of jnp.{name}")
     columns = rows if m is None else concrete_index(m, f"m argument of jnp.{name}")
-    size = int(count(np.ones((rows, columns), bool), k).sum())
+    if any(map(is_symbolic_dim, (rows, columns, k))):
+        size = _triangle_size(rows, columns, k if triangle is tril else k - 1)
+        size = size if triangle is tril else rows * columns - size
+    else:
+        size = int(count(np.ones((rows, columns), bool), k).sum())
     i, j = nonzero(triangle(ones((rows, columns)), k=k), size=size)
     return i, j
+
+
+def _triangle_size(rows: Any, columns: Any, k: Any) -> Any:
+    """How many elements are on and below the k-th diagonal.
+
+    Row i has i + k + 1, but at least none and at most all.
+    """
+    first = min_dim(max_dim(-k, 0), rows)  # rows before have none
+    full = max_dim(min_dim(columns - k, rows), first)  # rows from here on have all
+    partial = full - first
+    least = max_dim(first + k + 1, 0)
+    return partial * least + partial * (partial - 1) // 2 + (rows - full) * columns
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array
-from curta.core.dim import max_dim
+from curta.core.dim import is_symbolic_dim, max_dim
 from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
@@ -273,6 +273,11 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
         sizes = [max_dim(b - a, 0) for a, b in zip(cuts, cuts[1:])]
         if sum(sizes) != size or any(b < a for a, b in zip(cuts, cuts[1:])):
             return _cut(ary, cuts, axis)
+    elif is_symbolic_dim(parts):
+        raise ValueError(
+            f"jax.numpy.{name} with a symbolic number of sections is not supported:"
+            f" {parts}"
+        )
     else:
         count = concrete(parts, context, int)
         length, rest = divmod(size, count)

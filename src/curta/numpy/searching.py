@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ from curta.numpy.reductions import all, sum
 from curta.numpy.selection import broadcast_all, select_where
 from curta.numpy.shapes import atleast_1d, ravel, reshape
 from curta.numpy.vectorize import vectorize
+from curta.primitives.dims import dim_value
 
 # ---- selecting
 
@@ -264,7 +266,9 @@ def nonzero(
         return tuple(zeros(size, int) for _ in a.shape)
     # The flat index of the k-th true element is how many sums of those before reach k.
     flat = cumsum(bincount(cumsum(mask), length=size))
-    strides = (np.cumprod(a.shape[::-1])[::-1] // a.shape).astype(flat.dtype)
+    strides = [
+        dim_value(math.prod(a.shape[i + 1 :]), flat.dtype) for i in range(a.ndim)
+    ]
     places = [remainder(floor_divide(flat, s), d) for s, d in zip(strides, a.shape)]
     return (
         tuple(places) if fill_value is None else _filled(places, mask, size, fill_value)

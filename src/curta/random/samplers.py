@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.dim import is_symbolic_dim
 from curta.core.trace import concrete_or_none, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy import arange, array, asarray, clip, take
@@ -331,6 +332,11 @@ def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Any:
 def _shuffle(key: Any, x: Any, axis: int) -> Any:
     # Sorting by random 32-bit numbers; repeated until elements with equal numbers
     # in every round are unlikely.
+    if is_symbolic_dim(x.size):
+        raise NotImplementedError(
+            "random permutation of an array with symbolic dimensions is not supported:"
+            f" the number of rounds depends on its size, {x.size}"
+        )
     exponent = 3
     rounds = math.ceil(
         exponent * math.log(max(1, x.size)) / math.log(np.iinfo(np.uint32).max)
