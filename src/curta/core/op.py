@@ -47,6 +47,8 @@ class Op:
     """Whether operands may be references (core/refs.py)."""
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
+    compiles_alone: ClassVar[bool] = False
+    """Whether eager mode compiles it for small arrays, too, to have the same bits."""
     makes_nan: ClassVar[bool] = False
     """Whether NaN may be among the outputs where the operands have none."""
     key_signature: ClassVar[KeyReuseSignature | None] = None

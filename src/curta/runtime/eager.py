@@ -181,7 +181,7 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     out = placed_out_aval(op, avals)
     refuse_strings(avals, avals)
     outs = tuple(out) if op.multiple_results else (out,)
-    large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs))
+    large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs)) or op.compiles_alone
     if any(map(axes_of, (*avals, *outs))) or (large and not op.effects):
         return _compiled_plan(op, avals)
     outs = outs if op.multiple_results else out

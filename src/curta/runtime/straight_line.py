@@ -42,7 +42,7 @@ def _is_for_the_compiler(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
     made = [v for eqn in jaxpr.eqns for v in eqn.outvars]
     return any(v.aval.size > COMPILE_ABOVE for v in (*jaxpr.invars, *made)) or any(
-        True for eqn in jaxpr.eqns for _ in jaxprs_in_params(eqn.op.params())
+        e.op.compiles_alone or any(jaxprs_in_params(e.op.params())) for e in jaxpr.eqns
     )
 
 

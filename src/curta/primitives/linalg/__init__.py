@@ -1,6 +1,6 @@
 """Decompositions and solutions of batches of matrices.
 
-They run in NumPy, whose LAPACK works through batches, also in compiled code.
+The `eval` rules are in NumPy; compiled programs, and eager mode, call LAPACK natively.
 """
 
 from curta.primitives.linalg.cholesky import Cholesky

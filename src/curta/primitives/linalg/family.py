@@ -23,6 +23,7 @@ class MatrixOp(Op):
     """
 
     makes_nan: ClassVar[bool] = True
+    compiles_alone: ClassVar[bool] = True
     ranks: ClassVar[tuple[int, ...]] = (2,)
     accepts: ClassVar[tuple[Any, ...]] = (np.floating, np.complexfloating)
 
