@@ -240,3 +240,12 @@ def test_shardings():
 def test_dims_in_jaxprs():
     found = exported(lambda x: x * x.shape[0], "b")
     assert "f32[b]" in str(found.jaxpr) and "dim_as_value[dim=b]" in str(found.jaxpr)
+
+
+def test_devices_asked_for_within():
+    mesh = curta.make_mesh((1,), ("x",))
+    place = curta.NamedSharding(mesh, curta.P("x"))
+    f = curta.jit(lambda x: curta.lax.with_sharding_constraint(x, place) * 2)
+    found = export.export(f)(jnp.ones(4))
+    assert found.nr_devices == 1
+    np.testing.assert_array_equal(found.call(jnp.ones(4)), 2.0)

@@ -219,8 +219,11 @@ class Exported:
         """The function on flat arguments."""
         closed = self._for_types(tuple([typeof(x) for x in args]))
         self._check_devices(args)
-        placed = map(constrained, args, self._in_named_shardings)
-        outs = Call(closed, f"call_exported_{self.fun_name}")(*placed)
+        op = Call(closed, f"call_exported_{self.fun_name}")
+        if self.nr_devices == 1:  # it runs wherever its arguments are
+            found: Sequence[Any] = op(*args)
+            return found
+        outs = op(*map(constrained, args, self._in_named_shardings))
         return [*map(constrained, outs, self._out_named_shardings)]
 
     def _check_devices(self, args: Sequence[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from curta import tree_util
@@ -11,8 +11,8 @@ from curta.api.vjp import vjp
 from curta.config import config
 from curta.control.platform import PLATFORM
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import jaxpr_as_fun
-from curta.core.sharding import NamedSharding
+from curta.core.jaxpr import Jaxpr, jaxpr_as_fun, subjaxprs
+from curta.core.sharding import NamedSharding, Sharding
 from curta.export.dimensions import path_text, solve
 from curta.export.exported import (
     DisabledSafetyCheck,
@@ -135,6 +135,8 @@ def _exported(
     used = {v for e in closed.eqns for v in e.invars} | {*closed.jaxpr.outvars}
     kept = tuple(i for i, v in enumerate(closed.jaxpr.invars) if v in used)
     outs = tuple(staged.out_shardings) or (None,) * len(closed.out_avals)
+    inner = _shardings_within(closed.jaxpr)
+    counts = [s.num_devices for s in (*shardings, *outs, *inner) if s]
     return Exported(
         fun_name=traced.fun_name,
         in_tree=traced.in_tree,
@@ -143,7 +145,7 @@ def _exported(
         out_avals=closed.out_avals,
         _in_named_shardings=shardings,
         _out_named_shardings=tuple(map(_named, outs)),
-        nr_devices=max([s.num_devices for s in (*shardings, *outs) if s], default=1),
+        nr_devices=max(counts, default=1),
         platforms=platforms,
         disabled_safety_checks=disabled,
         calling_convention_version=version,
@@ -151,6 +153,16 @@ def _exported(
         jaxpr=closed,
         _get_vjp=_export_vjp,
     )
+
+
+def _shardings_within(jaxpr: Jaxpr) -> Iterator[Any]:
+    """The shardings that the eqns of a jaxpr ask for."""
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            if isinstance(value, Sharding):
+                yield value
+    for inner in subjaxprs(jaxpr):
+        yield from _shardings_within(inner)
 
 
 def _in_shardings(staged: Any, in_tree: Any, given: Any) -> tuple[Any, ...]:
