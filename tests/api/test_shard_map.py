@@ -256,6 +256,25 @@ class TestTransformations:
         with pytest.raises(ValueError, match="vmap spmd_axis_name cannot appear"):
             vmap(f, spmd_axis_name="x")(batch)
 
+    @pytest.mark.parametrize(
+        ("policy", "kept"), [("dots_saveable", 1), ("nothing_saveable", 0)]
+    )
+    def test_policies_reach_inside(self, policy, kept):
+        def body(w, x):
+            y = jnp.sin(x @ w).sum(0)
+            return jnp.cos(y) * lax.psum(y.sum(), "x")
+
+        f = mapped(body, (P(), P("x")), P("x"))
+        g = curta.checkpoint(f, policy=getattr(curta.checkpoint_policies, policy))
+        *_, backward = curta.make_jaxpr(grad(lambda w: g(w, X / 9).sum()))(W).eqns
+        assert backward.primitive.name == "remat2"
+        maps = [e.params["jaxpr"].eqns for e in backward.params["jaxpr"].eqns]
+        names = [e.primitive.name for eqns in maps for e in eqns]
+        assert names.count("dot_general") == 2 - kept
+        found = jit(grad(lambda w: g(w, X / 9).sum()))(W)
+        expected = grad(lambda w: f(w, X / 9).sum())(W)
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
     @pytest.mark.parametrize("check", [True, False])
     def test_derivatives_of_split_batches(self, check):
         f = mapped(

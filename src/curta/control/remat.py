@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.saving import is_kept
+from curta.control.shard_map import ShardMap, cut_as
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.source_info import NamedScope
 from curta.core.stage import stage
@@ -19,7 +20,7 @@ from curta.core.tangents import is_linear
 from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
-from curta.transforms.partial_eval import prune, split_jaxpr
+from curta.transforms.partial_eval import Split, prune, split_jaxpr
 
 _log = logging.getLogger("curta.control.remat")
 
@@ -154,9 +155,12 @@ def plan_residuals(
 ) -> ResidualPlan:
     """Cut a jaxpr, keeping between the two parts only what `policy` allows."""
     split = split_jaxpr(closed, in_unknown)
-    closed = inline_calls(closed) if policy is not None else closed
+    candidates: list[Var] = []
+    if policy is not None:
+        closed, left = cut_maps(inline_calls(closed), in_unknown, policy)
+        found = _saveable_values(closed.jaxpr, in_unknown, policy)
+        candidates = [*dict.fromkeys([*found, *left])]
     jaxpr = closed.jaxpr
-    candidates = [] if policy is None else _saveable_values(jaxpr, in_unknown, policy)
     later = _recompute(jaxpr, candidates, split.out_unknown)
     read = {v for e in later.eqns for v in e.invars} | set(later.outvars)
     kept = [v for v in candidates if v in read]
@@ -179,6 +183,49 @@ def plan_residuals(
     )
 
 
+def cut_maps(
+    closed: ClosedJaxpr, in_unknown: tuple[bool, ...], policy: Policy
+) -> tuple[ClosedJaxpr, list[Var]]:
+    """The jaxpr with each `shard_map` of known and unknown values cut in two.
+
+    Also what the first parts leave to the second: what `policy` allows of the values
+    within.
+    """
+    jaxpr = closed.jaxpr
+    unknown: set[Atom] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
+    eqns: list[Eqn] = []
+    left: list[Var] = []
+    for eqn in jaxpr.eqns:
+        flags = tuple(v in unknown for v in eqn.invars)
+        if not isinstance(eqn.op, ShardMap) or any(flags) == all(flags):
+            unknown.update(eqn.outvars if any(flags) else ())
+            eqns.append(eqn)
+            continue
+        first, second = _cut_map(eqn, flags, policy)
+        eqns += [first, second]
+        left += [v for v in first.outvars if v not in eqn.outvars]
+        unknown.update(second.outvars)
+    return ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts), left
+
+
+def _cut_map(eqn: Eqn, flags: tuple[bool, ...], policy: Policy) -> tuple[Eqn, Eqn]:
+    op: Any = eqn.op
+    with op.inside():
+        plan = plan_residuals(op.body, flags, policy)
+        count = plan.known_out_count
+        places = tuple((False, i) for i in range(count, len(plan.known.out_avals)))
+        split = Split(plan.known, plan.unknown, plan.out_unknown, places)
+        cut = cut_as(op, flags, split, [op.in_specs[i] for i in plan.passed])
+    known = [v for v, u in zip(eqn.invars, flags, strict=True) if not u]
+    kept = [Var(a) for a in cut.known.aval()[count:]]
+    outs = [v for v, u in zip(eqn.outvars, plan.out_unknown, strict=True) if not u]
+    late = [v for v, u in zip(eqn.outvars, plan.out_unknown, strict=True) if u]
+    first = eqn.replace(op=cut.known, invars=tuple(known), outvars=(*outs, *kept))
+    passed = [eqn.invars[i] for i in plan.passed]
+    second = eqn.replace(op=cut.unknown, invars=(*kept, *passed), outvars=tuple(late))
+    return first, second
+
+
 def _saveable_values(
     jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy
 ) -> list[Var]:
@@ -197,7 +244,12 @@ def _saveable_values(
 
 def _recompute(jaxpr: Jaxpr, kept: Sequence[Var], out_unknown: Sequence[bool]) -> Jaxpr:
     available = set(kept)
-    eqns = [e for e in jaxpr.eqns if not available.issuperset(e.outvars)]
+    eqns = []
+    for e in jaxpr.eqns:
+        if not available.issuperset(e.outvars):
+            # What is kept is not computed again for being a result beside others.
+            outs = [Var(v.aval) if v in available else v for v in e.outvars]
+            eqns.append(e.replace(outvars=tuple(outs)))
     return dce_jaxpr(jaxpr.replace(eqns=eqns), out_unknown)
 
 

@@ -48,7 +48,7 @@ from curta.transforms.jaxprs import (
     run_closed,
     transpose_jaxpr,
 )
-from curta.transforms.partial_eval import split_jaxpr
+from curta.transforms.partial_eval import Split, split_jaxpr
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -236,13 +236,20 @@ class Cut(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def cut_body(op: ShardMap, unknown: tuple[bool, ...]) -> Cut:
-    """The op on known arguments, and the op on what it leaves and the others.
+    """The op on known arguments, and the op on what it leaves and the others."""
+    late = [s for s, u in zip(op.in_specs, unknown, strict=True) if u]
+    return cut_as(op, unknown, split_jaxpr(op.body, unknown), late)
 
-    A residual that differs between devices is handed on as an array of what all have.
+
+def cut_as(
+    op: ShardMap, unknown: Sequence[bool], split: Split, late_specs: Sequence[Any]
+) -> Cut:
+    """The op cut as `split` says of its body.
+
+    `late_specs` are those of the arguments of the second part, after the residuals. A
+    residual that differs between devices is handed on as an array of what all have.
     """
-    split = split_jaxpr(op.body, unknown)
     in_specs = [s for s, u in zip(op.in_specs, unknown, strict=True) if not u]
-    late_specs = [s for s, u in zip(op.in_specs, unknown, strict=True) if u]
     late_outs = [s for s, u in zip(op.out_specs, split.out_unknown) if u]
     out_specs = [s for s, u in zip(op.out_specs, split.out_unknown) if not u]
     count = len(out_specs)
