@@ -8,7 +8,7 @@ import curta
 import curta.numpy as jnp
 from curta import NamedSharding, P, lax
 from curta.errors import ShardingTypeError
-from curta.sharding import AbstractMesh, AxisType, use_abstract_mesh
+from curta.sharding import AbstractMesh, AxisType, explicit_axes, use_abstract_mesh
 
 X = np.arange(24.0, dtype=np.float32).reshape(8, 3)
 
@@ -253,3 +253,27 @@ class TestMeshes:
     def test_inlined_constants_are_arrays(self):
         inner = curta.jit(lambda x: jnp.array(1), inline=True)
         assert curta.jit(lambda x: inner(x).shape == () and x)(X).shape == X.shape
+
+    def test_explicit_parts_of_other_programs(self):
+        auto = curta.make_mesh((2,), ("x",), (AxisType.Auto,))
+        double = explicit_axes(lambda x: x * 2)
+        with curta.set_mesh(auto):
+            out = double(X, in_sharding=P("x"))
+        assert out.sharding == NamedSharding(auto, P("x"))
+
+    def test_axes_of_size_one(self):
+        mesh = curta.make_mesh((2, 1), ("x", "one"))
+        with curta.set_mesh(mesh), curta.remove_size_one_mesh_axis_from_type(True):
+            rows = split(X, ("x", "one"))
+            assert curta.typeof(rows).sharding.spec == P("x", None)
+            lax.with_sharding_constraint(rows, P(("x", "one")))
+            out = curta.vmap(jnp.sin, spmd_axis_name=("x", "one"))(rows)
+            assert out.sharding.spec == P("x", None)
+
+
+def test_draws_of_a_batch_of_keys():
+    keys = curta.device_put(curta.random.split(curta.random.key(0), 8), P("x"))
+    out = curta.vmap(lambda k: curta.random.normal(k, (3,)))(keys)
+    assert out.sharding.spec == P("x", None)
+    same = curta.vmap(lambda k: curta.random.normal(k, (3,)))(curta.reshard(keys, P()))
+    np.testing.assert_array_equal(out, same)

@@ -10,7 +10,7 @@ from curta import tree_util
 from curta.api.arguments import as_result
 from curta.api.jit_shardings import context_mesh, resolved
 from curta.core.array import Array
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import (
     AbstractMesh,
     AxisType,
@@ -126,7 +126,7 @@ def _constrained(x: Any, sharding: Sharding) -> Any:
 
 def _asserted(x: Any, aval: ShapedArray, sharding: NamedSharding) -> Any:
     """With explicit axes types say how arrays are split: here it is only checked."""
-    wanted, have = sharding.spec.for_rank(aval.ndim), aval.sharding.spec
+    wanted, have = placed_aval(aval, sharding).sharding.spec, aval.sharding.spec
     free = [p is UNCONSTRAINED for p in sharding.spec.partitions]
     for d, (w, h) in enumerate(zip(wanted, have, strict=True)):
         if w != h and not (d < len(free) and free[d]):

@@ -17,6 +17,7 @@ from curta.api.vmappable import (
     is_vmappable,
     specs,
 )
+from curta.config import config
 from curta.core.flat import FlatFunction
 from curta.core.mesh import get_abstract_mesh
 from curta.core.partition_spec import entry_axes
@@ -187,7 +188,7 @@ def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
                 "at vmap out_axes, got axis spec None but output was batched on axis"
                 f" {dim}"
             )
-        return as_result(x)
+        return x
     rank = typeof(x).ndim + (dim is None)
     if not -rank <= wanted < rank:
         raise ValueError(
@@ -253,6 +254,8 @@ def _explicit_axes(
             f" Got inconsistent axis specs: {' vs '.join(map(str, places))}"
         )
     axes = entry_axes(places[0]) if places else ()
+    if spmd is not None and config.jax_remove_size_one_mesh_axis_from_type:
+        spmd = tuple(n for n in spmd if get_abstract_mesh().shape[n] > 1)
     if axes and spmd is not None and spmd != tuple(axes):
         raise ValueError(
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type"

@@ -21,7 +21,11 @@ from curta.primitives.base import Elementwise
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
-from curta.primitives.elementwise.convert import ConvertElementType, Identity
+from curta.primitives.elementwise.convert import (
+    BitcastConvertType,
+    ConvertElementType,
+    Identity,
+)
 from curta.primitives.elementwise.select import SelectN
 from curta.primitives.families import Reduction
 from curta.primitives.fft import Fft
@@ -33,6 +37,7 @@ from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.placing import ShardAlike
+from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.shape import Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
@@ -216,6 +221,16 @@ def _alike(op: ShardAlike, query: Query) -> list[Entries]:
 @_rule.register(Rev)
 def _same(op: Op, query: Query) -> list[Entries]:
     return [query.entries[0]]
+
+
+@_rule.register(FrontBatched)
+@_rule.register(BitcastConvertType)
+def _in_front(op: Op, query: Query) -> list[Entries]:
+    """Elements in front; behind them there may be dims for what each is made of."""
+    (entries,), (out,) = query.entries, query.outs
+    if any(entries[out.ndim :]):
+        query.refuse(f"{op.name} joins the elements of its last dim: use reshard.")
+    return [(*entries, *[None] * out.ndim)[: out.ndim]]
 
 
 # Along some dims the op needs every element at hand.

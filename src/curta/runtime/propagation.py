@@ -184,6 +184,8 @@ def _op_shardings(
         return _single(op, shardings, len(outs))
     if isinstance(op, ShardMap) and len(op.axes) == len(mesh.axis_names):
         return [_named(mesh, spec) for spec in op.out_specs]
+    if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
+        mesh = _retyped(mesh, op.target.mesh)
     walk = _Walk(mesh)
     split = [walk.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)]
     found = walk.shardings(walk.op(op, avals, split, outs), outs)
@@ -333,6 +335,13 @@ def mesh_of_op(op: Op) -> NamedMesh | None:
     return None
 
 
+def _retyped(mesh: Mesh, like: Mesh | AbstractMesh) -> Mesh:
+    """The mesh, with axes of the names and types of another of its shape."""
+    if like.abstract_mesh is mesh.abstract_mesh or like.axis_sizes != mesh.axis_sizes:
+        return mesh
+    return mesh.update(axis_names=like.axis_names, axis_types=like.axis_types)
+
+
 class _Walk:
     """Goes through jaxprs with the splits of values over one mesh."""
 
@@ -374,15 +383,7 @@ class _Walk:
         """The mesh of an output: its axes are of the types that its type says."""
         if aval.placement is None:
             return self.mesh
-        wanted = aval.placement.mesh
-        if (
-            wanted is self.mesh.abstract_mesh
-            or wanted.axis_sizes != self.mesh.axis_sizes
-        ):
-            return self.mesh
-        return self.mesh.update(
-            axis_names=wanted.axis_names, axis_types=wanted.axis_types
-        )
+        return _retyped(self.mesh, aval.placement.mesh)
 
     def possible(self, entries: Entries, shape: Sequence[int]) -> Entries:
         """The split of the dims that can be split so."""

@@ -16,6 +16,7 @@ from curta.primitives.fft import Fft
 
 def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr with routines of the library that an op stands for, if there is one."""
+    avals = [a.unplaced() for a in avals]
     if isinstance(op, Fft):
         return transformed(op, avals)
     return lanewise(op, avals) or decomposed(op, avals)
@@ -23,4 +24,5 @@ def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
 
 def natively_in_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The same inside a loop, where small matrices are factored by ops."""
+    avals = [a.unplaced() for a in avals]
     return expanded(op, avals) or natively(op, avals)

@@ -53,7 +53,7 @@ class _OnKeys(_OfKeys):
 _IMPLIED = ("impl", "partitionable")
 
 
-class _FrontBatched(NonDifferentiable):
+class FrontBatched(NonDifferentiable):
     """An op on one array whose own dims trail: batching moves the batch to dim 0."""
 
     def batch(
@@ -92,7 +92,7 @@ class RandomSeed(_OfKeys, Elementwise):
 
 
 @dataclass(frozen=True)
-class RandomWrap(_FrontBatched):
+class RandomWrap(FrontBatched):
     """Key words along the last dim as keys."""
 
     name: ClassVar[str] = "random_wrap"
@@ -138,7 +138,7 @@ class RandomWrap(_FrontBatched):
 
 
 @dataclass(frozen=True)
-class RandomUnwrap(_OnKeys, _FrontBatched):
+class RandomUnwrap(_OnKeys, FrontBatched):
     """The words of keys, along new last dims."""
 
     name: ClassVar[str] = "random_unwrap"
@@ -195,7 +195,7 @@ class RandomClone(_OnKeys, Elementwise):
 
 
 @dataclass(frozen=True)
-class RandomSplit(_OnKeys, _FrontBatched):
+class RandomSplit(_OnKeys, FrontBatched):
     """Each key as an array of new keys of `shape`."""
 
     name: ClassVar[str] = "random_split"
@@ -263,7 +263,7 @@ class RandomFoldIn(_OnKeys, Elementwise):
 
 
 @dataclass(frozen=True)
-class RandomBits(_OnKeys, _FrontBatched):
+class RandomBits(_OnKeys, FrontBatched):
     """For each key an array of `shape` of random unsigned integers."""
 
     name: ClassVar[str] = "random_bits"
