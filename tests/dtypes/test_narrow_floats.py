@@ -123,6 +123,18 @@ def test_order(dtype):
         assert several(jnp.argmax)(jnp.asarray(x[number])) == wide[number].argmax()
 
 
+@pytest.mark.parametrize("dtype", NARROW_FLOATS, ids=lambda d: d.name)
+def test_values_that_are_no_numbers(dtype):
+    with np.errstate(all="ignore"):
+        x = np.array([1, np.nan, np.inf, -np.inf, 0.5], np.float32).astype(dtype)
+    wide = x.astype(np.float32)
+    for several in (lambda f: f), curta.jit:
+        for name in "isfinite", "isnan", "isinf":
+            found = several(getattr(jnp, name))(jnp.asarray(x))
+            np.testing.assert_array_equal(found, getattr(np, name)(wide))
+        assert several(nn.log1mexp)(jnp.asarray(x)).dtype == dtype
+
+
 def test_derivatives_keep_the_dtype():
     for dtype in set(NARROW_FLOATS) - {EXPONENTS}:
         x = jnp.asarray(values(dtype))

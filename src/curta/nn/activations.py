@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,7 @@ def log1mexp(x: Any) -> Any:
     Array(-0.9328, dtype=float32, weak_type=True)
     """
     x = ensure_arraylike("log1mexp", x)
-    near = x < np.log(2.0).astype(np.float32)
+    near = x < math.log(2.0)
     return jnp.where(near, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 

@@ -169,7 +169,7 @@ def isinf(x: Any, /) -> Any:
     Array([False,  True], dtype=bool)
     """
     x = ensure_arraylike("isinf", x)
-    if dtypes.issubdtype(x.dtype, np.floating):
+    if _may_be_infinite(x.dtype):
         return lax.eq(lax.abs(x), strong_const(x, np.inf))
     if is_complex(x):
         re, im = lax.real(x), lax.imag(x)
@@ -210,13 +210,17 @@ def isneginf(x: Any, /, out: None = None) -> Any:
     return _is_infinity("isneginf", x, -np.inf, out)
 
 
+def _may_be_infinite(dtype: Any) -> bool:
+    return dtypes.issubdtype(dtype, np.floating) and dtypes.supports_inf(dtype)
+
+
 def _is_infinity(name: str, x: Any, infinity: float, out: None) -> Any:
     x = ensure_arraylike(name, x)
     if out is not None:
         raise NotImplementedError(
             "The 'out' argument to isneginf/isposinf is not supported."
         )
-    if dtypes.issubdtype(x.dtype, np.floating):
+    if _may_be_infinite(x.dtype):
         return lax.eq(x, strong_const(x, infinity))
     if is_complex(x):
         raise ValueError("isposinf/isneginf are not well defined for complex types")

@@ -75,7 +75,8 @@ class Elementwise(Op):
         return dtypes[0]
 
     def eval(self, *args: Any) -> Any:
-        return wrapped(self.ufunc(*args))
+        out, dtype = self.ufunc(*args), args[0].dtype
+        return wrapped(out, dtype) if dtype.kind == "V" else out
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         """The output element as a scalar expression made by builder `b`."""
@@ -180,8 +181,13 @@ def is_part_of_byte(dtype: Any) -> bool:
     return dtype in _UNUSED_BITS
 
 
-def wrapped(x: Any) -> Any:
-    """`x` with integers smaller than a byte wrapped around, which NumPy does not."""
+def wrapped(x: Any, operand: Any = None) -> Any:
+    """`x` with integers smaller than a byte wrapped around, which NumPy does not.
+
+    Of operands of such a dtype, some of NumPy's functions make integers of a byte.
+    """
+    if operand in _UNUSED_BITS and x.dtype != operand and x.dtype.kind in "iu":
+        return x.astype(operand)
     if x.dtype.kind != "V" or x.dtype not in _UNUSED_BITS:
         return x
     x = np.asarray(x)

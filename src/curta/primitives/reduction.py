@@ -14,7 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.base import ANY, check_dtype
+from curta.primitives.base import ANY, check_dtype, wrapped
 from curta.primitives.elementwise import convert_element_type, div, eq, mul
 from curta.primitives.families import NonDifferentiable, Reduction
 from curta.primitives.shape import Squeeze
@@ -123,7 +123,8 @@ class ReduceMax(_Extremum):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        return np.maximum.reduce(x, self.axes, initial=least_value(x.dtype))
+        out = np.maximum.reduce(x, self.axes, initial=least_value(x.dtype))
+        return wrapped(out, x.dtype)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -145,7 +146,8 @@ class ReduceMin(_Extremum):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        return np.minimum.reduce(x, self.axes, initial=greatest_value(x.dtype))
+        out = np.minimum.reduce(x, self.axes, initial=greatest_value(x.dtype))
+        return wrapped(out, x.dtype)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -156,7 +158,7 @@ class _Logical(NonDifferentiable, Reduction):
     """What the bitwise reductions share: booleans or integers, strong types."""
 
     def out_dtype(self, dtype: Any) -> Any:
-        if dtype != np.bool_ and not dtypes.issubdtype(dtype, np.integer):
+        if dtype.kind not in "biu":
             raise TypeError(
                 "logical reduction requires operand dtype bool or int, got"
                 f" {dtype.name} in {self.name}."

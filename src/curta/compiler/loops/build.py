@@ -318,6 +318,8 @@ class ScalarBuilder:
         """Whether x is neither infinite nor NaN."""
         if isinstance(x, ComplexExpr):
             return self.and_(self.is_finite(x.re), self.is_finite(x.im))
+        if not is_native(x.dtype):
+            raise NoLowering(f"is_finite of {x.dtype}")
         if not is_float(x.dtype):
             return self.const(True, BOOL)
         return self.compare("lt", self.abs(x), self.const(np.inf, x.dtype))

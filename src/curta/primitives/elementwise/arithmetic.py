@@ -151,7 +151,8 @@ class Div(LinearElementwise):
             return np.true_divide(x, y)
         divisor = np.where(y == 0, np.ones((), y.dtype), y)
         quotient = np.floor_divide(np.subtract(x, np.fmod(x, divisor)), divisor)
-        return np.where(y == 0, np.invert(np.zeros((), x.dtype)), quotient)
+        out = np.where(y == 0, np.invert(np.zeros((), x.dtype)), quotient)
+        return wrapped(out, x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.div(*xs)

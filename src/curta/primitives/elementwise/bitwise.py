@@ -22,7 +22,7 @@ class Not(FlatElementwise):
             return np.bitwise_not(x)
         # In the integers of ml_dtypes, which are parts of a byte, it flips all eight.
         every = -1 if dtypes.iinfo(x.dtype).min < 0 else dtypes.iinfo(x.dtype).max
-        return np.bitwise_xor(x, x.dtype.type(every))
+        return wrapped(np.bitwise_xor(x, x.dtype.type(every)), x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.not_(*xs)

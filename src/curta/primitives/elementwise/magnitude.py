@@ -17,6 +17,7 @@ from curta.primitives.base import (
     const,
     full_like,
     scalar_like,
+    wrapped,
 )
 from curta.primitives.elementwise.arithmetic import div, mul, neg
 from curta.primitives.elementwise.comparison import eq, ge
@@ -67,7 +68,7 @@ class Sign(FlatElementwise):
             return _direction(x)
         if x.dtype.kind in "iu":
             return np.sign(x)
-        return np.where(x == 0, x, np.sign(x))
+        return wrapped(np.where(x == 0, x, np.sign(x)), x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.sign(*xs)

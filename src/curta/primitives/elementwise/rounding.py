@@ -19,6 +19,7 @@ from curta.primitives.base import (
     FlatElementwise,
     LinearElementwise,
     broadcast_to,
+    wrapped,
 )
 from curta.primitives.elementwise.arithmetic import div, mul, neg
 from curta.primitives.elementwise.magnitude import abs_, sign
@@ -119,7 +120,7 @@ class Rem(Elementwise):
         if dtypes.issubdtype(x.dtype, np.floating):
             return np.fmod(x, y)
         divisor = np.where(y == 0, np.ones((), y.dtype), y)
-        return np.where(y == 0, x, np.fmod(x, divisor))
+        return wrapped(np.where(y == 0, x, np.fmod(x, divisor)), x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         return b.rem(*xs)

@@ -21,6 +21,7 @@ from curta.primitives.base import (
     check_same_dtypes,
     const,
     full_like,
+    wrapped,
 )
 from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.elementwise.comparison import eq, gt, lt
@@ -187,7 +188,7 @@ class Clamp(Elementwise):
 
     def eval(self, *args: Any) -> Any:
         low, x, high = args
-        return np.minimum(np.maximum(low, x), high)
+        return wrapped(np.minimum(np.maximum(low, x), high), x.dtype)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         low, x, high = xs
