@@ -397,6 +397,11 @@ class TestErrors:
             ),
             (
                 ValueError,
+                r"applying `jax.lax.pcast\(..., \('x',\).*to the primal value passed",
+                {"fun": lambda x: curta.linearize(jnp.sin, jnp.ones((2, 2)))[1](x)},
+            ),
+            (
+                ValueError,
                 "device_put with explicit device",
                 {"fun": lambda x: curta.device_put(x, curta.devices()[0])},
             ),

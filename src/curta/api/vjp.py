@@ -134,6 +134,16 @@ class _Pushforward:
                     f" {found.str_short()} for primal aval {aval.str_short()} but"
                     f" expected {expected.str_short()}."
                 )
+            if more := found.vma - expected.vma:
+                axes = tuple(sorted(more, key=str))
+                raise ValueError(
+                    "linearized function called on tangent values inconsistent with"
+                    " the original primal values:\nGot tangent aval"
+                    f" {found.str_short()} for primal aval {aval.str_short()}, which"
+                    " does not vary so. This might be fixed by applying"
+                    f" `jax.lax.pcast(..., {axes}, to='varying')` to the primal value"
+                    " passed to `jax.linearize`."
+                )
         return linear.push(residuals, leaves)
 
     @property
