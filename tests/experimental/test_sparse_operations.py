@@ -260,6 +260,18 @@ def test_sparsified_control_flow(use_tracer):
     assert (kinds == [sparse.SparseTracer]) is use_tracer
 
 
+@pytest.mark.parametrize("kind", [BCOO, BCSR])
+@pytest.mark.parametrize("axis", range(3))
+def test_stacks(kind, axis):
+    x, y = array(3, 4), array(3, 4)
+    stack = sparse.sparsify(lambda *xs: jnp.stack(xs, axis))
+    got = stack(kind.fromdense(x), kind.fromdense(y))
+    assert isinstance(got, kind if axis == 0 else BCOO)
+    close(got, jnp.stack([x, y], axis))
+    close(stack(kind.fromdense(x), y), jnp.stack([x, y], axis))
+    close(sparse.sparsify(jnp.vstack)([kind.fromdense(x), y]), jnp.vstack([x, y]))
+
+
 def test_buffers_are_shared():
     m = BCOO.fromdense(array(4, 4))
     env = SparsifyEnv([m.data, m.indices, 3 * m.data])

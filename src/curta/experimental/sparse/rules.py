@@ -195,6 +195,28 @@ def _concatenate_bcsr(*xs: Any, dimension: int) -> Any:
     return bcsr_concatenate(xs, dimension=dimension)
 
 
+@array_rule("stack")
+def _stack(*xs: Any, axis: int) -> Any:
+    if not all(map(is_sparse, xs)):
+        return jnp.stack([x.todense() if is_sparse(x) else x for x in xs], axis)
+    return _concatenate(*(_with_dim(_broadcast, x, axis) for x in xs), dimension=axis)
+
+
+@array_rule("stack", bcsr=True)
+def _stack_bcsr(*xs: Any, axis: int) -> Any:
+    if axis or len(set(map(type, xs))) > 1:
+        return _stack(*(x.to_bcoo() if is_sparse(x) else x for x in xs), axis=axis)
+    wide = (_with_dim(_broadcast_bcsr, x, axis) for x in xs)
+    return _concatenate_bcsr(*wide, dimension=axis)
+
+
+def _with_dim(broadcast: Any, x: Any, axis: int) -> Any:
+    """`x` with a dim of size 1 at place `axis`."""
+    shape = (*x.shape[:axis], 1, *x.shape[axis:])
+    kept = [d for d in range(len(shape)) if d != axis]
+    return broadcast(x, shape=shape, broadcast_dimensions=kept)
+
+
 @array_rule("dynamic_slice")
 def _dynamic_slice(x: Any, *starts: Any, slice_sizes: Any, **_: Any) -> Any:
     return parts.bcoo_dynamic_slice(x, starts, slice_sizes)
