@@ -14,6 +14,7 @@ from curta.core.refs import Ref
 from curta.core.stage import refuse_dead_tracer
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
+from curta.transforms.partial_eval import PartialTrace
 
 
 class JVPTracer(Tracer):
@@ -31,8 +32,20 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal.concrete_value() if isinstance(primal, Tracer) else primal
 
+    def __repr__(self) -> str:
+        primal, tangent = f"primal={_shown(self.primal)}", self.tangent
+        parent = self._trace.parent
+        if isinstance(parent, PartialTrace) and parent.is_unknown(tangent):
+            aval = tangent.aval.str_short(short_dtypes=True)
+            return f"GradTracer({primal}, typeof(tangent)={aval})"
+        return f"JVPTracer({primal}, tangent={_shown(tangent)})"
+
     def _origin_msg(self) -> str:
         return self.primal._origin_msg() if isinstance(self.primal, Tracer) else ""
+
+
+def _shown(x: Any) -> str:
+    return repr(x) if isinstance(x, Tracer) else str(x)
 
 
 class JVPTrace(Trace):

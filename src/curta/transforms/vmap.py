@@ -41,6 +41,10 @@ class BatchTracer(Tracer):
         aval = typeof(val)
         self.aval = aval.without_dim(batch_dim)
 
+    def __repr__(self) -> str:
+        batched = typeof(self.val).str_short()
+        return f"VmapTracer(aval={self.aval.str_short()}, batched={batched})"
+
     def _origin_msg(self) -> str:
         return self.val._origin_msg() if isinstance(self.val, Tracer) else ""
 
