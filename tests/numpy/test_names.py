@@ -100,3 +100,19 @@ def test_abstract_dtypes():
     assert jnp.flexible is np.flexible and jnp.character is np.character
     assert jnp.object_ is np.object_
     assert not jnp.issubdtype("float32", jnp.flexible)
+
+
+def test_calls_have_the_names_that_users_know():
+    x = jnp.ones((2, 3))
+    assert "name=logaddexp\n" in str(curta.make_jaxpr(jnp.logaddexp)(x, x))
+    assert "name=logaddexp\n" in str(curta.make_jaxpr(curta.nn.softplus)(x))
+    assert "name=logaddexp2\n" in str(curta.make_jaxpr(jnp.logaddexp2)(x, x))
+
+
+def test_vecdot_is_one_product_of_batches():
+    x, y = jnp.arange(6.0).reshape(2, 3), jnp.arange(3.0)
+    (eqn,) = curta.make_jaxpr(jnp.vecdot)(x, y).eqns
+    assert eqn.primitive.name == "dot_general"
+    np.testing.assert_array_equal(jnp.vecdot(x, y), [5, 14])
+    np.testing.assert_array_equal(jnp.vecdot(x * 1j, y), [-5j, -14j])
+    np.testing.assert_array_equal(jnp.vecdot(x, x, axis=0), [9, 17, 29])

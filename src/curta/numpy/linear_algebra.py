@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -31,6 +32,7 @@ from curta.numpy.ranges import arange
 from curta.numpy.reductions import sum
 from curta.numpy.selection import select_where
 from curta.numpy.shapes import expand_dims, moveaxis, ravel, reshape, squeeze
+from curta.numpy.vectorize import vectorize
 
 
 def _result_dtype(name: str, wanted: Any, *operands: Any) -> tuple[Any, bool]:
@@ -172,6 +174,7 @@ def vdot(
     )
 
 
+@inner_jit(static_argnames=("axis", "precision", "preferred_element_type"), inline=True)
 def vecdot(
     x1: Any,
     x2: Any,
@@ -194,13 +197,10 @@ def vecdot(
         )
     x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
     x1 = lax.conj(x1) if is_complex(x1) else x1
-    out = matmul(
-        expand_dims(x1, -2),
-        expand_dims(x2, -1),
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+    one = functools.partial(
+        dot, precision=precision, preferred_element_type=preferred_element_type
     )
-    return squeeze(out, (-2, -1))
+    return vectorize(one, signature="(n),(n)->()")(x1, x2)
 
 
 @inner_jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,11 +58,13 @@ def _wrapped(x: Any, half: float) -> Any:
 
 
 @custom_jvp
+@functools.wraps(logaddexp)
 def _logaddexp(x1: Any, x2: Any) -> Any:
     return _log_sum(x1, x2, lax.exp, lax.log1p, np.pi)
 
 
 @custom_jvp
+@functools.wraps(logaddexp2)
 def _logaddexp2(x1: Any, x2: Any) -> Any:
     def log(x: Any) -> Any:
         return lax.mul(const(x, 1 / np.log(2)), lax.log1p(x))
