@@ -58,6 +58,14 @@ TESTED_ELSEWHERE: dict[str, str] = (
     )
     | dict.fromkeys(
         (
+            *("AllGatherReduced", "Preduced", "ReducedVaryCast", "UnreducedPsum"),
+            *("UnreducedReduceScatter", "VaryUnreducedCast"),
+        ),
+        "tests/api/test_unreduced.py",
+    )
+    | {"CustomPartitioning": "tests/api/test_custom_partitioning.py"}
+    | dict.fromkeys(
+        (
             *("AllGatherInvariant", "OwnPart", "PsumInvariant", "PVary", "ShardMap"),
             *("DevicePut", "InspectSharding", "Reshard", "ShardAlike"),
             "ShardingConstraint",
