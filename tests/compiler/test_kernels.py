@@ -9,7 +9,10 @@ import pytest
 from tests.compiler.programs import staged
 from tests.compiler.test_fuse import layernorm, plan_of, softmax
 
+import curta
+import curta.numpy as jnp
 from curta.compiler.graph.itemise import itemise
+from curta.compiler.llvm.emit import unaligned_head
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
@@ -67,3 +70,32 @@ def test_the_arena_uses_the_places_of_dead_values_again() -> None:
     arena = plan_arena([[a], [a, b], [b, c]], set())
     assert arena.offsets[a] == arena.offsets[c] != arena.offsets[b]
     assert arena.size == 2 * 448
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
+@pytest.mark.parametrize("shift", [1, 3, 64, 100])
+def test_stores_that_begin_within_a_cache_line(dtype: str, shift: int) -> None:
+    x = (np.arange(40_000) % 7).astype(dtype)
+    first, second = x[shift:], x[:shift]
+    with curta.enable_x64(True):
+        found = curta.jit(lambda a, b: jnp.concatenate([b, a]))(first, second)
+    np.testing.assert_array_equal(found, np.concatenate([second, first]))
+
+
+def test_the_head_before_whole_cache_lines() -> None:
+    i, j = LoopVar("i", 1 << 13), LoopVar("j", 8)
+    buffer, other = Buffer("y", FLOAT32, 1 << 20), Buffer("z", FLOAT32, 1 << 20)
+    value = ScalarBuilder().const(0.0, FLOAT32)
+
+    def head(*stores: tuple[Buffer, object]) -> int:
+        made = tuple(Store(b, as_index(offset), value) for b, offset in stores)
+        return unaligned_head(Stage((i,), made, ()), i, 64)
+
+    index = as_index(i)
+    assert head((buffer, index)) == 0
+    assert head((buffer, index + 1)) == 15
+    assert head((buffer, index + 1), (other, index + 17)) == 15
+    assert head((buffer, index + 1), (other, index + 2)) == 0
+    assert head((buffer, index * 2 + 1)) == 0
+    assert head((buffer, index + as_index(j) * 1000 + 1)) == 0
+    assert head((buffer, index + as_index(j) * 1024 + 1)) == 15

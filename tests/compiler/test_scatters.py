@@ -101,3 +101,13 @@ def test_the_number_of_threads_changes_nothing():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == digest()
+
+
+def test_many_wide_rows_go_in_pieces_too():
+    x, places = jnp.zeros((100, 64)), jnp.zeros((1 << 14, 1), "int32")
+    rows = curta.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    closed = curta.make_jaxpr(
+        lambda x, p: curta.lax.scatter_add(x, p, jnp.ones((1 << 14, 64)), rows)
+    )(x, places)
+    names = [e.op.name for e in in_pieces(closed.jaxpr).eqns]
+    assert names.count("add") == 8

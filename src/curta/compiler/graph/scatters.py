@@ -24,7 +24,6 @@ from curta.primitives.structure import BroadcastInDim, Reshape
 
 _PIECES = (8, 4, 2)
 _WORTH_PIECES = 1 << 16  # updates that are worth several threads
-_WIDE_ROW = 32  # elements of rows whose columns are shared out instead (updates.py)
 _FEWER = 4  # times as many updates of a piece as places
 
 
@@ -38,7 +37,7 @@ def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
     places = x.aval.shape[0]
     width = math.prod(row)
     pieces = next((p for p in _PIECES if count >= _FEWER * p * places), 1)
-    if pieces == 1 or width >= _WIDE_ROW or count * width < _WORTH_PIECES:
+    if pieces == 1 or count * width < _WORTH_PIECES:
         return None
     each = count // pieces
     whole = pieces * each

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _WORTH_BLOCKS = 1 << 16  # updates that are worth several threads
 _MOST_BLOCKS = 4
-_BLOCK_BYTES = 64  # of a block of columns, at least
+_BLOCK_BYTES = 128  # of a block of columns, at least
 
 
 def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None:

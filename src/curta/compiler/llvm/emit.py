@@ -22,6 +22,7 @@ from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
+LONG_ROW = 1 << 12  # of which vectors are worth to be stored at whole cache lines
 ROWS_AT_ONCE = 8  # rows that a fold by columns adds up before it touches memory
 
 Values = list[Value]
@@ -191,11 +192,11 @@ class _KernelEmitter:
     ) -> Values:
         """Whole vectors, then what is left under a mask."""
         lanes = vectors.lanes
-        for first, last, masked in self._vector_ranges(lane, vectors):
+        for first, last, masked in self._vector_ranges(stage, lane, vectors):
             with self.b.loop(*_known(first, last), lanes, carried) as loop:
                 mask = None
                 if masked and lanes > 1:
-                    left = self.b.sub(self._bounds(lane)[1], loop.index)
+                    left = self.b.sub(last, loop.index)
                     mask = self.b.first_lanes(left, lanes)
                 with self.values.vectorised(lane, loop.index, lanes, mask):
                     loop.next(*self._body(stage, loop.carried))
@@ -203,10 +204,17 @@ class _KernelEmitter:
         return carried
 
     def _vector_ranges(
-        self, lane: LoopVar, vectors: Vectors
+        self, stage: Stage, lane: LoopVar, vectors: Vectors
     ) -> Iterator[tuple[Value, Value, bool]]:
         first, last = self._bounds(lane)
         lanes = vectors.lanes
+        if head := unaligned_head(stage, lane, self.b.module.vector_bytes):
+            start = self.b.min(self.b.add(first, head), last)
+            yield first, start, True
+            left = self.b.urem(self.b.sub(last, start), lanes)
+            yield start, self.b.sub(last, left), False
+            yield self.b.sub(last, left), last, True
+            return
         step = self.plan.piece if lane == self.plan.split else lane.extent
         if lane.extent % lanes == 0 and step % lanes == 0:
             yield first, last, False
@@ -438,3 +446,24 @@ def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:
     return tuple(  # type: ignore[return-value]
         int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
     )
+
+
+def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
+    """How many elements come before the first store at the start of a cache line.
+
+    Vectors that each cross into the next line are stored at half the speed. 0 if the
+    stores are aligned, if they differ, or if there is little to store.
+    """
+    if stage.folds or stage.ordered or lane.extent < LONG_ROW:
+        return 0
+    heads = set()
+    for store in stage.stores:
+        offset, aligned = (
+            store.offset,
+            vector_bytes // max(1, store.buffer.dtype.itemsize),
+        )
+        others = (k for atom, k in offset.terms.items() if atom != lane)
+        if offset.coefficient(lane) != 1 or any(k % aligned for k in others):
+            return 0
+        heads.add(-offset.const % aligned)
+    return heads.pop() if len(heads) == 1 else 0
