@@ -95,6 +95,8 @@ def test_operands_that_give_arrays():
     assert_same(jnp.delete(Wrapped(x), Wrapped(np.array(1))), [3.0, 2.0])
     assert_same(jnp.full_like(Wrapped(x), Wrapped(2.0)), [2.0, 2.0, 2.0])
     assert_same(jnp.einsum(Wrapped(x), (0,), ()), x.sum())
+    assert (jnp.shape(Wrapped(x)), jnp.ndim(Wrapped(x))) == ((3,), 1)
+    assert jnp.size(Wrapped(x)) == 3
     assert_same(jnp.tril_indices_from(Wrapped(np.ones((2, 2))))[0], [0, 1, 1])
     with curta.disable_jit():
         assert_same(jnp.corrcoef(Wrapped(x), Wrapped(x)), np.corrcoef(x, x))
@@ -105,3 +107,12 @@ def test_properties_of_ufuncs_cannot_be_set():
         for name in "nargs", "nin", "nout", "identity", "_func":
             with pytest.raises(AttributeError):
                 setattr(function, name, None)
+
+
+def test_an_array_is_no_dtype():
+    x = jnp.zeros(2)
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+        with pytest.warns(DeprecationWarning, match="Implicit conversion of an array"):
+            assert np.dtype(x) == x.dtype
+    with pytest.raises(ValueError, match="Passing an array as a dtype"):
+        jnp.zeros(2, x)

@@ -60,7 +60,7 @@ def _as_sized(name: str, a: Any) -> Any:
             DeprecationWarning,
             stacklevel=3,
         )
-    return np.asarray(a)
+    return ensure_arraylike(name, a) if hasattr(a, "__jax_array__") else np.asarray(a)
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
