@@ -66,6 +66,18 @@ TESTED_ELSEWHERE: dict[str, str] = (
     | {"CustomPartitioning": "tests/api/test_custom_partitioning.py"}
     | dict.fromkeys(
         (
+            *("BcooDotGeneral", "BcooDotGeneralSampled", "BcooExtract"),
+            *("BcooFromdense", "BcooSortIndices", "BcooSpdotGeneral"),
+            *("BcooSumDuplicates", "BcooTodense", "BcooTranspose", "BcsrDotGeneral"),
+            *("BcsrExtract", "BcsrFromdense", "BcsrTodense", "CooFromdense"),
+            *("CooMatmat", "CooMatvec", "CooSpmm", "CooSpmv", "CooTodense"),
+            *("CsrFromdense", "CsrMatmat", "CsrMatvec", "CsrSpmm", "CsrSpmv"),
+            *("CsrTodense", "Todense"),
+        ),
+        "tests/experimental/test_sparse_primitives.py",
+    )
+    | dict.fromkeys(
+        (
             *("AllGatherInvariant", "OwnPart", "PsumInvariant", "PVary", "ShardMap"),
             *("DevicePut", "InspectSharding", "Reshard", "ShardAlike"),
             "ShardingConstraint",
