@@ -148,3 +148,13 @@ def test_a_function_of_each_row_stays_if_the_row_needs_it() -> None:
     closed = staged(centred, ROWS)
     assert len(plan_of(closed).groups) == 1
     assert_compiles(closed, ROWS)
+
+
+def test_functions_of_rows_come_before_what_spreads_them() -> None:
+    def spread(x: Any, rows: Any) -> list[Any]:
+        return [ops.mul(x, along_rows(x, ops.exp(rows)))]
+
+    closed = staged(spread, ROWS, ROWS[:, 0])
+    assert_compiles(closed, ROWS, ROWS[:, 0])
+    plan = plan_of(closed)
+    assert len(plan.groups) == len([i for g in plan.groups for i in g.items])

@@ -9,8 +9,9 @@ puts each into a group that is there already, if
   that the group's outer loops can go around both, and
 * that leaves enough turns of those loops to share out among threads, or little work.
 
-A function of each row's sum, say its logarithm, stays out if no later loop over the row
-needs it: a kernel of its own computes it by vectors, not one number a row.
+In a kernel that walks rows, a function of each row is computed one number at a time. It
+stays out, to be computed by vectors in a kernel of its own, if no later loop over the
+row needs it (the logarithm of a sum) or no earlier one makes its argument.
 
 Values that pass between items of one group then live in registers, or in a row of
 memory. Every refusal is kept: `Plan.explain(a, b)`.
@@ -114,8 +115,10 @@ def _choose(
         return None
     for at in range(earliest, len(groups)):
         group = groups[at]
-        if alone and any(len(i.dims + i.inner) > len(item.dims) for i in group.loops()):
+        if alone and any(_depth_of(i) > _depth_of(item) for i in group.loops()):
             shared, reason = None, "a function of each row, computed by vectors"
+        elif _maps_of_rows(group, item):
+            shared, reason = None, "it needs functions of rows, computed by vectors"
         else:
             shared, reason = _joined(item, group)
         if shared is not None:
@@ -128,6 +131,19 @@ def _choose(
     return None
 
 
+def _depth_of(item: LoopItem) -> int:
+    return len(item.dims + item.inner)
+
+
+def _maps_of_rows(group: Group, item: LoopItem) -> bool:
+    """Whether a group has only maps, of fewer dims than the item and many indices."""
+    loops = group.loops()
+    return bool(loops) and all(
+        not i.folds and i.work >= MANY_ROWS and _depth_of(i) < _depth_of(item)
+        for i in loops
+    )
+
+
 def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
     """Maps by costly functions over many indices, of which no deeper loop reads."""
     found: set[Item] = set()
@@ -136,7 +152,7 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
         if not isinstance(item, LoopItem):
             continue
         deepest = max((depths.get(s.buffer, 0) for s in item.writes), default=0)
-        own = len(item.dims + item.inner)
+        own = _depth_of(item)
         for load in item.loads:
             depths[load.buffer] = max(depths.get(load.buffer, 0), deepest, own)
         costly = any(
