@@ -151,7 +151,7 @@ def test_equalities_rewrite():
     a, b, c, d = dims("a, b, c, d", "b == a", "c == a + b", "d == 5")
     assert b == a and c == 2 * a and d == 5
     (n,) = dims("n", "mod(n, 4) == 0")
-    assert n % 4 == 0 and 4 * (n // 4) == n and n >= 3 * (n // 4)
+    assert n % 4 == 0 and 4 * (n // 4) == n and n >= 3 * (n // 4) and n >= 4
     x, y = dims("x, y", "max(x, y) == y")
     assert core.max_dim(x, y) == y and x <= y
 

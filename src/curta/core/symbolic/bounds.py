@@ -117,11 +117,13 @@ class Facts:
             if factor < 0 and not fact.equal:
                 continue
             equal = fact.equal and other.equal
-            poly = self._normal(combine(fact.poly, factor, other.poly, scale))
-            if poly.value is None:
-                yield Fact(poly, equal), None
-            elif poly.value < 0 or (equal and poly.value):
-                raise _unsatisfiable(fact, text)
+            combined = combine(fact.poly, factor, other.poly, scale)
+            # As it is, too: an equality may replace the very term that is bounded.
+            for poly in (self._normal(combined), combined):
+                if poly.value is None:
+                    yield Fact(poly, equal), None
+                elif poly.value < 0 or (equal and poly.value):
+                    raise _unsatisfiable(fact, text)
 
     def _store(self, fact: Fact, text: str | None) -> None:
         poly, equal = fact

@@ -206,7 +206,8 @@ class SymbolicScope:
         """Take up all constraints anew, in normal form by the rules known now."""
         self._bounds.clear()
         self._facts = Facts(self.normal)
-        for c in self._constraints:
+        # Twice, since a constraint may say more with what others imply.
+        for c in (*self._constraints, *self._constraints):
             self._facts.explore(c.difference)
             self._facts.assume(Fact(c.difference, c.equal), c.text)
         self._bounds.clear()
