@@ -80,7 +80,7 @@ def _stands_for(
     avals = [v.aval for v in invars]
     if isinstance(op, Composed):
         return op.expansion(avals)
-    return None if expand is None else expand(op, avals)
+    return None if expand is None else expand(op, [a.unplaced() for a in avals])
 
 
 def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:
