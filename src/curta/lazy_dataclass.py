@@ -9,6 +9,8 @@ its first instance, a subclass that is a dataclass, `dataclasses.fields`, `repla
 from __future__ import annotations
 
 import dataclasses
+import operator
+import reprlib
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -79,7 +81,7 @@ class _Pending:
         with _completing:
             if vars(cls).get(_FIELDS) is not self:
                 return
-            dataclasses.dataclass(init=False, **self.options)(cls)
+            _make_methods(cls, **self.options)
             if getattr(vars(cls).get("__setstate__"), "pending", None) is self:
                 del cls.__setstate__  # type: ignore[attr-defined]
             cls.__init__ = _init_method(cls)  # type: ignore[misc]
@@ -100,6 +102,62 @@ class _Pending:
 
         __setstate__.pending = self  # type: ignore[attr-defined]
         return __setstate__
+
+
+def _make_methods(cls: type, *, eq: bool, repr: bool, **options: bool) -> None:
+    """What `dataclasses.dataclass` gives a class besides `__init__`.
+
+    Methods for which it compiles text are closures here, which do and say the same.
+    """
+    dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
+    made: Any = cls
+    parameters = made.__dataclass_params__
+    parameters.repr, parameters.eq = repr, eq
+    fields, own = dataclasses.fields(made), vars(cls)
+    methods: dict[str, Any] = {}
+    if repr:
+        methods["__repr__"] = _repr_method([f.name for f in fields if f.repr])
+    if eq:
+        compared = [f for f in fields if f.compare]
+        hashed = [f.name for f in compared if f.hash is not False]
+        methods["__eq__"] = _eq_method(_values([f.name for f in compared]))
+        methods["__hash__"] = (
+            _hash_method(_values(hashed)) if parameters.frozen else None
+        )
+    for name, method in methods.items():
+        # A class with `__eq__` in its text has a `__hash__` of None from Python.
+        if name not in own or (name == "__hash__" and own[name] is None):
+            setattr(cls, name, method)
+
+
+def _values(names: list[str]) -> Callable[[Any], Any]:
+    """The tuple of these attributes; of one, its value alone."""
+    return operator.attrgetter(*names) if names else lambda instance: ()
+
+
+def _eq_method(values: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    def __eq__(self: Any, other: Any) -> Any:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return values(self) == values(other)
+
+    return __eq__
+
+
+def _hash_method(values: Callable[[Any], Any]) -> Callable[[Any], int]:
+    def __hash__(self: Any) -> int:
+        return hash(values(self))
+
+    return __hash__
+
+
+def _repr_method(names: list[str]) -> Callable[[Any], str]:
+    @reprlib.recursive_repr()
+    def __repr__(self: Any) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{self.__class__.__qualname__}({shown})"
+
+    return __repr__
 
 
 _set = object.__setattr__
