@@ -81,6 +81,24 @@ def test_a_plain_dataclass_may_derive_from_a_lazy_one():
         Base(1).a = 2
 
 
+@pytest.mark.parametrize("decorate", [dataclass, dataclasses.dataclass])
+def test_frozen_classes_refuse_changes(decorate):
+    Base, Derived = pair(decorate)
+    for made in (Base(1), Derived(1)):
+        with pytest.raises(
+            dataclasses.FrozenInstanceError, match="assign to field 'a'"
+        ):
+            made.a = 2
+        with pytest.raises(
+            dataclasses.FrozenInstanceError, match="assign to field 'z'"
+        ):
+            made.z = 2
+        with pytest.raises(dataclasses.FrozenInstanceError, match="delete field 'a'"):
+            del made.a
+    with pytest.raises(TypeError, match="cannot inherit non-frozen"):
+        decorate(frozen=False)(type("Melted", (Base,), {}))()
+
+
 def test_the_options():
     @dataclass(eq=False)
     class Identity:

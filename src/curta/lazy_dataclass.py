@@ -104,26 +104,31 @@ class _Pending:
         return __setstate__
 
 
-def _make_methods(cls: type, *, eq: bool, repr: bool, **options: bool) -> None:
+def _make_methods(
+    cls: type, *, frozen: bool, eq: bool, repr: bool, kw_only: bool
+) -> None:
     """What `dataclasses.dataclass` gives a class besides `__init__`.
 
-    Methods for which it compiles text are closures here, which do and say the same.
+    Methods for which it compiles text are closures here, which do and say the same;
+    it insists on making those of a frozen class whose base is one.
     """
-    dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
     made: Any = cls
+    inherits = any(hasattr(base, _FIELDS) for base in cls.__mro__[1:])
+    given = {"frozen": frozen and inherits, "kw_only": kw_only}
+    dataclasses.dataclass(init=False, repr=False, eq=False, **given)(cls)
     parameters = made.__dataclass_params__
-    parameters.repr, parameters.eq = repr, eq
+    parameters.repr, parameters.eq, parameters.frozen = repr, eq, frozen
     fields, own = dataclasses.fields(made), vars(cls)
     methods: dict[str, Any] = {}
+    if frozen and not inherits:
+        methods |= _refusals(cls, frozenset(f.name for f in fields))
     if repr:
         methods["__repr__"] = _repr_method([f.name for f in fields if f.repr])
     if eq:
         compared = [f for f in fields if f.compare]
         hashed = [f.name for f in compared if f.hash is not False]
         methods["__eq__"] = _eq_method(_values([f.name for f in compared]))
-        methods["__hash__"] = (
-            _hash_method(_values(hashed)) if parameters.frozen else None
-        )
+        methods["__hash__"] = _hash_method(_values(hashed)) if frozen else None
     for name, method in methods.items():
         # A class with `__eq__` in its text has a `__hash__` of None from Python.
         if name not in own or (name == "__hash__" and own[name] is None):
@@ -158,6 +163,22 @@ def _repr_method(names: list[str]) -> Callable[[Any], str]:
         return f"{self.__class__.__qualname__}({shown})"
 
     return __repr__
+
+
+def _refusals(cls: type, names: frozenset[str]) -> dict[str, Any]:
+    """`__setattr__` and `__delattr__` of a frozen class."""
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    def __delattr__(self: Any, name: str) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    return {"__setattr__": __setattr__, "__delattr__": __delattr__}
 
 
 _set = object.__setattr__
