@@ -51,6 +51,15 @@ OPS = {
         ),
         P(None, "x"),
     ),
+    "ragged_dot": lambda: (
+        lax.ragged_dot(
+            split(X, "x"),
+            jnp.ones((2, X.shape[1], 3)),
+            jnp.array([3, 5]),
+            out_sharding=P("x"),
+        ),
+        P("x", None),
+    ),
     "convolution": lambda: (
         convolved(jnp.ones((2, 1, 5)), split(np.ones((8, 6, 1)), "x")),
         P("x", None, None),

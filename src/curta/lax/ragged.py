@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from curta import dtypes
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.trace import typeof
 from curta.lax.dot import canonicalize_precision
 from curta.primitives.ragged_dot import RaggedDotDimensionNumbers, RaggedDotGeneral
@@ -17,6 +18,7 @@ from curta.primitives.scaled_dot import ScaledDot
 _PLAIN = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
+@takes_out_sharding
 def ragged_dot(
     lhs: Any,
     rhs: Any,
@@ -24,6 +26,7 @@ def ragged_dot(
     precision: Any = None,
     preferred_element_type: Any = None,
     group_offset: Any = None,
+    *,
     out_sharding: Any = None,
 ) -> Any:
     """The product of rows of `lhs` with the matrix of their group.
@@ -33,6 +36,7 @@ def ragged_dot(
       rhs: of shape (g, k, n): a matrix for each group.
       group_sizes: of shape (g,): how many rows each group has. Rows left are zero in
         the result.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns an array of shape (m, n).
 
@@ -54,6 +58,7 @@ def ragged_dot(
     )
 
 
+@takes_out_sharding
 def ragged_dot_general(
     lhs: Any,
     rhs: Any,
@@ -62,6 +67,7 @@ def ragged_dot_general(
     precision: Any = None,
     preferred_element_type: Any = None,
     group_offset: Any = None,
+    *,
     out_sharding: Any = None,
 ) -> Any:
     """`dot_general` of groups along a dim of `lhs`, whose sizes are data.
@@ -72,6 +78,8 @@ def ragged_dot_general(
 
     `group_sizes` has shape (g,), or has in front the dims of `lhs` that come before the
     ragged one: batch dims, then those of its kind. `group_offset` is not supported.
+
+    `out_sharding` is that of the result over explicit axes of the mesh.
 
     Raises TypeError for numbers or shapes that do not fit.
 
