@@ -51,6 +51,10 @@ OPS = {
         ),
         P(None, "x"),
     ),
+    "reduce": lambda: (
+        lax.reduce(split(X, "x"), 0.0, lax.add, (1,), out_sharding=P("x")),
+        P("x"),
+    ),
     "ragged_dot": lambda: (
         lax.ragged_dot(
             split(X, "x"),

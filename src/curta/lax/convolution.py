@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.dim import as_dim
 from curta.core.trace import typeof
 from curta.lax.conversion import stage
@@ -31,6 +32,7 @@ _TRANSPOSE_LAYOUTS = {
 }
 
 
+@takes_out_sharding
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -43,6 +45,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
     out_sharding: Any = None,
 ) -> Any:
     """The convolution of `lhs` with the kernel `rhs`, which is not reversed.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree
+from curta.api.out_sharding import takes_out_sharding
 from curta.control.reduction import Reduce, ReduceWindow
 from curta.core.flat import debug_info
 from curta.core.jaxpr import ClosedJaxpr
@@ -64,11 +65,13 @@ _KNOWN_WINDOWS: dict[Any, tuple[Any, Any]] = {
 }
 
 
+@takes_out_sharding
 def reduce(
     operands: Any,
     init_values: Any,
     computation: Function,
     dimensions: Sequence[int],
+    *,
     out_sharding: Any = None,
 ) -> Any:
     """Fold arrays over `dimensions` with an associative function of two scalars.
