@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from curta import tree_util
+from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.name_stack import new_name_stack
@@ -307,8 +308,24 @@ class Compiled(Stage):
         return tree_util.tree_unflatten(self.in_tree, self._wanted())
 
     @property
+    def input_formats(self) -> Any:
+        """How the arguments are expected to be stored, as `(args, kwargs)`."""
+        return tree_util.tree_unflatten(
+            self.in_tree, _formats(self._in_avals, self._wanted())
+        )
+
+    @property
+    def output_formats(self) -> Any:
+        """How the outputs will be stored."""
+        formats = _formats(self._staged.closed.out_avals, self._out_places())
+        return tree_util.tree_unflatten(self.out_tree, formats)
+
+    @property
     def output_shardings(self) -> Any:
         """Where the outputs will be."""
+        return tree_util.tree_unflatten(self.out_tree, self._out_places())
+
+    def _out_places(self) -> list[Sharding]:
         to = self._run.destinations
         avals = self._staged.closed.in_avals
         given = [
@@ -316,8 +333,11 @@ class Compiled(Stage):
             for s, a in zip(to.in_shardings or [None] * len(avals), avals)
         ]
         outs = self._staged.closed.out_avals
-        places = [s or placing_of(a) for s, a in zip(to.results(given), outs)]
-        return tree_util.tree_unflatten(self.out_tree, places)
+        return [s or placing_of(a) for s, a in zip(to.results(given), outs)]
+
+
+def _formats(avals: Sequence[ShapedArray], places: Sequence[Sharding]) -> list[Format]:
+    return [row_major(a.ndim, s) for a, s in zip(avals, places, strict=True)]
 
 
 def check_compiler_options(options: dict[str, Any] | None) -> None:

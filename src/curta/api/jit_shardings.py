@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
+from curta.core.array_layout import Format
 from curta.core.avals import placed_aval
 from curta.core.mesh import EMPTY_MESH, Mesh, scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
@@ -32,6 +33,7 @@ def _is_leaf(x: Any) -> bool:
 def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
     """What the user gave, None if nothing; TypeError for other leaves."""
     leaves, tree = tree_util.tree_flatten(given, is_leaf=_is_leaf)
+    leaves = [x.sharding if isinstance(x, Format) else x for x in leaves]
     for x in leaves:
         if not _is_leaf(x):
             raise TypeError(

@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.array import Array
+from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
@@ -246,6 +247,11 @@ class ArrayImpl(Array):
     def sharding(self) -> Sharding:
         """How the array is laid out over devices."""
         return self._sharding or default_sharding(self.aval)
+
+    @property
+    def format(self) -> Format:
+        """How the array is stored: in row-major order, on the devices of `sharding`."""
+        return row_major(self.ndim, self.sharding)
 
     @property
     def device(self) -> Device | Sharding:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from curta.config import config
+from curta.core.array_layout import Format
 from curta.core.avals import ShapedArray
 from curta.core.mesh import (
     AbstractMesh,
@@ -255,9 +256,11 @@ def over_mesh(mesh: Mesh, aval: ShapedArray) -> NamedSharding:
 def as_sharding(place: Any) -> Sharding | None:
     """The sharding that a user's `device` argument means; None if it means none.
 
-    A device, a sharding, a spec over the axes of the mesh in scope. Raises ValueError
-    for anything else.
+    A device, a sharding, one in a format, a spec over the axes of the mesh in scope.
+    Raises ValueError for anything else.
     """
+    if isinstance(place, Format):
+        place = place.sharding
     if isinstance(place, NamedSharding) and isinstance(place.mesh, AbstractMesh):
         mesh = concrete_mesh(place.mesh)
         return place if mesh is None else place.update(mesh=mesh)

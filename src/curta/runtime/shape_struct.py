@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from curta import dtypes
+from curta.core.array_layout import Format
 from curta.core.avals import ShapedArray
 from curta.core.mesh import get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
@@ -18,8 +19,8 @@ class ShapeDtypeStruct:
 
     Args:
       shape, dtype: of the array.
-      sharding: a `Sharding`, or a `PartitionSpec` over the mesh that is in scope when
-        it is asked for.
+      sharding: a `Sharding`, a `Format` that holds one, or a `PartitionSpec` over the
+        mesh that is in scope when it is asked for.
       weak_type: whether the dtype gives way to others.
       is_ref: whether it is a reference to such an array.
 
@@ -46,6 +47,8 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
         self.dtype = dtypes.dtype(dtype)
+        if isinstance(sharding, Format):
+            sharding = sharding.sharding
         _check_sharding(sharding, self.shape)
         self._sharding = sharding
         self.weak_type = weak_type

@@ -1,0 +1,132 @@
+"""`Layout` and `Format`: the order of an array's elements in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from curta.core.sharding import Sharding
+
+
+class _Auto:
+    """The layout that is left to the compiler."""
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+
+class Layout:
+    """The order of an array's dims in memory.
+
+    Args:
+      major_to_minor: the dims, from the one of the longest strides to the one whose
+        elements are neighbours.
+      tiling: tiles that elements are gathered in; none on a CPU.
+      sub_byte_element_size_in_bits: of elements of less than a byte that are packed.
+
+    Curta's arrays are in row-major order. A program may ask for another one, which
+    changes no result, and is not followed: `Array.format` says how an array is stored.
+
+    >>> Layout((1, 0))
+    Layout(major_to_minor=(1, 0), tiling=None, sub_byte_element_size_in_bits=0)
+    """
+
+    AUTO = _Auto()
+
+    def __init__(
+        self,
+        major_to_minor: Iterable[int],
+        tiling: Iterable[Iterable[int]] | None = None,
+        sub_byte_element_size_in_bits: int = 0,
+    ):
+        self.major_to_minor = tuple(major_to_minor)
+        self.tiling = None if tiling is None else tuple(map(tuple, tiling))
+        self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
+
+    def update(self, **changes: Any) -> Layout:
+        """This layout with other values for some of its arguments."""
+        return Layout(**{**vars(self), **changes})
+
+    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+        """Raise ValueError if arrays of that shape have more or fewer dims."""
+        if len(self.major_to_minor) != len(shape):
+            raise ValueError(
+                "Length of major_to_minor and the rank of the value should match. Got"
+                f" major_to_minor={self.major_to_minor} and shape={tuple(shape)}"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return (
+            f"Layout(major_to_minor={self.major_to_minor}, tiling={self.tiling},"
+            f" sub_byte_element_size_in_bits={self.sub_byte_element_size_in_bits})"
+        )
+
+
+class Format:
+    """How an array is stored: its layout on each device, and its sharding.
+
+    Args:
+      layout: a `Layout`, `Layout.AUTO` or None, which leave it open.
+      sharding: a `Sharding`; None leaves it open, where there is no `Layout`.
+
+    Raises:
+      ValueError: for a `Layout` without a sharding.
+      TypeError: for other types.
+
+    >>> Format(Layout.AUTO)
+    Format(layout=AUTO, sharding=None)
+    """
+
+    __slots__ = ("layout", "sharding")
+
+    def __init__(
+        self, layout: Layout | _Auto | None = None, sharding: Sharding | None = None
+    ):
+        if isinstance(layout, Layout) and sharding is None:
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {type(layout)}."
+                " Please pass a `jax.sharding.NamedSharding` or"
+                " `jax.sharding.SingleDeviceSharding` to the sharding argument. Got"
+                f" sharding {sharding}"
+            )
+        if not isinstance(layout, (Layout, _Auto, type(None))):
+            raise TypeError(
+                "Invalid value received for the layout argument. Expected values are"
+                " `None`, `Layout.AUTO` or an instance of `Layout`. Got"
+                f" {layout} of type {type(layout)}"
+            )
+        if not isinstance(sharding, (Sharding, type(None))):
+            raise TypeError(
+                "Invalid value received for the sharding argument. Expected values are"
+                f" `None` or an instance of `jax.Sharding`. Got {sharding} of type"
+                f" {type(sharding)}"
+            )
+        self.layout = layout
+        self.sharding = sharding
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Format)
+            and self.layout == other.layout
+            and self.sharding == other.sharding
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.layout, self.sharding))
+
+    def __repr__(self) -> str:
+        return f"Format(layout={self.layout}, sharding={self.sharding})"
+
+
+def row_major(rank: int, sharding: Sharding) -> Format:
+    """The format of an array of `rank` dims."""
+    return Format(Layout(range(rank), ()), sharding)
