@@ -14,6 +14,9 @@ def test_names():
     assert curta.local_devices() == curta.devices("cpu") == [cpu]
     assert curta.device_count() == curta.local_device_count() == 1
     assert (curta.process_index(), curta.process_count()) == (0, 1)
+    for count in curta.process_index, curta.process_count, curta.process_indices:
+        with pytest.raises(RuntimeError, match="Unknown backend: 'tpu' requested"):
+            count("tpu")
     assert curta.default_backend() == "cpu"
     with pytest.raises(RuntimeError, match="Unknown backend: 'tpu' requested"):
         curta.devices("tpu")
@@ -55,6 +58,17 @@ class TestPut:
         x = curta.numpy.ones(3)
         y = curta.device_put(x, cpu, donate=True)
         assert x.is_deleted() and y.tolist() == [1, 1, 1]
+
+    def test_donation_of_parts(self):
+        (cpu,) = curta.devices()
+        tree = {"a": curta.numpy.ones(3), "b": (curta.numpy.ones(2),)}
+        flags = {"a": True, "b": False}
+        curta.device_put(tree, cpu, donate=flags, may_alias={"a": None, "b": True})
+        assert tree["a"].is_deleted() and not tree["b"][0].is_deleted()
+        with pytest.raises(ValueError, match="device_put donate specification must be"):
+            curta.device_put(tree, cpu, donate={"a": True})
+        with pytest.raises(ValueError, match="may_alias and donate cannot be True"):
+            curta.device_put(tree, cpu, donate=True, may_alias=flags)
 
     def test_under_tracing(self):
         assert curta.jit(lambda x: curta.device_put(x) + 1)(1).item() == 2

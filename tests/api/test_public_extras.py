@@ -135,6 +135,12 @@ def test_linear_maps_of_integers_are_transposed():
         curta.linear_transpose(lambda x: x.astype("float32"), 1)
 
 
+def test_axes_to_reduce_are_refused():
+    for transformed in curta.vjp, curta.linear_transpose:
+        with pytest.raises(NotImplementedError, match="reduce_axes argument to"):
+            transformed(jnp.negative, 1.0, reduce_axes=("i",))
+
+
 def test_jacobians_at_python_scalars_are_weak():
     for jacobian in curta.jacfwd, curta.jacrev, curta.hessian:
         assert jacobian(lambda x: x**3)(1.0).weak_type

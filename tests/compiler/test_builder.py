@@ -86,10 +86,6 @@ INT_RULES = {
         lambda b, x, y: b.max(x, y, unsigned=True),
         lambda x, y: np.maximum(x.view("u4"), y.view("u4")).view("i4"),
     ),
-    "rotate": (
-        lambda b, x, y: b.rotate_left(x, 5),
-        lambda x, y: (x << 5) | (x.view("u4") >> 27).view("i4"),
-    ),
     "population": (
         lambda b, x, y: b.population_count(x),
         lambda x, y: np.bitwise_count(x.view("u4")).astype("i4"),

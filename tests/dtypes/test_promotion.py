@@ -119,10 +119,6 @@ def test_weak_arrays():
     assert dtypes.lattice_result_type(weak, weak) == ("float32", True)
     # Two weak operands keep the dtype that they have.
     assert dtypes.lattice_result_type(Traced("int16", True), 1) == ("int32", True)
-    assert dtypes.is_weakly_typed(weak)
-    assert dtypes.is_weakly_typed(1.0)
-    assert not dtypes.is_weakly_typed(True)
-    assert not dtypes.is_weakly_typed(np.float32(1))
 
 
 def test_wide_arrays_outlive_the_mode_they_were_made_in():

@@ -36,7 +36,11 @@ def device_put(
       x: a pytree of arrays, NumPy arrays and scalars.
       device: a `Device`, a sharding, or a pytree of them that is a prefix of `x`;
         None leaves the arrays where they are.
-      donate: whether the arrays given may not be used afterwards.
+      src: where the arrays were; accepted, since each knows that itself.
+      donate: whether the arrays given may not be used afterwards, or a prefix of `x`
+        that says so for each.
+      may_alias: accepted; not together with `donate`. A result may share memory with
+        its argument, which no program can tell.
 
     Raises:
       ValueError: for a `device` that is none.
@@ -46,30 +50,42 @@ def device_put(
     >>> curta.device_put({"w": numpy.ones(2), "n": 3})
     {'n': Array(3, dtype=int32, weak_type=True), 'w': Array([1., 1.], dtype=float32)}
     """
-    if not isinstance(device, (tuple, list, dict)):
+    if may_alias is None and isinstance(donate, bool) and not _is_tree(device):
         place = as_sharding(device)
         return tree_util.tree_map(lambda leaf: _put(leaf, place, donate), x)
-    if errors := tree_util.prefix_errors(device, x, is_leaf=_is_none):
-        raise _not_a_prefix(device, x, errors)
-    return tree_util.tree_map(
-        lambda place, part: device_put(part, place, donate=donate),
-        device,
-        x,
-        is_leaf=_is_none,
-    )
+    leaves, tree = tree_util.tree_flatten(x)
+    places = _of_leaves("device", device, x, len(leaves))
+    donated = _of_leaves("donate", donate, x, len(leaves))
+    aliased = _of_leaves("may_alias", may_alias, x, len(leaves))
+    if any(d and a for d, a in zip(donated, aliased, strict=True)):
+        raise ValueError("may_alias and donate cannot be True at the same time.")
+    put = map(_put, leaves, map(as_sharding, places), donated)
+    return tree_util.tree_unflatten(tree, put)
+
+
+def _of_leaves(what: str, given: Any, x: Any, count: int) -> list[Any]:
+    """A setting for each leaf of `x`: one for all, or given as a prefix of the tree."""
+    if not _is_tree(given):
+        return [given] * count
+    if errors := tree_util.prefix_errors(given, x, is_leaf=_is_none):
+        raise _not_a_prefix(f"device_put {what} specification", given, x, errors)
+    return tree_util.broadcast_prefix(given, x, is_leaf=_is_none)
+
+
+def _is_tree(x: Any) -> bool:
+    return isinstance(x, (tuple, list, dict))
 
 
 def _is_none(x: Any) -> bool:
     return x is None
 
 
-def _not_a_prefix(device: Any, x: Any, errors: list[Any]) -> ValueError:
-    details = "\n\n".join(str(e("device_put device specification")) for e in errors)
+def _not_a_prefix(what: str, given: Any, x: Any, errors: list[Any]) -> ValueError:
+    details = "\n\n".join(str(e(what)) for e in errors)
     return ValueError(
-        "device_put device specification must be a tree prefix of the corresponding"
-        f" value, got specification {device} for value tree"
-        f" {tree_util.tree_structure(x)}.\n\nMismatch details ({len(errors)} found):"
-        f"\n{details}"
+        f"{what} must be a tree prefix of the corresponding value, got specification"
+        f" {given} for value tree {tree_util.tree_structure(x)}.\n\nMismatch details"
+        f" ({len(errors)} found):\n{details}"
     )
 
 

@@ -139,7 +139,7 @@ class _Options:
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
         axes = self._flat_axes(places, dynamic, kwargs)
         size = self._size(leaves, axes)
-        donated = self._donated(places, args, kwargs)
+        donated = self._donated(places, args)
         nested = bool(get_abstract_mesh().manual_axes)
         statics = tuple((i, args[i]) for i in sorted(places))
         key = (statics, in_tree, axes, size, donated, nested, self._chosen(size))
@@ -230,9 +230,7 @@ class _Options:
             )
         return tuple(found[:size])
 
-    def _donated(
-        self, places: set[int], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[int, ...]:
+    def _donated(self, places: set[int], args: tuple[Any, ...]) -> tuple[int, ...]:
         flags: list[bool] = []
         for i, x in enumerate(args):
             if i not in places:

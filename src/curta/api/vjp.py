@@ -49,6 +49,7 @@ def vjp(
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     check_callable(fun)
+    _check_no_axes("vjp", reduce_axes)
     found = forward("vjp", fun, fun, primals, has_aux)
     pullback = VJP.of(found)
     return (found.out, pullback, found.aux) if has_aux else (found.out, pullback)
@@ -179,6 +180,7 @@ def linear_transpose(
     (Array(6., dtype=float32, weak_type=True),)
     """
     check_callable(fun)
+    _check_no_axes("transpose", reduce_axes)
     leaves, in_tree = tree_util.tree_flatten(primals)
     avals = [aval_of(x) for x in leaves]
     flat = FlatFunction(lambda *args: fun(*args), _with_kwargs(in_tree))
@@ -186,6 +188,14 @@ def linear_transpose(
     _check_numbers(avals, closed.out_avals)
     transposed = _Transposed(closed.jaxpr, in_tree, flat.out_tree)
     return tree_util.Partial(transposed, closed.consts)
+
+
+def _check_no_axes(name: str, reduce_axes: Any) -> None:
+    if reduce_axes:
+        raise NotImplementedError(
+            f"reduce_axes argument to {name} is deprecated: sum over the axes with"
+            " lax.psum"
+        )
 
 
 def _check_numbers(

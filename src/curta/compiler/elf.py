@@ -20,7 +20,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8
-_WRITE, _ALLOC, _EXECUTE = 1, 2, 4
+_WRITE, _ALLOC = 1, 2
 _UNDEFINED, _FIRST_SPECIAL = 0, 0xFF00
 
 _ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24

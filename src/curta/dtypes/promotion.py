@@ -48,7 +48,6 @@ from curta.errors import TypePromotionError
 __all__ = [
     "dtype",
     "dtype_and_weak_type",
-    "is_weakly_typed",
     "lattice_result_type",
     "promote_pair",
     "promote_types",
@@ -286,13 +285,6 @@ def _check_valid(x: Any, dtype: DType) -> None:
             f"Value '{x}' with dtype {dtype} is not a valid JAX array type. Only "
             "arrays of numeric types are supported by JAX."
         )
-
-
-def is_weakly_typed(x: Any) -> bool:
-    """Whether a value gives way to the dtype it meets: a Python scalar, or like one."""
-    return type(x) in _weak_nodes or bool(
-        getattr(getattr(x, "aval", x), "weak_type", False)
-    )
 
 
 def lattice_result_type(*args: Any) -> tuple[DType, bool]:

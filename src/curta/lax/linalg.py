@@ -121,6 +121,7 @@ def eig(
 
     The eigenvectors have length 1 and a real greatest element. Their derivatives exist
     only where all eigenvalues differ, and are given if `enable_eigvec_derivs`.
+    `implementation` and `use_magma` are accepted: LAPACK computes them.
 
     Returns complex arrays: the eigenvalues (..., n) and the vectors (..., n, n) that
     are asked for. Raises ValueError for matrices that are not square.

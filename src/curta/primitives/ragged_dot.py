@@ -84,7 +84,7 @@ class RaggedDotGeneral(Composed):
 
     # ---- what the numbers say
 
-    def _mode(self, rank: int) -> str:
+    def _mode(self) -> str:
         """Which kind of dim of lhs is ragged: free, contracting or batch."""
         (contract, _), (batch, _) = self.numbers.dot_dimension_numbers
         (ragged,) = self.numbers.lhs_ragged_dimensions
@@ -95,7 +95,7 @@ class RaggedDotGeneral(Composed):
     def _outer(self, rank: int, ragged: int) -> list[int]:
         """The dims of lhs for each index of which there may be group sizes."""
         contract, batch = (d[0] for d in self.numbers.dot_dimension_numbers)
-        mode = self._mode(rank)
+        mode = self._mode()
         if mode == "batch":
             return list(batch[: batch.index(ragged)])
         among = contract if mode == "contracting" else others(rank, contract, batch)
@@ -109,13 +109,13 @@ class RaggedDotGeneral(Composed):
                 "ragged_dot_general requires that group_sizes.dtype is subtype of"
                 f" np.integer, got {sizes.dtype.name}."
             )
-        _, numbers = self._dot_numbers(lhs.ndim, rhs.ndim)
+        _, numbers = self._dot_numbers()
         groups = sizes.shape[-1]
         if is_symbolic_dim(groups):
             raise TypeError(
                 f"ragged_dot_general requires the group count {groups} to be static"
             )
-        mode = self._mode(lhs.ndim)
+        mode = self._mode()
         wide = [
             a.update(shape=(groups, *a.shape)) if w else a
             for a, w in zip((lhs, rhs), _expanded(mode), strict=True)
@@ -130,7 +130,7 @@ class RaggedDotGeneral(Composed):
             )
         (ragged,) = numbers.lhs_ragged_dimensions
         _check_place("lhs ragged dimension", ragged, "lhs", lhs.ndim)
-        mode = self._mode(lhs.ndim)
+        mode = self._mode()
         if not sizes.shape:
             raise TypeError("expected rank of group_sizes to be >=1.")
         if sizes.ndim > 1:
@@ -174,9 +174,9 @@ class RaggedDotGeneral(Composed):
     def _dot(self, numbers: DotDims) -> DotGeneral:
         return DotGeneral(numbers, self.precision, self.preferred_element_type)
 
-    def _dot_numbers(self, left: int, right: int) -> tuple[str, DotDims]:
+    def _dot_numbers(self) -> tuple[str, DotDims]:
         """The numbers of the product, for operands whose groups are dim 0."""
-        mode = self._mode(left)
+        mode = self._mode()
         contract, batch = self.numbers.dot_dimension_numbers
         if mode == "batch":
             return mode, (contract, batch)
@@ -190,12 +190,11 @@ class RaggedDotGeneral(Composed):
 
     def compose(self, *args: Any) -> Any:
         lhs, rhs, sizes = args
-        ranks = typeof(lhs).ndim, typeof(rhs).ndim
-        mode, numbers = self._dot_numbers(*ranks)
+        mode, numbers = self._dot_numbers()
         if mode == "batch":
             return self._dot(numbers)(lhs, rhs)
         (ragged,) = self.numbers.lhs_ragged_dimensions
-        outer = self._outer(ranks[0], ragged)
+        outer = self._outer(typeof(lhs).ndim, ragged)
         lhs = _by_group(lhs, ragged, outer, sizes)
         if mode == "contracting":
             contract, batch = self.numbers.dot_dimension_numbers
@@ -218,8 +217,7 @@ class RaggedDotGeneral(Composed):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         lhs, rhs, sizes = args
-        rank = (lhs.aval if is_linear(lhs) else typeof(lhs)).ndim
-        mode = self._mode(rank)
+        mode = self._mode()
         if mode != "free":
             kind = "CONTRACTING" if mode == "contracting" else "BATCH"
             side = "x" if is_linear(lhs) else "y"
@@ -286,7 +284,7 @@ class RaggedDotGeneral(Composed):
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         )
         rank, aval = typeof(lhs).ndim - 1, typeof(sizes)
-        mode = self._mode(rank)
+        mode = self._mode()
         (contract, r_contract), (batch, r_batch) = self.numbers.dot_dimension_numbers
         (ragged,) = self.numbers.lhs_ragged_dimensions
         outer = [typeof(lhs).shape[d + 1] for d in self._outer(rank, ragged)]

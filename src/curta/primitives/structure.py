@@ -381,12 +381,6 @@ def move_batch_dim(x: Any, dim: int | None, rank: int) -> Any:
     return BroadcastInDim((shape[0], *[1] * missing, *shape[1:]), kept)(x)
 
 
-def expand_to_rank(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x`, of rank 0 or equal rank with dims of 1, repeated to `shape`."""
-    rank = typeof(x).ndim
-    return BroadcastInDim(shape, tuple(range(len(shape) - rank, len(shape))))(x)
-
-
 def unbroadcast(ct: Any, aval: ShapedArray) -> Any:
     """The cotangent of an operand of `aval` that was broadcast to `ct`'s shape."""
     shape = typeof(ct).shape

@@ -172,17 +172,21 @@ def local_device_count(backend: str | None = None) -> int:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process among the cooperating ones."""
-    return 0
+    (index,) = process_indices(backend)
+    return index
 
 
 def process_count(backend: str | None = None) -> int:
     """How many processes cooperate."""
-    return 1
+    return len(process_indices(backend))
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of the cooperating processes."""
-    return [0]
+    """The numbers of the cooperating processes.
+
+    RuntimeError for a `backend` that is not there.
+    """
+    return sorted({device.process_index for device in devices(backend)})
 
 
 def _renamed(old: str, new: str) -> None:

@@ -93,11 +93,6 @@ def guard_transfer(direction: str, aval: ShapedArray, explicit: bool = False) ->
     )
 
 
-def from_storage(data: np.ndarray[Any, Any], weak_type: bool = False) -> ArrayImpl:
-    """An array around NumPy elements of a canonical dtype that nobody else writes."""
-    return ArrayImpl(data, ShapedArray(data.shape, data.dtype, weak_type))
-
-
 def from_dlpack(x: Any) -> ArrayImpl:
     """The array behind any object with `__dlpack__`, without a copy if possible.
 

@@ -11,7 +11,6 @@ from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
-from curta.primitives.structure import batch_dim_at
 
 
 class BatchAxis(NamedTuple):
@@ -177,18 +176,3 @@ def batch(
         del trace, outs
         check.finish()
     return [v for v, _ in pairs], [d for _, d in pairs]
-
-
-def batch_at(
-    fun: Callable[..., Sequence[Any]],
-    axis: BatchAxis,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    out_dims: Sequence[int | None],
-) -> list[Any]:
-    """As `batch`, with the outputs' batch dims moved to where they are wanted."""
-    outs, found = batch(fun, axis, args, dims)
-    return [
-        x if want is None else batch_dim_at(x, d, axis.size, want)
-        for x, d, want in zip(outs, found, out_dims, strict=True)
-    ]

@@ -178,9 +178,6 @@ class Instructions(ABC):
     def lshr(self, x: Operand, y: Operand) -> Value:
         return self._binary("lshr", x, y)
 
-    def rotate_left(self, x: Value, count: Operand) -> Value:
-        return self.intrinsic("fshl", x.type, x, x, self._operand(count, x.type))
-
     def bitcast(self, x: Value, type_: Type) -> Value:
         return self.instruction(f"bitcast {x.type} {x.text} to {type_}", type_)
 

@@ -36,7 +36,7 @@ Scalar = Any
 """An `Expr`, a `ComplexExpr`, or an index standing for an int64."""
 
 BOOL = np.dtype(bool)
-INT32, INT64, UINT8 = np.dtype("int32"), np.dtype("int64"), np.dtype("uint8")
+INT32, INT64 = np.dtype("int32"), np.dtype("int64")
 FLOAT16, FLOAT32, FLOAT64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 

@@ -35,7 +35,6 @@ def cond(
     false_fun: Callable[..., Any],
     *operands: Any,
     operand: Any = _NOT_GIVEN,
-    linear: Any = None,
 ) -> Any:
     """`true_fun(*operands)` if `pred` else `false_fun(*operands)`.
 

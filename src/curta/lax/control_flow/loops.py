@@ -66,7 +66,7 @@ def while_loop(
     def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
         return TracedFunction("while_loop", body_fun, in_tree, avals)
 
-    leaves, body = settled(leaves, trace, lambda t: t.out_avals, tree)
+    leaves, body = settled(leaves, trace, lambda t: t.out_avals)
     avals = [typeof(x) for x in leaves]
     condition = TracedFunction("while_loop", cond_fun, in_tree, avals)
     _check_condition(condition)

@@ -76,7 +76,7 @@ def scan(
     def carry_out(traced: TracedFunction) -> Sequence[ShapedArray]:
         return traced.out_avals[: _pair(traced)[0].num_leaves]
 
-    leaves, body = settled(leaves, trace, carry_out, tree)
+    leaves, body = settled(leaves, trace, carry_out)
     carry_tree, y_tree = _pair(body)
     avals = [typeof(x) for x in leaves]
     check_carry("scan body", f, tree, carry_tree, avals, carry_out(body))

@@ -69,7 +69,6 @@ def settled(
     leaves: list[Any],
     trace: Callable[[Sequence[ShapedArray]], TracedFunction],
     carry_out: Callable[[TracedFunction], Sequence[ShapedArray]],
-    tree: Any,
 ) -> tuple[list[Any], TracedFunction]:
     """The carry, weakly typed parts converted to what the body makes of them."""
     avals = [typeof(x) for x in leaves]
