@@ -111,3 +111,22 @@ def test_many_wide_rows_go_in_pieces_too():
     )(x, places)
     names = [e.op.name for e in in_pieces(closed.jaxpr).eqns]
     assert names.count("add") == 8
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("count", [63, 64, 67, 100])
+def test_places_outside_are_left_alone(dtype: str, count: int) -> None:
+    """Single elements, several updates in a turn of the loop: some go nowhere."""
+    rng = np.random.default_rng(count)
+    least = -9 if dtype.startswith("i") else 0
+    places = rng.integers(least, 60, count).astype(dtype)
+    with curta.enable_x64(True):
+        for values in (rng.random(count), rng.random(count) + 1j * rng.random(count)):
+            x = jnp.arange(50).astype(values.dtype)
+            added = curta.jit(
+                lambda x, i, v: x.at[i].add(v, wrap_negative_indices=False)
+            )
+            expected = np.arange(50).astype(values.dtype)
+            inside = (places >= 0) & (places < 50)
+            np.add.at(expected, places[inside].astype(int), values[inside])
+            np.testing.assert_allclose(added(x, places, values), expected)

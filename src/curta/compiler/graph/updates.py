@@ -46,13 +46,20 @@ def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None
             place, inside, new = _lowered(maker, eqn, index)
             independent = 1
     offset = row_major(place, aval.shape)
-    old = maker.builder.load(result, offset, maker.dtype(result))
+    old = _load(maker, result, offset, inside)
     stores = maker.stores(result, offset, new(old), inside)
     maker.items.append(
         loop_item(
             eqn.op.name, dims, (), stores, (), ordered=True, independent=independent
         )
     )
+
+
+def _load(maker: ItemMaker, result: Buffer, offset: Any, inside: Any) -> Any:
+    def load() -> Any:
+        return maker.builder.load(result, offset, maker.dtype(result))
+
+    return load() if inside is None else maker.builder.under(inside, load)
 
 
 def _lowered(maker: ItemMaker, eqn: Eqn, index: tuple[Any, ...]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import zip_longest
 
 from curta.compiler.llvm.builder import Builder, Module
@@ -18,11 +19,13 @@ from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.bufferize import Placement
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store
-from curta.compiler.loops.schedule import Schedule, Vectors
+from curta.compiler.loops.schedule import Schedule, Vectors, weight
 from curta.compiler.loops.split import piece_index
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
 LONG_ROW = 1 << 12  # of which vectors are worth to be stored at whole cache lines
+_UNROLLED = 4  # small updates in a turn of their loop, if there are many
+_MANY, _LIGHT = 64, 24
 ROWS_AT_ONCE = 8  # rows that a fold by columns adds up before it touches memory
 
 Values = list[Value]
@@ -192,6 +195,9 @@ class _KernelEmitter:
     ) -> Values:
         """Whole vectors, then what is left under a mask."""
         lanes = vectors.lanes
+        if worth_unrolling(stage, lane, lanes):
+            self._unrolled_updates(stage, lane)
+            return carried
         for first, last, masked in self._vector_ranges(stage, lane, vectors):
             with self.b.loop(*_known(first, last), lanes, carried) as loop:
                 mask = None
@@ -202,6 +208,17 @@ class _KernelEmitter:
                     loop.next(*self._body(stage, loop.carried))
             carried = loop.results
         return carried
+
+    def _unrolled_updates(self, stage: Stage, lane: LoopVar) -> None:
+        """Updates one by one, several in a turn: fewer jumps."""
+        first, last = self._bounds(lane)
+        whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), _UNROLLED))
+        for start, end, count in ((first, whole, _UNROLLED), (whole, last, 1)):
+            with self.b.loop(*_known(start, end), count) as loop:
+                for k in range(count):
+                    index = self.b.add(loop.index, k)
+                    with self.values.vectorised(lane, index, 1, None):
+                        self._body(stage, [])
 
     def _vector_ranges(
         self, stage: Stage, lane: LoopVar, vectors: Vectors
@@ -228,10 +245,10 @@ class _KernelEmitter:
 
     def _body(self, stage: Stage, carried: Values) -> Values:
         """The stores and the folds of one index (or of a vector of them)."""
-        if stage.ordered:  # all is read before anything is written
-            for store in stage.stores:
-                self.values.compute(store.value)
-        self._store_all(stage.stores)
+        if stage.ordered:
+            self._update(stage.stores)
+        else:
+            self._store_all(stage.stores)
         result: Values = []
         for fold in stage.folds:
             count = len(fold.initial)
@@ -246,6 +263,18 @@ class _KernelEmitter:
                 new = [self.b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
             result += new
         return result
+
+    def _update(self, stores: Sequence[Store]) -> None:
+        """Stores that may meet: all is read before anything is written."""
+        guards = {store.where for store in stores}
+        guard = guards.pop() if len(guards) == 1 else None
+        holds = None if guard is None else self.values.compute(guard)
+        if guard is None or holds is None or holds.lanes > 1:
+            for store in stores:
+                self.values.compute(store.value)
+            return self._store_all(stores)
+        with self.b.when(holds), self.values.scope(), self.values.assumed(guard):
+            return self._update([replace(s, where=None) for s in stores])
 
     def _run(self, fold: Fold, before: Values, inputs: Values) -> Values:
         """Store the running results of a vector; the last one, in all lanes.
@@ -446,6 +475,13 @@ def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:
     return tuple(  # type: ignore[return-value]
         int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
     )
+
+
+def worth_unrolling(stage: Stage, lane: LoopVar, lanes: int) -> bool:
+    """Whether many small updates go one by one along `lane`."""
+    if not stage.ordered or lanes > 1 or lane.extent < _MANY:
+        return False
+    return sum(weight(e) for e in stage.body) <= _LIGHT
 
 
 def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:

@@ -55,6 +55,7 @@ class Evaluator:
         self._dependence: dict[Any, frozenset[Any]] = {}
         self._orders: dict[Expr, list[Expr]] = {}
         self._row_rest: dict[tuple[Buffer, Affine], Affine] = {}
+        self._assumed: Expr | None = None
 
     # ---------------------------------------------------------------- scopes
 
@@ -77,6 +78,13 @@ class Evaluator:
     def define(self, expr: Any, value: Value) -> None:
         """Give the value of an expression, such as a placeholder."""
         self._remember(expr, value)
+
+    @contextmanager
+    def assumed(self, condition: Expr) -> Iterator[None]:
+        """Inside, loads take it that the condition holds."""
+        before, self._assumed = self._assumed, condition
+        yield
+        self._assumed = before
 
     def forward(self, buffer: Buffer, offset: Affine, value: Value) -> None:
         """What a load of this element gives until the scope ends."""
@@ -269,7 +277,8 @@ class Evaluator:
         if forwarded is not None:
             return forwarded
         type_ = Type(memory_kind(expr.dtype))
-        where = None if expr.where is None else self.value(expr.where)
+        known = expr.where is None or expr.where is self._assumed
+        where = None if known else self.value(expr.where)
         offset = self._within(expr.buffer, expr.offset)
         varies = self.lanes > 1 and self.lane in self._index_depends(offset)
         if not varies and (where is None or where.lanes == 1):

@@ -106,13 +106,16 @@ class ScalarBuilder:
         """
         if isinstance(condition, Const):
             return inside() if condition.value else outside
+        return self.select(condition, self.under(condition, inside), outside)
+
+    def under(self, condition: Expr, inside: Callable[[], Scalar]) -> Scalar:
+        """`inside()`, whose loads touch memory only where the condition holds."""
         before = self._where
         self._where = condition if before is None else self.and_(before, condition)
         try:
-            value = inside()
+            return inside()
         finally:
             self._where = before
-        return self.select(condition, value, outside)
 
     @property
     def where(self) -> Expr | None:

@@ -285,12 +285,13 @@ class Scattering(WindowUpdate):
         operand, indices, updates = operands
         numbers = self.gather_numbers()
         sizes = window_sizes(numbers, updates.aval.shape, operand.aval.ndim)
-        place, inside = source_index(b, index, operand, indices, numbers, sizes)
+        clip = self.mode is CLIP
+        place, inside = source_index(b, index, operand, indices, numbers, sizes, clip)
         new = updates.at(index)
         op = self.element_op
         return (
             place,
-            None if self.mode is CLIP else inside,
+            None if clip else inside,
             lambda old: new if op is None else op.scalar(b, old, new),  # type: ignore[attr-defined]
         )
 

@@ -161,10 +161,12 @@ def source_index(
     indices: Any,
     numbers: GatherDimensionNumbers,
     sizes: Dims,
+    clamp: bool = True,
 ) -> tuple[tuple[Any, ...], Any]:
     """Where in the operand is element `index` of the windows, clamped to be inside.
 
-    Also gives the condition that the window was inside; None if it always is.
+    Also gives the condition that the window was inside; None if it always is. Where
+    `clamp` is False, the place means something only under that condition.
     """
     offset = set(numbers.offset_dims)
     batch = [i for k, i in enumerate(index) if k not in offset]
@@ -183,7 +185,7 @@ def source_index(
     for k, d in enumerate(numbers.start_index_map):
         start = indices.at((*batch, k))
         clamped, fits = clamp_start(b, start, shape[d] - sizes[d])
-        source[d] = clamped.as_index() + source[d]
+        source[d] = (clamped if clamp else start).as_index() + source[d]
         inside = fits if inside is None else b.and_(inside, fits)
     return tuple(source), inside
 
@@ -195,8 +197,10 @@ def clamp_start(b: Any, start: Any, last: int) -> tuple[Any, Any]:
     if info.min < 0:
         zero = b.const(0, start.dtype)
         clamped, fits = b.max(clamped, zero), b.compare("ge", start, zero)
-    if last < info.max:
-        limit = b.const(last, start.dtype)
-        clamped = b.min(clamped, limit)
-        fits = b.and_(fits, b.compare("le", start, limit))
-    return clamped, fits
+    if last >= info.max:
+        return clamped, fits
+    clamped = b.min(clamped, b.const(last, start.dtype))
+    if start.dtype.kind == "i":  # as an unsigned number, a negative one is too great
+        unsigned = np.dtype(f"u{start.dtype.itemsize}")
+        fits, start = b.const(True, np.dtype(bool)), b.convert(start, unsigned)
+    return clamped, b.and_(fits, b.compare("le", start, b.const(last, start.dtype)))
