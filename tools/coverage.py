@@ -28,9 +28,7 @@ ROOT = HERE.parent
 PAGE = ROOT / "docs" / "coverage.md"
 XLA = "part of XLA's own interface"
 TRACES = "JAX's traces, which are made otherwise here"
-GPUS = "for GPUs only, in JAX too"
 ONE_PROCESS = "one process only"
-COMPOSED = "made of other collectives here"
 REASONS = {
     "core": TRACES,
     "custom_derivatives.remat_opt_p": TRACES,
@@ -40,15 +38,10 @@ REASONS = {
     "experimental.rnn": "cuDNN's LSTM, for GPUs",
     "extend.backend": XLA,
     "extend.core": TRACES,
-    "extend.core.primitives.ragged_all_to_all_p": COMPOSED,
     "extend.linear_util": TRACES,
     "extend.source_info_util": TRACES,
     "interpreters.ad": TRACES,
     "interpreters.batching": TRACES,
-    "lax.precv": GPUS,
-    "lax.psend": GPUS,
-    "lax.ragged_all_to_all_p": COMPOSED,
-    "lax.stage_p": "JAX records no eqn of it",
     "memory": "memories of GPUs and TPUs",
     "profiler": XLA,
     "stages": XLA,

@@ -117,32 +117,6 @@ class TestValues:
         if name != "pmax":
             check_grads(f, (X,), 1, eps=1.0)
 
-    def test_ragged(self):
-        def body(operand, sizes):
-            offsets = jnp.cumsum(sizes) - sizes
-            me = lax.axis_index("x")
-            table = lax.all_gather(sizes, "x")
-            begins = (jnp.cumsum(table, 0) - table)[me]
-            return lax.ragged_all_to_all(
-                operand,
-                jnp.full(8, -1.0),
-                offsets,
-                sizes,
-                begins,
-                table[:, me],
-                axis_name="x",
-            )
-
-        one = curta.make_mesh((2,), ("x",), AUTO[:1])
-        f = shard_map(
-            body, mesh=one, in_specs=P("x"), out_specs=P("x"), check_vma=False
-        )
-        sizes = np.array([1, 3, 2, 1], np.int32)
-        found = np.asarray(f(np.arange(8.0, dtype=np.float32), sizes)).reshape(2, 8)
-        np.testing.assert_array_equal(found[0, :3], [0, 4, 5])
-        np.testing.assert_array_equal(found[1, :4], [1, 2, 3, 6])
-        assert (found[0, 3:] == -1).all() and (found[1, 4:] == -1).all()
-
     def test_part_of_the_axes(self):
         f = mapped(lambda x: lax.psum(x, "x"), P("x"), P(), axis_names={"x"})
         np.testing.assert_array_equal(jit(f)(X), X.reshape(4, 2, 2).sum(0))

@@ -72,3 +72,14 @@ def test_tokens():
     assert out.dtype == token.dtype
     with pytest.raises(TypeError, match="Arguments to after_all must be tokens"):
         lax.after_all(1.0)
+
+
+def test_stage_records_nothing():
+    for one in (1.5, np.float32(1.5), np.ones(2, np.float32)):
+        found = lax.stage_p.bind(one)
+        assert isinstance(found, curta.Array)
+        assert found.weak_type is (type(one) is float)
+    x = jnp.ones(2)
+    assert lax.stage_p.bind(x) is x
+    jaxpr = curta.make_jaxpr(lambda x: lax.stage_p.bind(x) + lax.stage(2.0))(1.0)
+    assert [e.primitive.name for e in jaxpr.eqns] == ["add"]

@@ -18,6 +18,7 @@ from curta.control.custom_vmap import CustomVmapCall
 from curta.control.linear_call import LinearCall
 from curta.control.linear_solve import LinearSolve
 from curta.control.platform import PlatformIndex
+from curta.control.ragged_exchange import RaggedAllToAll
 from curta.control.reduction import Reduce, ReduceWindow, SelectAndScatter
 from curta.control.remat import (
     Remat,
@@ -46,7 +47,7 @@ from curta.primitives.cumulative import (
 from curta.primitives.dot import (
     DotGeneral,
 )
-from curta.primitives.effects import AfterAll, CreateToken, DceSink, Empty
+from curta.primitives.effects import AfterAll, CreateToken, DceSink, Empty, Stage
 from curta.primitives.elementwise.arithmetic import (
     Add,
     Div,
@@ -432,6 +433,7 @@ rng_uniform_p = primitive_of(RngUniform)
 scaled_dot_p = primitive_of(ScaledDot)
 after_all_p = primitive_of(AfterAll)
 create_token_p = primitive_of(CreateToken)
+stage_p = primitive_of(Stage)
 
 cholesky_p = primitive_of(Cholesky)
 cholesky_update_p = primitive_of(CholeskyUpdate)
@@ -461,6 +463,7 @@ pmin_p = primitive_of(Pmin)
 ppermute_p = primitive_of(Ppermute)
 psum_p = primitive_of(Psum)
 pvary_p = primitive_of(PVary)
+ragged_all_to_all_p = primitive_of(RaggedAllToAll)
 reduce_scatter_p = primitive_of(PsumScatter)
 reshard_p = primitive_of(Reshard)
 shard_map_p = primitive_of(ShardMap)

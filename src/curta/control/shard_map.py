@@ -18,6 +18,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.control.call import Call, JaxprOp
+from curta.control.messages import delivered
 from curta.control.shard_program import dims_of, whole_program
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -172,7 +173,7 @@ class ShardMap(JaxprOp):
                 size=axis.size // self.mesh.size_of(own),
                 explicit=tuple(n for n in axis.explicit if n not in own),
             )
-            body, out_dims = batch_jaxpr(self.body, inner, tuple(dims))
+            body, out_dims = batch_jaxpr(delivered(self.body), inner, tuple(dims))
             if own and self.check_vma:
                 body = _varying_body(body, dims, out_dims, frozenset(own))
         in_specs = [_with_dim(s, d, own) for s, d in zip(self.in_specs, dims)]
@@ -181,6 +182,11 @@ class ShardMap(JaxprOp):
             self, body=body, in_specs=tuple(in_specs), out_specs=tuple(out_specs)
         )
         return op(*args), out_dims
+
+    def delivered_body(self) -> ClosedJaxpr:
+        """The body where messages between devices are values that are handed on."""
+        with self.inside():
+            return delivered(self.body)
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:

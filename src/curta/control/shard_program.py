@@ -34,6 +34,7 @@ def dims_of(spec: PartitionSpec, rank: int) -> list[tuple[Any, ...]]:
 def whole_program(op: Any) -> ClosedJaxpr:
     """The body mapped over the axes of the mesh: a jaxpr of whole arrays."""
     names = op.mesh.in_order(op.axes)
+    body = op.delivered_body()
     used, mentioned = (
         [(frozenset(s.used_axes()) | s.unreduced) & op.axes for s in specs]
         for specs in (op.in_specs, op.out_specs)
@@ -42,7 +43,7 @@ def whole_program(op: Any) -> ClosedJaxpr:
     def mapped(level: int, args: Sequence[Any]) -> list[Any]:
         """Over the axes from `level` on; dims of those before are tracers' own."""
         if level == len(names):
-            return run_closed(op.body, args)
+            return run_closed(body, args)
         name = names[level]
         axis = BatchAxis(op.mesh.shape[name], name, devices=True)
         dims = [0 if name in axes else None for axes in used]

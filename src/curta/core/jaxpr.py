@@ -244,3 +244,15 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
+
+
+def with_jaxprs(op: Any, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Any:
+    """The op with each jaxpr that it holds changed; the op itself if it holds none."""
+    changed: dict[str, Any] = {}
+    for f in dataclasses.fields(op) if dataclasses.is_dataclass(op) else ():
+        value = getattr(op, f.name)
+        if isinstance(value, ClosedJaxpr):
+            changed[f.name] = change(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr):
+            changed[f.name] = tuple(map(change, value))
+    return dataclasses.replace(op, **changed) if changed else op

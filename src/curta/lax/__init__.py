@@ -96,6 +96,7 @@ from curta.lax.dimension_numbers import (
     conv_transpose_shape_tuple,
 )
 from curta.lax.dot import batch_matmul, dot, dot_general
+from curta.lax.exchange import precv, psend, ragged_all_to_all
 from curta.lax.exponential import (
     AccuracyMode,
     Tolerance,
@@ -144,7 +145,6 @@ from curta.lax.parallel import (
     pvary,
 )
 from curta.lax.ragged import ragged_dot, ragged_dot_general, scaled_dot
-from curta.lax.ragged_exchange import ragged_all_to_all
 from curta.lax.reduction import (
     argmax,
     argmin,

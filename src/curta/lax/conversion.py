@@ -15,7 +15,7 @@ from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.primitives import elementwise as ops
 from curta.primitives.barrier import OptimizationBarrier
-from curta.runtime.transfer import to_array
+from curta.primitives.effects import Stage
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
@@ -165,4 +165,4 @@ def stage(x: Any, /) -> Any:
     >>> lax.stage(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
-    return x if isinstance(x, Array) else to_array(x)
+    return Stage()(x)

@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.core.trace import base_trace
 from curta.lazy_dataclass import dataclass
+from curta.primitives.families import Linear
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class TokenDType(dtypes.ExtendedDType):
     physical: ClassVar[Any] = np.dtype(bool)
 
 
-_TOKEN = ShapedArray((), TokenDType())
+TOKEN = ShapedArray((), TokenDType())
 
 
 class CreateToken(Op):
@@ -68,7 +71,7 @@ class CreateToken(Op):
     name: ClassVar[str] = "create_token"
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
-        return _TOKEN
+        return TOKEN
 
     def eval(self, *args: Any) -> Any:
         return np.zeros((), bool)
@@ -84,12 +87,12 @@ class AfterAll(Op):
     name: ClassVar[str] = "after_all"
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
-        if any(a.dtype != _TOKEN.dtype for a in avals):
+        if any(a.dtype != TOKEN.dtype for a in avals):
             raise TypeError(
                 "Arguments to after_all must be tokens, as create_token makes them; got"
                 f" {', '.join(a.str_short() for a in avals)}."
             )
-        return _TOKEN
+        return TOKEN
 
     def eval(self, *args: Any) -> Any:
         return np.zeros((), bool)
@@ -117,3 +120,33 @@ class Empty(Op):
     def samples(cls) -> Iterator[Any]:
         yield cls((2, 3), np.dtype("float32")), []
         yield cls((), np.dtype("int32")), []
+
+
+class Stage(Linear):
+    """A number or NumPy array as an array. No program has an eqn of it."""
+
+    name: ClassVar[str] = "stage"
+
+    def __call__(self, *args: Any) -> Any:
+        (x,) = args
+        return x if isinstance(x, Array) else base_trace().process(self, args)
+
+    bind = __call__
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
+
+    def eval(self, *args: Any) -> Any:
+        return args[0].copy()
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        return self(*args), dims[0]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [cotangent]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(), [((2, 3), "any")]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
+from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.op import Op
+from curta.core.placement import placement
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import (
@@ -16,6 +19,7 @@ from curta.primitives.collective import (
     PVary,
     rows_in_order,
 )
+from curta.primitives.effects import TOKEN
 from curta.primitives.families import Linear
 from curta.primitives.structure import (
     batch_dim_at,
@@ -24,6 +28,9 @@ from curta.primitives.structure import (
     reduce_sum,
     reshape,
 )
+
+Pairs = tuple[tuple[int, int], ...]
+MESSAGES = "SingleSideCollective"
 
 
 @dataclass(frozen=True)
@@ -264,6 +271,72 @@ class AllToAll(Linear, Collective):
             "split_axis": self.split_dim,
             "tiled": self.tiled,
         }
+
+
+class Message(Op):
+    """One side of messages from and to the examples of `perm`.
+
+    What is received is made of what was sent before a program is mapped over its
+    devices: see control/messages.py.
+    """
+
+    places_outputs: ClassVar[bool] = True
+    param_names: ClassVar[Mapping[str, str | None]] = {"axis_name": "axis_names"}
+    axis_names: tuple[Name, ...]
+    perm: Pairs
+
+    @property
+    def effects(self) -> frozenset[str]:
+        return frozenset({MESSAGES})
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        raise NotImplementedError(
+            f"{self.name} currently only supports manual sharding: send and receive"
+            " along an axis of shard_map or pmap, within one function, not under vmap"
+            " in it."
+        )
+
+    def params(self) -> dict[str, Any]:
+        return {"axis_name": self.axis_names, "perm": self.perm}
+
+
+@dataclass(frozen=True)
+class Psend(Message, Collective):
+    """Sends the operand; a token that comes after it."""
+
+    name: ClassVar[str] = "psend"
+    axis_names: tuple[Name, ...]
+    perm: Pairs
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return TOKEN
+
+
+@dataclass(frozen=True)
+class Precv(Message):
+    """What the example was sent, zeros for those that nothing was sent to."""
+
+    name: ClassVar[str] = "precv"
+    axis_names: tuple[Name, ...]
+    out_shape: ShapedArray
+    perm: Pairs
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        if avals[0].dtype != TOKEN.dtype:
+            raise TypeError(
+                "precv comes after a token, as psend and create_token make them; got"
+                f" {avals[0].str_short()}."
+            )
+        if not scope().checks_varying:
+            return self.out_shape
+        mesh = get_abstract_mesh()
+        names = {*self.axis_names} & {*mesh.manual_axes}
+        return self.out_shape.update(placement=placement(mesh, (), names))
+
+    def params(self) -> dict[str, Any]:
+        return {**super().params(), "out_shape": self.out_shape}
 
 
 def _merged(x: Any, dim: int) -> Any:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
 
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, with_jaxprs
 
 
 def dce_jaxpr(
@@ -48,22 +46,13 @@ def without_effects(closed: ClosedJaxpr, why: str) -> ClosedJaxpr:
 def _without_effects(eqn: Eqn, why: str) -> Eqn:
     if not eqn.effects:
         return eqn
-    op: Any = eqn.op
-    changed: dict[str, Any] = {}
-    for f in dataclasses.fields(op):
-        value = getattr(op, f.name)
-        if isinstance(value, ClosedJaxpr):
-            changed[f.name] = without_effects(value, why)
-        elif isinstance(value, tuple) and any(
-            isinstance(v, ClosedJaxpr) for v in value
-        ):
-            changed[f.name] = tuple(without_effects(v, why) for v in value)
-    if not changed:
+    op = with_jaxprs(eqn.op, lambda closed: without_effects(closed, why))
+    if op is eqn.op:
         raise NotImplementedError(
             f"Effects not supported in {why}: {sorted(eqn.effects)}. The result of"
             f" '{op.name}' is needed again there, and it would happen again."
         )
-    return eqn.replace(op=dataclasses.replace(op, **changed))
+    return eqn.replace(op=op)
 
 
 def used_inputs(jaxpr: Jaxpr) -> list[bool]:

@@ -1,0 +1,101 @@
+"""Slices of different sizes, and messages, from example to example of a named axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from curta import tree_util
+from curta.control.ragged_exchange import RaggedAllToAll
+from curta.core.avals import ShapedArray
+from curta.lax.parallel import AxisName, Groups, _checked_groups, _names, axis_size
+from curta.primitives.exchange import Pairs, Precv, Psend
+
+Perm = Sequence[tuple[int, int]]
+
+
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: AxisName,
+    axis_index_groups: Groups = None,
+) -> Any:
+    """`all_to_all` of slices of different sizes along dim 0.
+
+    Args:
+      operand: (N, ...), of which slices are sent.
+      output: (M, ...), which receives them; other rows stay as they are.
+      input_offsets, send_sizes: (K,) where slices begin in `operand`, and their sizes;
+        slice k goes to example `k // (K / axis size)`.
+      output_offsets: (K,) where the slices sent begin at their receivers.
+      recv_sizes: (K,) the sizes of the slices received.
+
+    Returns: `output` with the slices received.
+    """
+    names = _names(axis_name)
+    axis_size(names)
+    op = RaggedAllToAll(names, _checked_groups(names, axis_index_groups))
+    return op(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
+
+
+def psend(x: Any, axis_name: AxisName, perm: Perm) -> Any:
+    """Send values to other devices of a `shard_map` or `pmap`.
+
+    Each is received by a `precv` with the same pairs of devices in `perm`, in the order
+    in which they are sent, within one function or loop body.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: the axis.
+      perm: pairs of source and destination.
+
+    Returns: a token for each leaf, which comes after it is sent.
+    Raises ValueError for pairs that are not unique or no devices, and when the program
+    is compiled JaxRuntimeError for messages that nobody receives, or that go in a
+    circle.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> def body(x):
+    ...     return lax.precv(lax.psend(x, "i", []), x, "i", [])
+    >>> curta.pmap(body, axis_name="i")(curta.numpy.ones((1, 2)))
+    Array([[0., 0.]], dtype=float32)
+    """
+    names, pairs = _checked(axis_name, perm, "psend")
+    return tree_util.tree_map(Psend(names, pairs), x)
+
+
+def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Perm) -> Any:
+    """Receive what other devices of a `shard_map` or `pmap` send; see `psend`.
+
+    Args:
+      token: what this comes after, from `psend` or `create_token`.
+      out_shape: something with the `shape` and `dtype` of what is received.
+      axis_name: the axis.
+      perm: pairs of source and destination; devices that are no destination get zeros.
+
+    Raises as `psend` does, and ValueError if other shapes or dtypes are sent.
+    """
+    names, pairs = _checked(axis_name, perm, "precv")
+    aval = ShapedArray(tuple(out_shape.shape), out_shape.dtype)
+    return Precv(names, aval, pairs)(token)
+
+
+def _checked(axis_name: AxisName, perm: Perm, user: str) -> tuple[Any, Pairs]:
+    names = _names(axis_name)
+    size = axis_size(names)
+    if len(names) > 1:
+        raise NotImplementedError(f"{user} is for a single named axis; got {names}")
+    pairs = tuple((int(s), int(t)) for s, t in perm)
+    for found in zip(*pairs, strict=True):
+        if len({*found}) != len(found) or not all(0 <= i < size for i in found):
+            raise ValueError(
+                f"{user} sources and destinations must be unique, and below the axis"
+                f" size {size}, got {perm}."
+            )
+    return names, pairs
