@@ -277,8 +277,8 @@ class Evaluator:
         if forwarded is not None:
             return forwarded
         type_ = Type(memory_kind(expr.dtype))
-        known = expr.where is None or expr.where is self._assumed
-        where = None if known else self.value(expr.where)
+        guard = None if expr.where is self._assumed else expr.where
+        where = None if guard is None else self.value(guard)
         offset = self._within(expr.buffer, expr.offset)
         varies = self.lanes > 1 and self.lane in self._index_depends(offset)
         if not varies and (where is None or where.lanes == 1):
