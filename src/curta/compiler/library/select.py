@@ -2,7 +2,7 @@
 
 A row is read once. Elements that beat the worst of those kept so far are collected, in
 the order in which they come, and a whole vector is passed over when none does. When
-the list is full, the best are kept: their bound is found byte by byte, from counts.
+the list is full, the best are kept: their bound is found bit by bit, by counting.
 A long row is cut into pieces, read in parallel, whose lists are joined. In the end
 the list, which has no more than is asked for, is sorted (sort.py).
 """
@@ -22,7 +22,6 @@ from curta.lazy_dataclass import dataclass
 _PIECE = 1 << 17  # elements of a row that are worth a chunk
 _MOST_PIECES = 16
 _MOST_CHUNKS = 16
-_DIGITS = 256
 _ROOM = 256  # elements that the list takes, at least, between two cuts
 
 
@@ -74,10 +73,9 @@ class FirstPlaces(Routine):
 
     @property
     def _list(self) -> int:
-        """The bytes of a list and what goes with it: keys, places, counts, a number."""
+        """The bytes of a list: keys, places, and its length and bound."""
         lanes = 64
-        parts = (self.key.size * (self.room + lanes), 4 * (self.room + lanes),
-                 4 * _DIGITS, 64)  # fmt: skip
+        parts = self.key.size * (self.room + lanes), 4 * (self.room + lanes), 64
         return sum(-(-p // 64) * 64 for p in parts)
 
     @property
@@ -86,8 +84,8 @@ class FirstPlaces(Routine):
         return -(-self.key.size * (self.room + 64) // 64) * 64
 
     @property
-    def counts_at(self) -> int:
-        """Where in a list the counts of bytes begin, after which its length stands."""
+    def length_at(self) -> int:
+        """Where in a list its length stands, and the bound after it."""
         return self.places_at + -(-4 * (self.room + 64) // 64) * 64
 
     @property
@@ -157,12 +155,11 @@ class _Emitter:
         b.ret()
 
     def _parts(self, b: Builder, lists: Value, number: Value) -> tuple[Value, ...]:
-        """The keys, the places, the counts and the length of a list."""
+        """The keys, the places and the length of a list."""
         what = self.what
         start = b.offset(lists, number * what._list, I8)
-        counts = b.offset(start, what.counts_at, I8)
-        places = b.offset(start, what.places_at, I8)
-        return start, places, counts, b.offset(counts, _DIGITS, I32)
+        offsets = what.places_at, what.length_at
+        return start, *(b.offset(start, offset, I8) for offset in offsets)
 
     def _rows(self, piece: str, cut: str) -> str:
         """`void rows(ptr table, i64 chunk)`: one row of a chunk after the other."""
@@ -187,7 +184,7 @@ class _Emitter:
                 code, pieces = b.function_address(piece), b.const(I64, what.pieces)
                 b.call(launcher, None, code, own, pieces)
                 self._join(b, lists, cut)
-            keys, places, _, _ = self._parts(b, lists, start)
+            keys, places, _ = self._parts(b, lists, start)
             at = row.index * what.count
             b.copy(b.offset(kept_keys, at, self.key), keys, what.count * self.key.size)
             b.copy(b.offset(kept_places, at, I32), places, what.count * 4)
@@ -197,10 +194,10 @@ class _Emitter:
     def _join(self, b: Builder, lists: Value, cut: str) -> None:
         """Add the lists of all pieces to that of the first, and cut it."""
         what = self.what
-        keys, places, _, length = self._parts(b, lists, b.const(I64, 0))
+        keys, places, length = self._parts(b, lists, b.const(I64, 0))
         with b.loop(1, what.pieces) as loop:
             other = self._parts(b, lists, loop.index)
-            count, more = b.load(I64, length), b.load(I64, other[3])
+            count, more = b.load(I64, length), b.load(I64, other[2])
             b.copy(b.offset(keys, count, self.key), other[0], more * self.key.size)
             b.copy(b.offset(places, count, I32), other[1], more * 4)
             b.store(count + more, length)
@@ -220,7 +217,7 @@ class _Emitter:
         width = -(-what.size // what.pieces)
         first = b.const(I64, 0) if what.pieces == 1 else number * width
         last = b.min(first + width, what.size)
-        b.store(b.const(I64, 0), parts[3])
+        b.store(b.const(I64, 0), parts[2])
         collector = _Collector(b, what, source, parts, cut)
         lanes = self.vector.lanes
         whole = first + b.and_(last - first, -4 * lanes)
@@ -239,61 +236,102 @@ class _Emitter:
         what, key = self.what, self.key
         b = self.module.function("cut", [PTR], exported=False)
         (keys,) = b.arguments
-        places = b.offset(keys, what.places_at, I8)
-        counts = b.offset(keys, what.counts_at, I8)
-        length = b.offset(counts, _DIGITS, I32)
+        length = b.offset(keys, what.length_at, I8)
         count = b.load(I64, length)
         with b.when(b.compare("gt", count, what.count)):
-            bound, equals = self._bound(b, keys, counts, count)
+            # The last vector is made whole by keys that are never too small.
+            b.store(b.const(self.vector, -1), b.offset(keys, count, key))
+            bound, equals = self._bound(b, keys, count)
             b.store(bound, b.offset(length, 8, I8))
-            start = [b.const(I64, 0), equals]
-            with b.loop(0, count, carried=start) as loop:
-                kept, left = loop.carried
-                x = b.load(key, b.offset(keys, loop.index, key))
-                place = b.load(I32, b.offset(places, loop.index, I32))
-                equal = b.and_(b.eq(x, bound), left > 0)
-                keep = b.or_(b.compare("lt", x, bound, unsigned=True), equal)
-                b.store(x, b.offset(keys, kept, key))
-                b.store(place, b.offset(places, kept, I32))
-                loop.next(kept + b.convert(keep, "i64"), left - b.convert(equal, "i64"))
+            _Keeper(b, what, keys, bound, count).emit(self.packs, equals)
             b.store(b.const(I64, what.count), length)
         b.ret()
         return b.name
 
-    def _bound(
-        self, b: Builder, keys: Value, counts: Value, count: Value
-    ) -> tuple[Value, Value]:
-        """The key that stands last among the least, and how many of it are kept."""
-        what, key = self.what, self.key
-        start = [b.const(key, 0), b.const(key, 0), b.const(I64, what.count)]
-        with b.loop(0, key.bits, 8, carried=start) as loop:
-            prefix, mask, left = loop.carried
-            shift = b.convert(key.bits - 8 - loop.index, key.kind)
-            b.fill(counts, 0, 4 * _DIGITS)
-            with b.loop(0, count) as each:
-                x = b.load(key, b.offset(keys, each.index, key))
-                with b.when(b.eq(b.and_(x, mask), prefix)):
-                    digit = b.and_(b.lshr(x, shift), _DIGITS - 1)
-                    place = b.offset(counts, b.convert(digit, "i64", True), I32)
-                    b.store(b.load(I32, place) + 1, place)
+    def _bound(self, b: Builder, keys: Value, count: Value) -> tuple[Value, Value]:
+        """The key that stands last among the least, and how many of it are kept.
 
-            def too_few(carry: Values) -> Value:
-                there = b.load(I32, b.offset(counts, carry[0], I32))
-                return b.compare("lt", b.convert(there, "i64"), carry[1])
-
-            def go_on(carry: Values) -> Values:
-                there = b.load(I32, b.offset(counts, carry[0], I32))
-                return [carry[0] + 1, carry[1] - b.convert(there, "i64")]
-
-            digit, left = b.while_loop([b.const(I64, 0), left], too_few, go_on)
-            found = b.convert(digit, key.kind)
+        It is the greatest key that fewer keys are less than are kept: its bits are
+        tried one by one, from the highest.
+        """
+        key = self.key
+        highest = b.const(key, 1 << (key.bits - 1))
+        start = [b.const(key, 0), highest, b.const(I64, self.what.count)]
+        with b.loop(0, key.bits, carried=start) as loop:
+            bound, bit, equals = loop.carried
+            tried = b.or_(bound, bit)
+            left = self.what.count - self._below(b, keys, count, tried)
+            fits = left > 0
             loop.next(
-                b.or_(prefix, b.shl(found, shift)),
-                b.or_(mask, b.shl(b.const(key, _DIGITS - 1), shift)),
-                left,
+                b.select(fits, tried, bound),
+                b.lshr(bit, 1),
+                b.select(fits, left, equals),
             )
         bound, _, equals = loop.results
         return bound, equals
+
+    def _below(self, b: Builder, keys: Value, count: Value, bound: Value) -> Value:
+        """How many keys of a list are less than `bound`."""
+        limit = b.splat(bound, self.vector.lanes)
+        with b.loop(0, count, self.vector.lanes, [b.const(I64, 0)]) as loop:
+            x = b.load(self.vector, b.offset(keys, loop.index, self.key))
+            less = b.compare("lt", x, limit, unsigned=True)
+            loop.next(loop.carried[0] + b.count_lanes(less))
+        return loop.results[0]
+
+
+class _Keeper:
+    """Code that moves what is kept of a list to its beginning, in order."""
+
+    def __init__(
+        self, b: Builder, what: FirstPlaces, keys: Value, bound: Value, count: Value
+    ) -> None:
+        self.b, self.key, self.keys, self.bound, self.count = (
+            b, what.key, keys, bound, count,
+        )  # fmt: skip
+        self.places = b.offset(keys, what.places_at, I8)
+
+    def emit(self, type_: Type, equals: Value) -> None:
+        """Keep what is less than the bound, and the first `equals` that equal it."""
+        b, lanes = self.b, type_.lanes
+        start = [b.const(I64, 0), equals]
+        with b.loop(0, self.count, lanes, start) as loop:
+            x = b.load(type_, b.offset(self.keys, loop.index, self.key))
+            limit = b.splat(self.bound, lanes)
+            loop.next(
+                *b.if_(
+                    b.any_lane(b.eq(x, limit)),
+                    lambda: self._each(loop.index, lanes, loop.carried),
+                    lambda: self._packed(x, limit, loop.index, loop.carried),
+                )
+            )
+
+    def _each(self, first: Value, lanes: int, carried: Values) -> Values:
+        b = self.b
+        with b.loop(first, b.min(first + lanes, self.count), carried=carried) as loop:
+            kept, equals = loop.carried
+            x = b.load(self.key, b.offset(self.keys, loop.index, self.key))
+            equal = b.and_(b.eq(x, self.bound), equals > 0)
+            keep = b.or_(b.compare("lt", x, self.bound, unsigned=True), equal)
+            place = b.load(I32, b.offset(self.places, loop.index, I32))
+            b.store(x, b.offset(self.keys, kept, self.key))
+            b.store(place, b.offset(self.places, kept, I32))
+            loop.next(kept + b.convert(keep, "i64"), equals - b.convert(equal, "i64"))
+        return loop.results
+
+    def _packed(self, x: Value, limit: Value, first: Value, carried: Values) -> Values:
+        """What is kept of a vector without equals; without lanes, of an element."""
+        b, (kept, equals) = self.b, carried
+        less = b.compare("lt", x, limit, unsigned=True)
+        numbers = I32.with_lanes(x.lanes)
+        place = b.load(numbers, b.offset(self.places, first, I32))
+        for value, to, type_ in ((x, self.keys, self.key), (place, self.places, I32)):
+            at = b.offset(to, kept, type_)
+            if x.lanes > 1:
+                b.compress(value, at, less)
+            else:
+                b.store(value, at)
+        return [kept + b.count_lanes(less), equals]
 
 
 class _Collector:
@@ -311,7 +349,7 @@ class _Collector:
         cut: str,
     ) -> None:
         self.b, self.what, self.source, self.cut = b, what, source, cut
-        self.keys, self.places, _, self.length = parts
+        self.keys, self.places, self.length = parts
         self.bound, self.bounded = b.scratch(8), b.scratch(1)
         b.store(b.const(what.key, -1), self.bound)
         b.store(b.const(I8, 0), self.bounded)
@@ -357,7 +395,6 @@ class _Collector:
             b.store(count, self.length)
             with b.when(count >= what.room):
                 b.call(self.cut, None, self.keys)
-                # `cut` leaves the bound after the length.
-                at = b.offset(self.keys, what.counts_at + 4 * _DIGITS + 8, I8)
-                b.store(b.load(what.key, at), self.bound)
+                bound = b.load(what.key, b.offset(self.length, 8, I8))
+                b.store(bound, self.bound)
                 b.store(b.const(I8, 1), self.bounded)
