@@ -24,7 +24,7 @@ def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
         fourier = importlib.import_module("curta.compiler.graph.fourier")
         found = fourier.transformed(op, avals)
     elif isinstance(op, MatrixOp):
-        found = lanewise(op, avals)
+        found = lanewise(op, avals) or _in_lanes(op, avals)
         if found is None:
             others = importlib.import_module("curta.compiler.graph.decompositions")
             found = others.decomposed(op, avals)
@@ -32,5 +32,17 @@ def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
 
 
 def natively_in_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The same inside a loop, where small matrices are factored by ops."""
-    return expanded(op, avals) or natively(op, avals)
+    """The same inside a loop, where small matrices are factored by ops.
+
+    Many that are too large for registers are better off in lanes.
+    """
+    found: ClosedJaxpr | None = None
+    if isinstance(op, MatrixOp) and lanewise(op, avals) is None:
+        found = _in_lanes(op, avals)
+    return found or expanded(op, avals) or natively(op, avals)
+
+
+def _in_lanes(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    loops = importlib.import_module("curta.compiler.graph.lane_loops")
+    found: ClosedJaxpr | None = loops.in_lanes(op, avals)
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curta.compiler.library.butterflies import Complex, product
-from curta.compiler.library.packing import turn_name
+from curta.compiler.library.packing import turn_rows
 from curta.compiler.library.stockham import Columns
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
@@ -96,24 +96,15 @@ class FourierCode:
         b, (result, source, table, block) = self._begin("rows")
         start = b.min(b.arguments[1] * lanes, what.outer - lanes) * row
         x, c = (b.offset(p, start, self.element) for p in (source, result))
-        self._turn(b, (block, lanes), (x, row), row)
+        turn_rows(b, self.vector, (block, lanes), (x, row), row)
         done = self.columns.transform(b, what.size, table, block, scale=self.scale)
         with b.loop(0, -(-row // lanes)) as loop:
             first = b.min(loop.index * lanes, row - lanes)
             square = b.offset(done, first * lanes, self.element)
             to = b.offset(c, first, self.element)
-            self._turn(b, (to, row), (square, lanes), lanes)
+            turn_rows(b, self.vector, (to, row), (square, lanes), lanes)
         b.ret()
         return b.name
-
-    def _turn(
-        self, b: Builder, to: tuple[Value, int], source: tuple[Value, int], steps: int
-    ) -> None:
-        """Make columns of as many rows as there are lanes, of so many elements."""
-        widths = [b.const(I64, width) for _, width in (to, source)]
-        last, count = b.const(I64, self.lanes - 1), b.const(I64, steps)
-        name = turn_name(self.vector)
-        b.call(name, None, to[0], widths[0], source[0], widths[1], last, count)
 
     # ------------------------------------------------------------------ split
 
@@ -169,7 +160,7 @@ class FourierCode:
                     b.offset(p, part * lanes, self.element)
                     for p in (self.columns.point(b, memory, place), point)
                 )
-                self._turn(b, (to, 2 * lanes), (square, 2 * lanes), lanes)
+                turn_rows(b, self.vector, (to, 2 * lanes), (square, 2 * lanes), lanes)
         b.ret()
         return b.name, -(-width // lanes)
 

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from curta.compiler.library import blas
-from curta.compiler.library.routine import Routine
+from curta.compiler.library.routine import Routine, emit_chunks
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Value
 from curta.lazy_dataclass import dataclass
@@ -127,18 +127,8 @@ class BatchedCall(Routine):
         """
         if any(isinstance(a, int) and a > _LARGEST for a in self.arguments):
             raise ValueError(f"LAPACK has 32-bit indices, too few for {self}")
-        chunk = _emit_chunk(module, self)
-        count = len(self.results) + len(self.operands) + 2
-        b = module.function(name, [PTR] * count)
-        table = b.scratch(8 * count, align=8)
-        for i, pointer in enumerate(b.arguments):
-            b.store(pointer, b.offset(table, i, PTR))
-        if self.chunks == 1:
-            b.call(chunk, None, table, b.const(I64, 0))
-        else:
-            code, count_ = b.function_address(chunk), b.const(I64, self.chunks)
-            b.call(b.arguments[-1], None, code, table, count_)
-        b.ret()
+        count = len(self.results) + len(self.operands) + 1
+        emit_chunks(module, name, _emit_chunk(module, self), count, self.chunks)
 
 
 def _emit_chunk(module: Module, call: BatchedCall) -> str:

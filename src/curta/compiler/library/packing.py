@@ -55,6 +55,14 @@ def pack_transposed(
         b.call(turn_name(vector), None, place, width, first, row, last, steps)
 
 
+def turn_rows(b: Builder, vector: Type, to: Rows, source: Rows, steps: int) -> None:
+    """Make columns of as many rows as a vector has lanes, of so many elements."""
+    widths = [b.const(I64, width) for _, width in (to, source)]
+    last, count = b.const(I64, vector.lanes - 1), b.const(I64, steps)
+    name = turn_name(vector)
+    b.call(name, None, to[0], widths[0], source[0], widths[1], last, count)
+
+
 def turn_name(vector: Type) -> str:
     return f"turn_{vector.suffix}"
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.types import Type
+from curta.compiler.llvm.types import I64, PTR, Type
 
 
 class Routine(ABC):
@@ -35,3 +35,22 @@ class Routine(ABC):
     @abstractmethod
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr results.., operands.., scratch, parallel_for)`."""
+
+
+def emit_chunks(
+    module: Module, name: str, chunk: str, pointers: int, chunks: int
+) -> None:
+    """Add `void name(ptr pointers.., parallel_for)`, which runs chunks on threads.
+
+    A chunk is `void chunk(ptr table, i64 number)`, where the table has the pointers.
+    """
+    b = module.function(name, [PTR] * (pointers + 1))
+    table = b.scratch(8 * pointers, align=8)
+    for i, pointer in enumerate(b.arguments[:-1]):
+        b.store(pointer, b.offset(table, i, PTR))
+    if chunks == 1:
+        b.call(chunk, None, table, b.const(I64, 0))
+    else:
+        code, count = b.function_address(chunk), b.const(I64, chunks)
+        b.call(b.arguments[-1], None, code, table, count)
+    b.ret()

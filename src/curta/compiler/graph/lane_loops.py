@@ -1,0 +1,166 @@
+"""Many matrices of medium size decomposed at a time, by loops over lanes.
+
+What is too large to be written out (lanewise.py) and too small for LAPACK to be worth
+its calls. The ops stay themselves, on as many matrices as before; routines of the
+library (library/lane_routine.py) run them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.library.lane_factors import (
+    CholeskyFactor,
+    LaneAlgorithm,
+    LUFactors,
+    ProductOfReflections,
+    Reflections,
+    Substitution,
+)
+from curta.compiler.library.lane_routine import LaneRoutine
+from curta.compiler.llvm import target
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
+from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.linalg.cholesky import Cholesky
+from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.linalg.lu import LU
+from curta.primitives.linalg.matrices import columns, rows, triu
+from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
+from curta.primitives.linalg.triangular import TriangularSolve
+from curta.primitives.slicing import Pad
+
+LARGEST = 32  # rows and columns of a matrix
+_FEWEST_BLOCKS = 2  # of as many matrices as there are lanes
+_KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
+_SINGLE = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class LaneLoops(LibraryOp):
+    """An op on matrices, run for as many at a time as a vector has lanes."""
+
+    name: ClassVar[str] = "lane_loops"
+    multiple_results: ClassVar[bool] = True
+    op: Op
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        outs = self.op.aval(*avals)
+        return outs if self.op.multiple_results else [outs]
+
+    def eval(self, *args: Any) -> Any:
+        outs = self.op.eval(*args)
+        return outs if self.op.multiple_results else [outs]
+
+    def routine(self, *avals: ShapedArray) -> LaneRoutine:
+        op, dtype = self.op, avals[0].dtype
+        assert isinstance(op, MatrixOp)
+        batch, ends = _batch_and_ends(op, avals)
+        kind = _KINDS[dtype.char]
+        return LaneRoutine(
+            _ALGORITHMS[type(op)](op, *ends),
+            math.prod(batch),
+            kind,
+            2 if dtype.kind == "c" else 1,
+            target.host().lanes(kind),
+        )
+
+
+def in_lanes(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """The jaxpr that does an op by loops over lanes; None if LAPACK does better."""
+    if type(op) not in _RULES or not isinstance(op, MatrixOp):
+        return None
+    if isinstance(op, QR) and op.pivoting:
+        return None
+    batch, ends = _batch_and_ends(op, avals)
+    sizes = [d for end in ends for d in end]
+    lanes = target.host().lanes("f64" if avals[0].dtype.char in "dD" else "f32")
+    few = math.prod(batch) < _FEWEST_BLOCKS * lanes
+    if few or lanes == 1 or not all(0 < d <= LARGEST for d in sizes):
+        return None
+    return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
+
+
+def _batch_and_ends(
+    op: MatrixOp, avals: Sequence[ShapedArray]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """The dims of the batch, and those of one matrix of each operand."""
+    ranks = op.ranks
+    batch = avals[0].shape[: avals[0].ndim - ranks[0]]
+    ends = [a.shape[a.ndim - r :] for a, r in zip(avals, ranks, strict=True)]
+    return batch, ends
+
+
+@functools.lru_cache(maxsize=256)
+def _in_lanes(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    outs = op.aval(*avals)
+    given = outs if op.multiple_results else [outs]
+
+    def run(*args: Any) -> Sequence[Any]:
+        single = [
+            x if typeof(x).dtype.itemsize > 2 else convert_element_type(x, _SINGLE)
+            for x in args
+        ]
+        found = _RULES[type(op)](op, *single)
+        return [
+            convert_element_type(x, a.dtype) for x, a in zip(found, given, strict=True)
+        ]
+
+    return stage(run, avals)
+
+
+def _itself(op: Op, *args: Any) -> Sequence[Any]:
+    return LaneLoops(op)(*args)
+
+
+def _qr(op: Any, a: Any) -> Sequence[Any]:
+    *_, m, n = typeof(a).shape
+    k = m if op.full_matrices else min(m, n)
+    packed, taus = LaneLoops(Geqrf())(a)
+    r = triu(rows(packed, 0, k))
+    if k > n:
+        padding = (*[(0, 0, 0)] * (typeof(a).ndim - 1), (0, k - n, 0))
+        packed = Pad(padding)(packed, np.zeros((), typeof(a).dtype))
+    (q,) = LaneLoops(HouseholderProduct())(columns(packed, 0, k), taus)
+    return [q, r]
+
+
+def _substitution(
+    op: TriangularSolve, a: tuple[int, int], b: tuple[int, int]
+) -> Substitution:
+    # x op(a) = b is op(a)^T x^T = b^T, and that lies in memory as it is.
+    from_right = not op.left_side
+    turned = op.transpose_a != from_right
+    width = b[0] if from_right else b[1]
+    return Substitution(
+        a[0],
+        width,
+        op.lower_triangle != turned,
+        (turned, from_right),
+        op.conjugate_a,
+        op.unit_diagonal,
+    )
+
+
+_ALGORITHMS: dict[type[Op], Callable[..., LaneAlgorithm]] = {
+    Cholesky: lambda _, a: CholeskyFactor(a[0]),
+    LU: lambda _, a: LUFactors(*a),
+    TriangularSolve: _substitution,
+    Geqrf: lambda _, a: Reflections(*a),
+    HouseholderProduct: lambda _, a, taus: ProductOfReflections(*a, *taus),
+}
+
+_RULES: dict[type[Op], Callable[..., Sequence[Any]]] = {
+    **dict.fromkeys(_ALGORITHMS, _itself),
+    QR: _qr,
+}

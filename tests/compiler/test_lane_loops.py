@@ -1,0 +1,188 @@
+"""Many matrices decomposed at a time, one in every lane, against the `eval` rules."""
+
+import numpy as np
+import pytest
+from tests.compiler.test_decompositions import (
+    adjoint,
+    assert_close,
+    assert_same,
+    native,
+    numbers,
+    positive,
+    run,
+)
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.compiler.graph.lane_loops import LaneLoops, in_lanes
+from curta.compiler.llvm import target
+from curta.primitives.linalg import (
+    LU,
+    QR,
+    Cholesky,
+    Geqrf,
+    HouseholderProduct,
+    TriangularSolve,
+)
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+BATCH = 37  # no multiple of the lanes, and more than twice as many
+
+
+@pytest.fixture(autouse=True)
+def _wide():
+    with curta.enable_x64(True):
+        yield
+
+
+def assert_in_lanes(op, *args):
+    if target.host().lanes("f64") > 1:
+        assert in_lanes(op, [curta.typeof(a) for a in args]) is not None
+    assert_same(op, *args)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 5, 17])
+def test_factorisations(dtype, n):
+    assert_in_lanes(Cholesky(), positive((BATCH, n, n), dtype))
+    for m in (n, n + 3):
+        for shape in ((m, n), (n, m)):
+            x = numbers((BATCH, *shape), dtype)
+            assert_in_lanes(LU(), x)
+            assert_in_lanes(Geqrf(), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_orthogonal_factors(dtype):
+    for shape in ((6, 6), (7, 5), (5, 7)):
+        x = numbers((4, 10, *shape), dtype)
+        for full in (True, False):
+            assert_in_lanes(QR(False, full), x)
+    packed, taus = Geqrf().eval(numbers((BATCH, 7, 5), dtype))
+    assert_in_lanes(HouseholderProduct(), packed, taus)
+    assert_in_lanes(HouseholderProduct(), packed, taus[:, :2])
+    assert in_lanes(QR(True), [curta.typeof(packed)]) is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("width", [1, 6])
+def test_triangular_solves(dtype, left, width):
+    a = numbers((BATCH, 5, 5), dtype) + 4 * np.eye(5, dtype=dtype)
+    b = numbers((BATCH, 5, width) if left else (BATCH, width, 5), dtype, 1)
+    for lower in (True, False):
+        for transposed, conjugated in ((0, 0), (1, 0), (1, 1), (0, 1)):
+            how = bool(transposed), bool(conjugated), transposed == conjugated
+            assert_in_lanes(TriangularSolve(left, lower, *how), a, b)
+
+
+def test_only_a_triangle_is_read():
+    x = positive((BATCH, 6, 6), "float64")
+    spoilt = np.where(np.tri(6, dtype=bool), x, np.nan)
+    assert_close(run(Cholesky(), spoilt)[0], run(Cholesky(), x)[0])
+    b = numbers((BATCH, 6, 2), "float64")
+    unit = spoilt.copy()
+    unit[:, range(6), range(6)] = np.nan
+    solve = TriangularSolve(True, True, unit_diagonal=True)
+    assert_close(run(solve, unit, b)[0], run(solve, x, b)[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_fails_is_nan(dtype):
+    x = positive((BATCH, 5, 5), dtype)
+    x[3] = -x[3]
+    x[20, 2, 1] = np.nan
+    x[36, 4, 4] = 0
+    factor = run(Cholesky(), x)[0]
+    failed = np.isnan(factor).all((-1, -2))
+    assert np.flatnonzero(failed).tolist() == [3, 20, 36]
+    assert not np.isnan(factor[~failed]).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_matrices(dtype):
+    x = numbers((BATCH, 5, 5), dtype)
+    x[0], x[1, :, 2], x[2, 4] = 0, 0, x[2, 1]
+    assert_in_lanes(LU(), x)
+    x[5, 1, 1] = np.nan
+    factors, pivots, order = run(LU(), x)
+    assert np.isnan(factors[5]).any() and not np.isnan(np.delete(factors, 5, 0)).any()
+    assert (np.sort(order) == np.arange(5)).all()
+    assert (pivots >= np.arange(5)).all() and (pivots < 5).all()
+    b = numbers((BATCH, 5, 1), dtype)
+    found = np.asarray(native(jnp.linalg.solve, x, b)(x, b))
+    assert not np.isfinite(found[0]).any() and np.isfinite(found[6:]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_reflections_of_extreme_numbers(dtype):
+    limits = np.finfo(dtype)
+    x = numbers((BATCH, 5, 5), dtype)
+    x[0] *= limits.max / 100
+    x[1] *= limits.tiny
+    x[2] = np.triu(x[2])
+    x[3, :, 0] = [1, limits.tiny, 0, 0, 0]
+    x[4] = 0
+    x[5, 2, 2] = np.nan
+    packed, taus = run(Geqrf(), x)
+    expected, factors = Geqrf().eval(x)
+    scale = abs(np.where(np.isnan(expected), 1, expected)).max((-1, -2), keepdims=True)
+    bound = 300 * limits.eps
+    scale = np.maximum(scale, limits.tiny)
+    np.testing.assert_allclose(packed / scale, expected / scale, atol=bound, rtol=0)
+    np.testing.assert_allclose(taus, factors, atol=bound, rtol=0)
+
+
+def test_few_or_large_matrices_go_to_lapack():
+    for shape in ((3, 6, 6), (100, 40, 40), (6, 6), (0, 6, 6), (100, 0, 0)):
+        aval = curta.typeof(np.zeros(shape, "float32"))
+        assert in_lanes(Cholesky(), [aval]) is None
+
+
+def test_batches_are_cut_by_shape():
+    x = positive((700, 20, 20), "float32")
+    closed = in_lanes(Cholesky(), [curta.typeof(x)])
+    op = next(e.op for e in closed.eqns if isinstance(e.op, LaneLoops))
+    assert 1 < op.routine(curta.typeof(x)).chunks <= 16
+    assert_same(Cholesky(), x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_factored_as_singles(dtype):
+    x = jnp.asarray(positive((BATCH, 5, 5), "float32"), dtype)
+    factor = native(lambda x: Cholesky()(x), x)(x)
+    assert factor.dtype == jnp.dtype(dtype)
+    np.testing.assert_allclose(
+        factor.astype("float32"), np.linalg.cholesky(x.astype("float32")), rtol=3e-2
+    )
+
+
+def test_operands_that_do_not_lie_in_order():
+    x = numbers((6, BATCH, 6), "float64").swapaxes(0, 1)
+    x = x @ adjoint(x) + np.eye(6)
+    turned = np.asfortranarray(x)
+    found = native(lambda x: jnp.linalg.inv(x[::-1].mT), turned)(turned)
+    assert_close(np.asarray(found), np.linalg.inv(x[::-1].swapaxes(1, 2)))
+
+
+def test_loops_vmap_and_gradients():
+    a, b = positive((BATCH, 9, 9), "float64"), numbers((3, BATCH, 9), "float64")
+
+    def total(a):
+        def step(x, b):
+            return curta.vmap(jnp.linalg.solve)(a, x + b), None
+
+        return lax.scan(step, jnp.zeros_like(b[0]), b)[0].sum()
+
+    def expected(a):
+        x = np.zeros_like(b[0])
+        for part in b:
+            x = np.linalg.solve(a, (x + part)[..., None])[..., 0]
+        return x.sum()
+
+    slope = native(curta.grad(total), a)(a)
+    step = np.zeros_like(a)
+    step[5, 2, 3] = 1e-5
+    difference = (expected(a + step) - expected(a - step)) / 2e-5
+    np.testing.assert_allclose(slope[5, 2, 3], difference, rtol=1e-5)
