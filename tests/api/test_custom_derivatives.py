@@ -299,6 +299,43 @@ def test_cotangents_of_integers_may_be_anything_of_their_shape():
         pull((1.0, np.zeros(3, np.int32)))
 
 
+class TestCotangentsOfAnotherDtype:
+    @staticmethod
+    def widening(dtype):
+        fun = curta.custom_vjp(lambda x: x.astype("float32"))
+        fun.defvjp(lambda x: (fun(x), x), lambda x, ct: (x.astype(dtype),))
+        return lambda x: fun(x).sum()
+
+    def test_they_are_handed_on(self):
+        x = jnp.arange(3, dtype="bfloat16")
+        for fun in self.widening("float32"), curta.jit(self.widening("float32")):
+            ct = curta.grad(fun)(x)
+            assert ct.dtype == jnp.float32
+            np.testing.assert_array_equal(ct, [0, 1, 2])
+
+    def test_they_do_not_mix(self):
+        with pytest.raises(TypeError, match="lax.mul requires arguments to have the"):
+            curta.grad(lambda x: self.widening("float32")(2 * x))(
+                jnp.ones(2, "float16")
+            )
+
+    def test_loops_and_branches_refuse_them(self):
+        fun = self.widening("float32")
+
+        def loop(x):
+            def step(c, _):
+                return jnp.zeros(2, c.dtype), fun(c)
+
+            return curta.lax.scan(step, x, None, length=2)[1].sum()
+
+        def branch(x):
+            return curta.lax.cond(x.sum() > 0, fun, lambda x: jnp.float32(0), x)
+
+        for taken in loop, branch:
+            with pytest.raises(TypeError, match="must have equal types"):
+                curta.grad(taken)(jnp.ones(2, "bfloat16"))
+
+
 def test_checks_of_backward_rules_can_be_switched_off():
     @curta.custom_vjp
     def fun(x):

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from curta.core.partition_spec import entry_of
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg, Zero, zero_tangent
+from curta.core.trace import typeof
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jvp import jvp
 from curta.transforms.transpose import backward_pass
@@ -121,6 +123,7 @@ def transpose_jaxpr(
         wanted = [ct for ct, f in zip(found, linear, strict=True) if f]
         if instantiate_outputs:
             wanted = [instantiate(ct) for ct in wanted]
+            _check_cotangents(wanted, mapped)
         out_nonzero[:] = [type(ct) is not Zero for ct in wanted]
         return [ct for ct in wanted if type(ct) is not Zero]
 
@@ -134,6 +137,20 @@ def transpose_jaxpr(
         if n
     ]
     return stage(run, avals, closed.jaxpr.debug_info), tuple(out_nonzero)
+
+
+def _check_cotangents(cts: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
+    """Refuse cotangents of another dtype, which `custom_vjp` rules may give."""
+    for ct, aval in zip(cts, avals, strict=True):
+        found = typeof(ct)
+        wanted = aval.to_cotangent_aval().dtype, aval.dtype
+        if found.shape != aval.shape or found.dtype not in wanted:
+            raise TypeError(
+                "a value of a loop or branch and its cotangent must have equal types,"
+                f" but they differ: {aval.str_short()} has a cotangent of type"
+                f" {found.str_short()}. Let the backward rule of custom_vjp that gives"
+                " it convert it."
+            )
 
 
 def run_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
