@@ -150,13 +150,6 @@ class TestArrays:
                 NotImplementedError,
                 "in_shardings of jit",
             ),
-            (
-                lambda: jit(
-                    lambda p: lax.cond(p, lambda: summing(u), lambda: summing(u + u))
-                )(True),
-                NotImplementedError,
-                "cond that sums",
-            ),
         ]:
             with pytest.raises(error, match=message):
                 call()
@@ -164,6 +157,56 @@ class TestArrays:
 
 def summing(x):
     return curta.reshard(x, P())
+
+
+def with_terms(x):
+    return curta.reshard(x, SUM)
+
+
+class TestLoops:
+    """Sums that are taken, and made, in the bodies of loops and in branches."""
+
+    @pytest.mark.parametrize("call", [lambda f: f, jit])
+    def test_carries_and_steps(self, mesh, call):
+        def step(c, x):
+            total = summing(c) + summing(x)
+            return with_terms(total), (total, 2 * x)
+
+        xs = np.arange(24, dtype=np.float32).reshape(3, 8)
+        end, (totals, twice) = call(lambda c, xs: lax.scan(step, c, xs))(
+            with_terms(X), with_terms(xs)
+        )
+        np.testing.assert_array_equal(totals, X + np.cumsum(xs, 0))
+        np.testing.assert_array_equal(summed(end), totals[-1])
+        assert twice.sharding.spec.unreduced == {"x"}
+        np.testing.assert_array_equal(summed(twice), 2 * xs)
+
+    def test_branches_and_while_loops(self, mesh):
+        def either(p, u):
+            return lax.cond(p, lambda: summing(u), lambda: summing(u + u))
+
+        u = with_terms(X)
+        for p in (True, False):
+            np.testing.assert_array_equal(jit(either)(p, u), X * (2 - p))
+
+        def body(carry):
+            i, u = carry
+            return i + 1, with_terms(summing(u) + i)
+
+        count, out = jit(lambda u: lax.while_loop(lambda c: c[0] < 3, body, (0, u)))(u)
+        assert count == 3
+        np.testing.assert_array_equal(summed(out), X + 3)
+
+    def test_derivatives_of_what_is_reduced(self, mesh):
+        r = curta.device_put(X, SAME)
+
+        def loss(r):
+            step = lambda c, _: (c + summing(jnp.sin(r)).sum(), None)  # noqa: E731
+            return lax.scan(step, jnp.float32(0), None, length=3)[0]
+
+        for found in (grad(loss)(r), jit(grad(loss))(r)):
+            assert found.sharding.spec.unreduced == {"x"}
+            np.testing.assert_allclose(summed(found), 3 * np.cos(X), rtol=1e-6)
 
 
 class TestShardMap:

@@ -203,7 +203,9 @@ class Scan(TakesRefs):
         y_nonzero = tuple(type(ct) is not Zero for ct in ct_ys)
         body = _transposed_body(self, linear_consts, linear_xs, y_nonzero)
         known_consts = _unflagged(consts, linear_consts)
-        ct_consts = [zeros(c.aval) for c in _flagged(consts, linear_consts)]
+        ct_consts = [
+            zeros(c.aval.to_cotangent_aval()) for c in _flagged(consts, linear_consts)
+        ]
         op = dataclasses.replace(
             self.with_body(body, len(known_consts), len(ct_consts) + n),
             reverse=not self.reverse,
@@ -325,6 +327,10 @@ def _jvp_body(op: Scan, nonzero: Flags) -> tuple[ClosedJaxpr, Flags, Flags]:
 
 def _tangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
     return [a.to_tangent_aval() for a in _flagged(avals, flags)]
+
+
+def _cotangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
+    return [a.to_cotangent_aval() for a in _flagged(avals, flags)]
 
 
 @dataclass(frozen=True)
@@ -491,10 +497,10 @@ def _transposed_body(
     outs = op.jaxpr.out_avals
     avals = [
         *_unflagged(consts, linear_consts),
-        *_tangents(consts, linear_consts),
-        *(a.to_tangent_aval() for a in outs[:n]),
+        *_cotangents(consts, linear_consts),
+        *(a.to_cotangent_aval() for a in outs[:n]),
         *_unflagged(xs, linear_xs),
-        *_tangents(outs[n:], y_nonzero),
+        *_cotangents(outs[n:], y_nonzero),
     ]
     return stage(run, avals)
 

@@ -13,10 +13,21 @@ from typing import Any
 import numpy as np
 
 from curta.control.call import JaxprOp
+from curta.control.cond import Cond
+from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap
 from curta.control.shard_program import whole_program
+from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
+from curta.core.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Var,
+    jaxprs_in_params,
+    with_jaxprs,
+)
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, within
 from curta.core.stage import stage
 from curta.core.trace import typeof
@@ -56,7 +67,7 @@ def _eqn_has_terms(eqn: Eqn) -> bool:
 def stacked(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program that takes and returns the terms of what is unreduced.
 
-    Raises NotImplementedError where a loop or a branch takes a sum.
+    Raises NotImplementedError where a fold or a solve takes a sum in its function.
     """
     jaxpr = closed.jaxpr
     count = len(jaxpr.constvars)
@@ -110,10 +121,16 @@ def _apply(eqn: Eqn, args: Sequence[Any]) -> Sequence[Any]:
         return _run(op.jaxpr.jaxpr, op.jaxpr.consts, args)
     axes = [axes_of(v.aval) for v in eqn.invars]
     wanted = [axes_of(v.aval) for v in eqn.outvars]
-    if not any(axes) and not any(wanted):
+    inner = [*jaxprs_in_params(op.params())]
+    if not any(axes) and not any(wanted) and not any(map(has_terms, inner)):
         out = op(*args)
         return out if op.multiple_results else [out]
-    if any(map(_takes_sums, jaxprs_in_params(op.params()))):
+    if isinstance(op, (Cond, While)):
+        found: Sequence[Any] = with_jaxprs(op, stacked)(*args)
+        return found
+    if isinstance(op, Scan):
+        return _scanned(op, args, axes, wanted)
+    if any(map(_takes_sums, inner)):
         raise NotImplementedError(
             f"{op.name} that sums unreduced arrays in its body, or makes them there, is"
             " not available: call jax.sharding.reshard before or after it"
@@ -129,6 +146,22 @@ def _takes_sums(jaxpr: Jaxpr) -> bool:
         if any(map(_takes_sums, jaxprs_in_params(eqn.op.params()))):
             return True
     return False
+
+
+def _scanned(
+    op: Scan, args: Sequence[Any], axes: Sequence[Any], wanted: Sequence[Any]
+) -> list[Any]:
+    """A loop whose body is on terms; its steps stay in front of them."""
+    carry, scanned = op.num_carry, op.num_consts + op.num_carry
+    steps = [
+        move_dim(x, len(a), 0) if i >= scanned else x
+        for i, (x, a) in enumerate(zip(args, axes, strict=True))
+    ]
+    outs = with_jaxprs(op, stacked)(*steps)
+    return [
+        move_dim(x, 0, len(w)) if i >= carry else x
+        for i, (x, w) in enumerate(zip(outs, wanted, strict=True))
+    ]
 
 
 def _mapped(

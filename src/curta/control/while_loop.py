@@ -189,7 +189,9 @@ class While(TakesRefs):
             for ct, f in zip(cotangent, plan.linear_carry, strict=True)
             if f
         ]
-        ct_consts = [zeros(x.aval) for x in body_consts if is_linear(x)]
+        ct_consts = [
+            zeros(x.aval.to_cotangent_aval()) for x in body_consts if is_linear(x)
+        ]
 
         def step(state: Sequence[Any]) -> Sequence[Any]:
             return run_closed(plan.step, [*consts, *state])
