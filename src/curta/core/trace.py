@@ -137,14 +137,22 @@ def bind(op: Op, *args: Any) -> Any:
 def _check_operands(op: Op, args: Sequence[Any]) -> None:
     """Raise TypeError if an operand is no array."""
     for i, x in enumerate(args):
-        try:
-            typeof(x)
-        except TypeError as error:
-            raise TypeError(
-                f"Error interpreting argument to {op.name} as a JAX value. The"
-                f" problematic value is of type {type(x)} and was passed to {op.name}"
-                f" at position {i}.\n{error}"
-            ) from None
+        operand_type(op.name, i, x)
+
+
+def operand_type(name: str, place: int, x: Any) -> ShapedArray:
+    """The aval of operand `place` of the op of that name.
+
+    Raises TypeError that says so if it is no array.
+    """
+    try:
+        return typeof(x)
+    except TypeError as error:
+        raise TypeError(
+            f"Error interpreting argument to {name} as a JAX value. The problematic"
+            f" value is of type {type(x)} and was passed to {name} at position"
+            f" {place}.\n{error}"
+        ) from None
 
 
 class Tracer(Array):

@@ -217,6 +217,17 @@ def _known(computation: Any, init: Any, table: dict[Any, tuple[Any, Any]]) -> An
     return function if np.equal(value, op(()).identity(dtype)) else None
 
 
+def checked_result(x: Any) -> Any:
+    """What a function of scalars has returned; raises ValueError if it is no array."""
+    if not is_array_like(x):
+        raise ValueError(
+            f"Invalid return type from reduction function: {type(x)}\n"
+            "Reduction functions should only return an array.\n"
+            f"Full return value: {x}"
+        )
+    return x
+
+
 def _scalar_function(
     name: str, computation: Function, inits: Sequence[Any], structure: Any
 ) -> tuple[ClosedJaxpr, Any]:
@@ -228,14 +239,7 @@ def _scalar_function(
         both = [tree.unflatten(structure, part) for part in (args[:n], args[n:])]
         outs, found = tree.flatten(computation(*both))
         out_tree.append(found)
-        for x in outs:
-            if not is_array_like(x):
-                raise ValueError(
-                    f"Invalid return type from reduction function: {type(x)}\n"
-                    "Reduction functions should only return an array.\n"
-                    f"Full return value: {x}"
-                )
-        return outs
+        return list(map(checked_result, outs))
 
     avals = [typeof(x) for x in inits]
     closed = stage(run, [*avals, *avals], debug_info(f"{name} comp", computation))

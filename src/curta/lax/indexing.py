@@ -12,10 +12,10 @@ from curta.api.inner import inner_jit
 from curta.config import config
 from curta.core.avals import is_python_scalar
 from curta.core.dim import as_dim
-from curta.core.shapes import canonicalize_axes, canonicalize_shape
-from curta.core.trace import typeof
+from curta.core.shapes import canonicalize_shape
+from curta.core.trace import operand_type, typeof
 from curta.lax.bounds import check_index_vectors, check_windows
-from curta.lax.shape import broadcast_in_dim, concatenate, expand_dims, squeeze
+from curta.lax.shape import concatenate, expand_dims, squeeze
 from curta.primitives.dims import dim_value
 from curta.primitives.elementwise import add, convert_element_type, lt, rem, select_n
 from curta.primitives.indexing import (
@@ -134,7 +134,7 @@ def _scatter(
     mode: Any,
 ) -> Any:
     op = cls.of(
-        typeof(operand).dtype,
+        operand_type(cls.name, 0, operand).dtype,
         numbers,
         bool(indices_are_sorted),
         bool(unique_indices),
@@ -316,7 +316,7 @@ def dynamic_update_slice(
     Array([0., 1., 1., 0.], dtype=float32)
     """
     starts = _start_indices(operand, start_indices, allow_negative_indices)
-    sizes = typeof(update).shape
+    sizes = operand_type(_dynamic_update_slice.name, 1, update).shape
     check_windows(operand, start_indices, allow_negative_indices, sizes)
     return _dynamic_update_slice(operand, update, *starts)
 
@@ -376,7 +376,7 @@ def dynamic_slice_in_dim(
     Array([1, 2], dtype=int32)
     """
     shape = typeof(operand).shape
-    sizes = list(shape)
+    sizes, axis = list(shape), int(axis)
     sizes[axis] = as_dim(slice_size)
     return dynamic_slice(
         operand,
@@ -412,7 +412,7 @@ def dynamic_update_slice_in_dim(
 def _starts_in_dim(start: Any, rank: int, axis: int) -> list[Any]:
     zero = 0 if is_python_scalar(start) else np.zeros((), dtypes.dtype(start))[()]
     starts = [zero] * rank
-    starts[axis] = start
+    starts[int(axis)] = start
     return starts
 
 
@@ -452,8 +452,7 @@ def dynamic_update_index_in_dim(
     >>> curta.lax.dynamic_update_index_in_dim(curta.numpy.zeros(3), 1., 1, 0)
     Array([0., 1., 0.], dtype=float32)
     """
-    rank = typeof(operand).ndim
-    if typeof(update).ndim != rank:
+    if typeof(update).ndim == typeof(operand).ndim - 1:
         update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
@@ -471,16 +470,13 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     Array([20,  0], dtype=int32)
     """
     shape = typeof(src).shape
-    axes = canonicalize_axes(axes, len(shape))
     places = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
     dtype = typeof(places).dtype
-    bounds = broadcast_in_dim(
-        np.array([shape[a] for a in axes], dtype), typeof(places).shape, (1,)
-    )
+    bounds = np.array([[shape[a] for a in axes]], dtype)
     places = rem(places, bounds)
     zero = np.zeros((), dtype)[()]
     places = select_n(lt(places, zero), places, add(places, bounds))
     sizes = [1 if d in axes else size for d, size in enumerate(shape)]
     kept = tuple(range(1, len(shape) - len(axes) + 1))
-    numbers = GatherDimensionNumbers(kept, tuple(sorted(axes)), tuple(axes))
+    numbers = GatherDimensionNumbers(kept, tuple(axes), tuple(axes))
     return gather(src, places, numbers, sizes)

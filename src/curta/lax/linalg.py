@@ -26,7 +26,7 @@ from curta.control.primitives import (
     tridiagonal_p as tridiagonal_p,
     tridiagonal_solve_p as tridiagonal_solve_p,
 )
-from curta.core.trace import typeof
+from curta.core.trace import operand_type, typeof
 from curta.lax.arithmetic import add, mul
 from curta.lax.conversion import conj, convert_element_type
 from curta.lax.reduction import reduce_and
@@ -105,6 +105,12 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     >>> lax.linalg.cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
     Array([[5.]], dtype=float32)
     """
+    for i, (x, rank) in enumerate(((r_matrix, 2), (w_vector, 1))):
+        if len(np.shape(x)) > rank:
+            raise TypeError(
+                f"Input {i} to cholesky_update must have a rank of exactly {rank}, but"
+                f" got shape={np.shape(x)}"
+            )
     return ops.CholeskyUpdate()(r_matrix, w_vector)
 
 
@@ -132,10 +138,15 @@ def eig(
     >>> w
     Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
+    if implementation is not None and implementation not in EigImplementation:
+        raise ValueError(
+            "Only the lapack implementation is supported on CPU. Got"
+            f" {implementation!r}, which is no EigImplementation."
+        )
     op = ops.Eig(
-        compute_left_eigenvectors,
-        compute_right_eigenvectors,
-        enable_eigvec_derivs,
+        bool(compute_left_eigenvectors),
+        bool(compute_right_eigenvectors),
+        bool(enable_eigvec_derivs),
         implementation,
     )
     return list(op(x))
@@ -168,7 +179,13 @@ def eigh(
     """
     if symmetrize_input:
         x = symmetrize(x)
-    v, w = ops.Eigh(lower, sort_eigenvalues, subset_by_index, implementation)(x)
+    if implementation is not None and implementation not in EighImplementation:
+        raise ValueError(
+            "implementation must be None or an EighImplementation, got"
+            f" {implementation!r}."
+        )
+    flags = bool(lower), bool(sort_eigenvalues)
+    v, w = ops.Eigh(*flags, subset_by_index, implementation)(x)
     return v, w
 
 
@@ -260,7 +277,7 @@ def ormqr(
     Array([[-0.6, -0.8],
            [-0.8,  0.6]], dtype=float32)
     """
-    return ops.Ormqr(left, transpose)(a, taus, c)
+    return ops.Ormqr(bool(left), bool(transpose))(a, taus, c)
 
 
 def qdwh(
@@ -334,7 +351,7 @@ def qr(
     >>> q.shape, r.shape
     ((3, 2), (2, 2))
     """
-    return tuple(ops.QR(pivoting, full_matrices, use_magma)(x))
+    return tuple(ops.QR(bool(pivoting), bool(full_matrices), use_magma)(x))
 
 
 def schur(
@@ -361,9 +378,10 @@ def schur(
     """
     if sort_eig_vals:
         raise NotImplementedError(
-            "schur does not sort eigenvalues. Use sort_eig_vals=False."
+            "The sort feature of LAPACK's gees routine is not implemented. Use"
+            " sort_eig_vals=False."
         )
-    return tuple(ops.Schur(compute_schur_vectors)(x))
+    return tuple(ops.Schur(bool(compute_schur_vectors))(x))
 
 
 def svd(
@@ -387,6 +405,12 @@ def svd(
     >>> curta.lax.linalg.svd(x, compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
+    if algorithm is not None and algorithm not in SvdAlgorithm:
+        raise NotImplementedError(
+            "The SVD algorithm is None or an SvdAlgorithm; not implemented:"
+            f" {algorithm!r}."
+        )
+    full_matrices, compute_uv = bool(full_matrices), bool(compute_uv)
     op = ops.SVD(full_matrices, compute_uv, subset_by_index, algorithm)
     if not compute_uv:
         return op(x)[0]
@@ -490,10 +514,12 @@ def triangular_solve(
     >>> lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
     Array([1., 2.], dtype=float32)
     """
-    conjugate = conjugate_a and typeof(a).dtype.kind == "c"
-    op = ops.TriangularSolve(left_side, lower, transpose_a, conjugate, unit_diagonal)
-    rank = typeof(a).ndim
-    if typeof(b).ndim != rank - 1:
+    aval = operand_type(triangular_solve_p.name, 0, a)
+    conjugate = bool(conjugate_a) and aval.dtype.kind == "c"
+    flags = map(bool, (left_side, lower, transpose_a, conjugate, unit_diagonal))
+    op = ops.TriangularSolve(*flags)
+    rank = aval.ndim
+    if operand_type(triangular_solve_p.name, 1, b).ndim != rank - 1:
         return op(a, b)
     place = rank - 1 if left_side else rank - 2
     return squeeze(op(a, expand_dims(b, (place,))), (place,))

@@ -8,8 +8,10 @@ from typing import Any
 from curta.control.scatter_apply import ScatterApply
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
+from curta.core.shapes import canonicalize_shape
 from curta.core.stage import stage
 from curta.core.trace import Tracer, typeof
+from curta.lax.fold import checked_result
 from curta.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
 from curta.primitives.structure import full
 
@@ -40,7 +42,9 @@ def scatter_apply(
     """
     scalar = ShapedArray((), typeof(operand).dtype)
     closed = stage(
-        lambda x, _: [func(x)], [scalar, scalar], debug_info("scatter_apply", func)
+        lambda x, _: [checked_result(func(x))],
+        [scalar, scalar],
+        debug_info("scatter_apply", func),
     )
     if any(isinstance(c, Tracer) for c in closed.consts):
         raise NotImplementedError(
@@ -49,11 +53,11 @@ def scatter_apply(
         )
     op = ScatterApply(
         dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
+        bool(indices_are_sorted),
+        bool(unique_indices),
         GatherScatterMode.from_any(mode),
         closed.jaxpr,
         closed,
     )
-    updates = full(ShapedArray(tuple(update_shape), scalar.dtype), 0)
+    updates = full(ShapedArray(canonicalize_shape(update_shape), scalar.dtype), 0)
     return op(operand, scatter_indices, updates)

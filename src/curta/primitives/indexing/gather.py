@@ -27,7 +27,9 @@ from curta.primitives.indexing.numbers import (
     batched_both,
     batched_indices,
     batched_operand,
-    check_numbers,
+    check_gather_numbers,
+    check_index_dtype,
+    check_scatter_numbers,
     window_dims,
     window_sizes,
     windows_shape,
@@ -62,8 +64,7 @@ class Gather(Op):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         operand, indices = avals
         numbers, sizes = self.dimension_numbers, self.slice_sizes
-        rank = len(numbers.offset_dims) + indices.ndim - 1
-        check_numbers("gather", numbers, operand, indices, rank)
+        check_gather_numbers(numbers, operand, indices)
         if len(sizes) != operand.ndim:
             raise TypeError(
                 "Gather op must have one slice size for every input dimension; got:"
@@ -93,6 +94,7 @@ class Gather(Op):
                     "Gather op can only have operand batching dims with bound 0/1, but"
                     f" bound is {sizes[d]} for index {d} at position {i}."
                 )
+        check_index_dtype(self.name, indices)
         return operand.update(shape=windows_shape(numbers, indices.shape, sizes))
 
     def eval(self, *args: Any) -> Any:
@@ -216,21 +218,9 @@ class Scattering(WindowUpdate):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         operand, indices, updates = avals
         numbers = self.dimension_numbers
-        rank = indices.ndim - 1 + len(numbers.update_window_dims)
-        if updates.ndim != rank:
-            raise TypeError(
-                f"Updates tensor must be of rank {rank}; got {updates.ndim}."
-            )
-        check_numbers("scatter", numbers, operand, indices, rank)
-        check_same_dtypes("scatter", [operand, updates])
+        check_scatter_numbers(numbers, operand, indices, updates)
         gathered = self.gather_numbers()
         window = window_dims(gathered, operand.ndim)
-        if len(window) != len(numbers.update_window_dims):
-            size = operand.ndim - len(window) + len(numbers.update_window_dims)
-            raise TypeError(
-                f"Scatter op has window of size {size}; doesn't match operand of rank"
-                f" {operand.ndim}."
-            )
         for place, d in zip(numbers.update_window_dims, window, strict=True):
             if updates.shape[place] > operand.shape[d]:
                 raise TypeError(
@@ -247,6 +237,8 @@ class Scattering(WindowUpdate):
                 " bounds of the corresponding dimensions of scatter indices. Updates"
                 f" have shape {updates.shape}, the indices ask for {wanted}."
             )
+        check_index_dtype("scatter", indices)
+        check_same_dtypes("scatter", [operand, updates])
         return operand
 
     def eval(self, *args: Any) -> Any:

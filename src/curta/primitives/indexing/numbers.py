@@ -151,47 +151,65 @@ def _raised(dims: Dims) -> Dims:
 # ---- checks
 
 
-def check_numbers(
-    op: str,
-    numbers: GatherDimensionNumbers | ScatterDimensionNumbers,
+def check_gather_numbers(
+    numbers: GatherDimensionNumbers, operand: ShapedArray, indices: ShapedArray
+) -> None:
+    """Raise TypeError for numbers that do not fit the operands of a gather."""
+    op = "gather"
+    offset, collapsed, index_map, *_ = numbers
+    _check_vectors(op, indices)
+    _check_distinct(op, "offset_dims", offset)
+    rank = len(offset) + indices.ndim - 1
+    for i, d in enumerate(offset):
+        if not 0 <= d < rank:
+            raise TypeError(
+                f"Offset dimension {i} in gather op is out of bounds; got {d}, but"
+                f" should have been in [0, {rank})"
+            )
+    _check_index_map(op, numbers, operand, indices)
+    _check_dims(op, "collapsed_slice_dims", collapsed, operand.ndim)
+    _check_batching(op, numbers, operand, indices)
+
+
+def check_scatter_numbers(
+    numbers: ScatterDimensionNumbers,
     operand: ShapedArray,
     indices: ShapedArray,
-    windows_rank: int,
+    updates: ShapedArray,
 ) -> None:
-    """Raise TypeError for numbers that do not fit the operands.
+    """Raise TypeError for numbers that do not fit the operands of a scatter."""
+    op = "scatter"
+    window, inserted, index_map, batching, _ = numbers
+    _check_vectors(op, indices)
+    rank = indices.ndim - 1 + len(window)
+    if updates.ndim != rank:
+        raise TypeError(f"Updates tensor must be of rank {rank}; got {updates.ndim}.")
+    _check_dims(op, "update_window_dims", window, rank)
+    _check_dims(op, "inserted_window_dims", inserted, operand.ndim)
+    _check_batching(op, numbers, operand, indices)
+    size = len(window) + len(inserted) + len(batching)
+    if size != operand.ndim:
+        raise TypeError(
+            f"Scatter op has window of size {size}; doesn't match operand of rank"
+            f" {operand.ndim}."
+        )
+    _check_index_map(op, numbers, operand, indices)
 
-    `windows_rank` is the rank of the output of a gather, the updates of a scatter.
-    """
+
+def check_index_dtype(op: str, indices: ShapedArray) -> None:
+    """Raise ValueError unless the index vectors are integers."""
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
             f"indices must have an integer type, got {indices.dtype.name} in {op}"
         )
+
+
+def _check_vectors(op: str, indices: ShapedArray) -> None:
     if not indices.shape:
         raise TypeError(
             f"{op.capitalize()} index leaf dimension must be within [0, rank(indices)"
-            " + 1). rank(indices) is 0 and the index leaf dimension is -1."
+            f" + 1). rank(indices) is 0 and {op} index leaf dimension is -1."
         )
-    window, dropped, index_map, batching, indices_batching = numbers._fields
-    rank, vector = operand.ndim, indices.ndim - 1
-    _check_dims(op, window, numbers[0], windows_rank)
-    _check_dims(op, dropped, numbers[1], rank)
-    _check_index_map(op, index_map, numbers[2], rank)
-    _check_dims(op, batching, numbers[3], rank)
-    _check_dims(op, indices_batching, numbers[4], indices.ndim, ordered=False)
-    _check_disjoint(op, dropped, batching, numbers[1], numbers[3])
-    _check_disjoint(op, index_map, batching, numbers[2], numbers[3])
-    if vector in numbers[4]:
-        raise TypeError(
-            f"{op.capitalize()} op cannot have the index vector dimension as a batching"
-            f" dimension; got {numbers[4]}."
-        )
-    if len(numbers[2]) != indices.shape[-1]:
-        raise TypeError(
-            f"{op.capitalize()} op has {len(numbers[2])} elements in {index_map} and"
-            f" the bound of dimension index_vector_dim={vector} of indices is"
-            f" {indices.shape[-1]}. These two numbers must be equal."
-        )
-    _check_batching(op, numbers, operand, indices)
 
 
 def _check_batching(
@@ -200,7 +218,17 @@ def _check_batching(
     operand: ShapedArray,
     indices: ShapedArray,
 ) -> None:
-    *_, batching, indices_batching = numbers._fields
+    _, dropped, index_map, batching, indices_batching = numbers._fields
+    _check_dims(op, batching, numbers[3], operand.ndim)
+    _check_disjoint(op, dropped, batching, numbers[1], numbers[3])
+    _check_disjoint(op, index_map, batching, numbers[2], numbers[3])
+    _check_distinct(op, indices_batching, numbers[4], ordered=False)
+    _check_range(op, indices_batching, numbers[4], indices.ndim)
+    if indices.ndim - 1 in numbers[4]:
+        raise TypeError(
+            f"{op.capitalize()} op cannot have the index vector dimension as a batching"
+            f" dimension; got {numbers[4]}."
+        )
     if len(numbers[3]) != len(numbers[4]):
         raise TypeError(
             f"{op.capitalize()} op requires equal numbers of {batching} and"
@@ -218,30 +246,45 @@ def _check_batching(
         )
 
 
-def _check_index_map(op: str, name: str, dims: Sequence[int], rank: int) -> None:
+def _check_index_map(
+    op: str,
+    numbers: GatherDimensionNumbers | ScatterDimensionNumbers,
+    operand: ShapedArray,
+    indices: ShapedArray,
+) -> None:
+    name, dims = numbers._fields[2], numbers[2]
+    if len(dims) != indices.shape[-1]:
+        raise TypeError(
+            f"{op.capitalize()} op has {len(dims)} elements in {name} and the bound of"
+            f" dimension index_vector_dim={indices.ndim - 1} of indices is"
+            f" {indices.shape[-1]}. These two numbers must be equal."
+        )
     kind = " mapping" if op == "scatter" else ""
     for i, d in enumerate(dims):
-        if not 0 <= d < rank:
+        if not 0 <= d < operand.ndim:
             raise TypeError(
-                f"Invalid {name}{kind}; domain is [0, {rank}), got: {i}->{d}."
+                f"Invalid {name}{kind}; domain is [0, {operand.ndim}), got: {i}->{d}."
             )
-    _check_dims(op, name, dims, rank, ordered=False)
+    _check_distinct(op, name, dims, ordered=False)
 
 
-def _check_dims(
-    op: str, name: str, dims: Sequence[int], rank: int, ordered: bool = True
+def _check_dims(op: str, name: str, dims: Sequence[int], rank: int) -> None:
+    _check_distinct(op, name, dims)
+    _check_range(op, name, dims, rank)
+
+
+def _check_distinct(
+    op: str, name: str, dims: Sequence[int], ordered: bool = True
 ) -> None:
     if ordered and list(dims) != sorted(dims):
         raise TypeError(f"{name} in {op} op must be sorted; got {dims}")
     if len(set(dims)) != len(dims):
         raise TypeError(f"{name} in {op} op must not repeat; got: {dims}.")
-    for i, d in enumerate(dims):
+
+
+def _check_range(op: str, name: str, dims: Sequence[int], rank: int) -> None:
+    for d in dims:
         if not 0 <= d < rank:
-            if name == "offset_dims":
-                raise TypeError(
-                    f"Offset dimension {i} in gather op is out of bounds; got {d}, but"
-                    f" should have been in [0, {rank})"
-                )
             raise TypeError(
                 f"Invalid {name} set in {op} op; valid range is [0, {rank}); got: {d}."
             )

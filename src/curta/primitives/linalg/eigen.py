@@ -27,6 +27,7 @@ from curta.primitives.linalg import lapack
 from curta.primitives.linalg.family import (
     MatrixOp,
     Shape,
+    checked_subset,
     in_single,
     nan_where_it_fails,
     require_square,
@@ -77,7 +78,9 @@ class Eigh(MatrixOp):
                 "Argument to symmetric eigendecomposition must have shape [..., n, n],"
                 f" got shape {shapes[0]}"
             )
-        start, end = self.subset_by_index or (0, n)
+        start, end = 0, n
+        if self.subset_by_index is not None:
+            start, end = checked_subset(self.name, self.subset_by_index, n)
         return [(n, end - start), (end - start,)]
 
     def out_dtypes(self, dtype: Any) -> Sequence[Any]:

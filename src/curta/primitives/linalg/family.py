@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.primitives.base import check_dtype
 from curta.primitives.joining import check_same_dtypes
 from curta.primitives.structure import batch_dim_at
 
@@ -36,10 +36,11 @@ class MatrixOp(Op):
         return [dtype]
 
     def aval(self, *avals: ShapedArray) -> Any:
-        self._check(avals)
+        self._check_shapes([a.shape for a in avals])
         batch = avals[0].shape[: avals[0].ndim - self.ranks[0]]
         ends = [a.shape[a.ndim - r :] for a, r in zip(avals, self.ranks, strict=True)]
         shapes = self.out_shapes(*ends)
+        self._check_dtypes(avals)
         kinds = self.out_dtypes(avals[0].dtype)
         weak = all(a.weak_type for a in avals)
         outs = [
@@ -48,23 +49,14 @@ class MatrixOp(Op):
         ]
         return outs if self.multiple_results else outs[0]
 
-    def _check(self, avals: Sequence[ShapedArray]) -> None:
-        for i, (x, rank) in enumerate(zip(avals, self.ranks, strict=True)):
-            if not any(dtypes.issubdtype(x.dtype, kind) for kind in self.accepts):
-                accepted = ", ".join(kind.__name__ for kind in self.accepts)
-                raise TypeError(
-                    f"{self.name} does not accept dtype {x.dtype.name} at position {i}."
-                    f" Accepted dtypes at position {i} are subtypes of {accepted}."
-                )
-            if x.ndim < rank:
+    def _check_shapes(self, shapes: Sequence[Shape]) -> None:
+        for i, (shape, rank) in enumerate(zip(shapes, self.ranks, strict=True)):
+            if len(shape) < rank:
                 raise TypeError(
                     f"Input {i} to {self.name} must have rank at least {rank}, but got"
-                    f" shape={x.shape}"
+                    f" shape={shape}"
                 )
-        check_same_dtypes(self.name, avals)
-        batches = [
-            a.shape[: a.ndim - r] for a, r in zip(avals, self.ranks, strict=True)
-        ]
+        batches = [s[: len(s) - r] for s, r in zip(shapes, self.ranks, strict=True)]
         if len({len(batch) for batch in batches}) > 1:
             raise TypeError(
                 f"All inputs to {self.name} must have the same number of batch"
@@ -76,6 +68,12 @@ class MatrixOp(Op):
                 f"All inputs to {self.name} must have the same batch dimensions, but"
                 f" got {batches}. Broadcast the inputs first."
             )
+
+    def _check_dtypes(self, avals: Sequence[ShapedArray]) -> None:
+        for i, x in enumerate(avals):
+            place = f" at position {i}" if len(avals) > 1 else ""
+            check_dtype(self.name, x.dtype, self.accepts, place)
+        check_same_dtypes(self.name, avals)
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -93,6 +91,17 @@ def require_square(name: str, shape: Shape) -> None:
         raise ValueError(
             f"The input to {name} must be a square matrix. Got shape {shape}."
         )
+
+
+def checked_subset(name: str, subset: Any, size: int) -> tuple[int, int]:
+    """`subset_by_index` as (start, end), a range within `size`; ValueError if not."""
+    match subset:
+        case (int(start), int(end)) if 0 <= start <= end <= size:
+            return start, end
+    raise ValueError(
+        f"{name} expects subset_by_index to be (start, end), two integers with"
+        f" 0 <= start <= end <= {size}. Got {subset}."
+    )
 
 
 def in_single(x: Any) -> Any:

@@ -24,6 +24,7 @@ from curta.primitives.elementwise.complex import part_dtype
 from curta.primitives.linalg.family import (
     MatrixOp,
     Shape,
+    checked_subset,
     in_single,
     nan_where_it_fails,
 )
@@ -58,10 +59,11 @@ class SVD(MatrixOp):
         ((m, n),) = shapes
         rank = min_dim(m, n)
         if self.subset_by_index is not None:
-            start, end = self.subset_by_index
-            if self.full_matrices and (start, end) != (0, rank):
+            subset = self.subset_by_index
+            if self.full_matrices and subset != (0, rank):
                 raise ValueError("full_matrices and subset_by_index cannot both be set")
-            rank = min_dim(rank, end - start)
+            start, end = checked_subset(self.name, subset, rank)
+            rank = end - start
         if not self.compute_uv:
             return [(rank,)]
         if self.full_matrices:

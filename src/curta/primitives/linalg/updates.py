@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.core.dim import min_dim
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul
@@ -65,7 +66,7 @@ class SymmetricProduct(MatrixOp):
         a, c = shapes
         if a[0] != c[1] or c[0] != c[1]:
             raise ValueError(
-                "symmetric_product expects a rectangular matrix of shape (m, n) and a"
+                "symmetric_update expects a rectangular matrix of shape (m, n) and a"
                 f" square matrix of shape (m, m). Got shapes {a} and {c}."
             )
         return [c]
@@ -102,7 +103,7 @@ class Ormqr(MatrixOp):
         return {"left": self.left, "transpose": self.transposed}
 
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
-        a, _, c = shapes
+        a, taus, c = shapes
         if self.left and c[0] != a[0]:
             raise ValueError(
                 "ormqr with left=True expects c to have the same number of rows as the"
@@ -112,6 +113,11 @@ class Ormqr(MatrixOp):
             raise ValueError(
                 "ormqr with left=False expects c to have the same number of columns as"
                 f" the Householder matrix a has rows. Got a shape {a} and c shape {c}."
+            )
+        if taus[0] > min_dim(*a):
+            raise ValueError(
+                "ormqr expects no more factors of reflections than the Householder"
+                f" matrix a has rows or columns. Got a shape {a} and taus shape {taus}."
             )
         return [c]
 
