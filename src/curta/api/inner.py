@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.api.jit import named_jit
+from curta.api.jit_options import check_statics
 from curta.config import config
 from curta.core.array import Array
 from curta.core.stage import recording_trace
@@ -62,8 +63,13 @@ def inner_jit(
             for x in args:
                 if isinstance(x, Array) and x.aval.size > COMPILE_ABOVE:
                     return jitted(*args, **kwargs)
+            check_statics(options, args, kwargs)
             return function(*args, **kwargs)
         except Exception as error:
+            misuse = jitted.misuse(args, kwargs)  # what a traced call would say
+            if misuse is not None:
+                shorten_traceback(misuse)
+                raise misuse from None
             shorten_traceback(error)
             raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -277,6 +278,23 @@ class Jitted:
             aval: ShapedArray = aval_of(x)
             return aval
         return self._leaf_aval(x, arguments)
+
+    def misuse(self, args: Any, kwargs: dict[str, Any]) -> Exception | None:
+        """What the arguments would raise before the function is traced, if anything."""
+        try:
+            arguments = split_arguments(self._options, args, kwargs)
+        except ValueError as error:
+            return error
+        try:
+            inspect.signature(self._fun).bind(*args, **kwargs)
+        except TypeError:
+            return None  # calling the function says it better
+        try:
+            for x in tree_util.tree_leaves((arguments.dynamic, arguments.options)):
+                self._leaf_aval(x, arguments)
+        except Exception as error:
+            return error
+        return None
 
     def _path(self, x: Any, arguments: Arguments) -> str:
         leaves = tree_util.tree_leaves((arguments.dynamic, arguments.options))

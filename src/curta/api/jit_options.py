@@ -264,6 +264,18 @@ def static_key(
     return [args[i] for i in dynamic], others, tuple(key)
 
 
+def check_statics(
+    options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """ValueError if a static argument cannot be hashed."""
+    for i in options.static_argnums:
+        if i < len(args):
+            _check_hashable(args[i])
+    for name, x in kwargs.items():
+        if name in options.static_argnames:
+            _check_hashable(x)
+
+
 def _check_hashable(value: Any) -> None:
     try:
         hash(value)

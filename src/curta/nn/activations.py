@@ -12,7 +12,7 @@ from curta import lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import ensure_arraylike
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 
 
 @inner_jit
@@ -267,7 +267,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     >>> nn.gelu(jnp.array([0.0, 1.0]))
     Array([0.      , 0.841192], dtype=float32)
     """
-    (x,) = promote_args_inexact("gelu", x)
+    (x,) = inexact_operands("gelu", x)
     if approximate:
         factor = np.sqrt(2 / np.pi).astype(x.dtype)
         cdf = 0.5 * (1.0 + jnp.tanh(factor * (x + 0.044715 * (x**3))))

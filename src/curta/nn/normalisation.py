@@ -19,10 +19,10 @@ from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
     concrete,
-    ensure_arraylike,
-    index_tuple,
+    ensure_operand,
 )
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
+from curta.numpy.reductions import named_axes
 
 Axis = int | tuple[int, ...] | None
 
@@ -52,17 +52,18 @@ def logsumexp(
     if where is not None:
         a = jnp.where(where, a, 0)
     if b is not None:
-        a, b = promote_args_inexact("logsumexp", a, b)
+        a, b = inexact_operands("logsumexp", a, b)
         a = jnp.where(b != 0, a, -np.inf)
     else:
-        (a,) = promote_args_inexact("logsumexp", a)
-    axes = _axes(axis, a.ndim)
+        (a,) = inexact_operands("logsumexp", a)
+    dims, names = named_axes(axis, a.ndim)
+    axes = (*dims, *names)
     largest = jnp.max(
         a.real, axis=axes, keepdims=keepdims, where=where, initial=-np.inf
     )
     finite = jnp.isfinite(largest)
     largest = lax.stop_gradient(lax.select(finite, largest, lax.full_like(largest, 0)))
-    shift = largest if keepdims else lax.expand_dims(largest, axes)
+    shift = largest if keepdims else lax.expand_dims(largest, dims)
     terms = lax.exp(lax.sub(a, shift.astype(a.dtype)))
     if b is not None:
         terms = lax.mul(terms, b)
@@ -77,12 +78,6 @@ def logsumexp(
     if b is not None and not is_complex:
         out = jnp.where(sign < 0, jnp.array(np.nan, dtype=out.dtype), out)
     return out
-
-
-def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(ndim))
-    return tuple(canonical_axis(a, ndim) for a in index_tuple(axis))
 
 
 @inner_jit(static_argnames=("axis", "keepdims"))
@@ -109,7 +104,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     >>> nn.log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    x = ensure_arraylike("log_softmax", x)
+    x = ensure_operand("log_softmax", x)
     largest = jnp.max(x, axis, where=where, initial=-np.inf, keepdims=True)
     safe = x if where is None else jnp.where(where, x, -np.inf)
     shifted = safe - lax.stop_gradient(largest)

@@ -178,7 +178,7 @@ from curta.numpy.files import (
     save,
     savez,
 )
-from curta.numpy.fitting import polyfit, roots
+from curta.numpy.fitting import poly, polyfit, roots
 from curta.numpy.float_parts import (
     copysign,
     frexp,
@@ -305,7 +305,6 @@ from curta.numpy.padding import (
     pad,
 )
 from curta.numpy.polynomials import (
-    poly,
     polyadd,
     polyder,
     polydiv,
@@ -491,4 +490,9 @@ from curta.numpy.windows import (
     hanning,
     i0,
     kaiser,
+)
+from curta.on_demand import on_demand as _on_demand
+
+__getattr__, __dir__ = _on_demand(
+    __name__, frozenset(), removed={"fix": ("JAX v0.9.0", "trunc")}
 )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from curta import dtypes
+from curta import dtypes, tree_util
 from curta.core.array import Array
 from curta.core.dim import as_dim, is_symbolic_dim
 from curta.core.trace import Tracer, typeof
@@ -23,10 +23,17 @@ _Fun = TypeVar("_Fun", bound=Callable[..., Any])
 _ARRAY_TYPES = (Array, np.ndarray, np.generic, int, float, complex)
 
 
-def alias(name: str, fun: _Fun) -> _Fun:
-    """The function under another name; a copy, so that each knows its own."""
+def alias(name: str, fun: _Fun, *, in_errors: bool = False) -> _Fun:
+    """The function under another name; a copy, so that each knows its own.
+
+    With `in_errors`, what the copy calls itself in its errors is the new name too.
+    """
+    code = fun.__code__
+    if in_errors:
+        constants = [name if c == fun.__name__ else c for c in code.co_consts]
+        code = code.replace(co_consts=tuple(constants))
     copy = types.FunctionType(
-        fun.__code__, fun.__globals__, name, fun.__defaults__, fun.__closure__
+        code, fun.__globals__, name, fun.__defaults__, fun.__closure__
     )
     functools.update_wrapper(copy, fun)
     copy.__name__ = copy.__qualname__ = name
@@ -64,6 +71,52 @@ def ensure_arraylikes(name: str, *args: Any) -> tuple[Any, ...]:
     """All arguments as arrays or tracers."""
     check_arraylike(name, *args)
     return tuple([x if isinstance(x, Array) else asarray(x) for x in args])
+
+
+def check_operands(name: str, *args: Any) -> None:
+    """Like `check_arraylike`, for functions that are one call in a jaxpr.
+
+    What is no array, nor a container of some, is refused as a traced call would.
+    """
+    for position, x in enumerate(args):
+        if not is_arraylike(x):
+            if tree_util.all_leaves([x]):
+                raise _no_operand(name, x, position)
+            check_arraylike(name, *args)
+
+
+def ensure_operand(name: str, x: Any) -> Any:
+    """`x` as an array or tracer, once `check_operands` let it pass."""
+    return x if isinstance(x, Array) else ensure_operands(name, x)[0]
+
+
+def ensure_operands(name: str, *args: Any) -> tuple[Any, ...]:
+    """All arguments as arrays or tracers, once `check_operands` let them pass."""
+    check_operands(name, *args)
+    try:
+        return tuple([x if isinstance(x, Array) else asarray(x) for x in args])
+    except TypeError:
+        raise refused_operand(name, *args) from None
+
+
+def refused_operand(name: str, *args: Any) -> TypeError:
+    """The error for the first argument whose dtype no array has."""
+    for position, x in enumerate(args):
+        try:
+            dtypes.dtype(x)
+        except TypeError:
+            return _no_operand(name, x, position)
+    return TypeError(f"{name} does not accept its arguments {args}")
+
+
+def _no_operand(name: str, x: Any, position: int) -> TypeError:
+    what = f" with dtype {x.dtype}" if isinstance(x, np.ndarray) else ""
+    return TypeError(
+        f"Error interpreting argument to {name} as an abstract array. The problematic"
+        f" value is of type {type(x)}{what} and was passed to the function at position"
+        f" {position}.\n{name} requires ndarray or scalar arguments: booleans,"
+        " integers, floats or complex numbers."
+    )
 
 
 def refuse_out(name: str, out: Any) -> None:
@@ -122,6 +175,14 @@ def canonical_axis(axis: Any, ndim: int) -> int:
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
     return axis + ndim if axis < 0 else axis
+
+
+def axis_of_shape(axis: Any, ndim: int) -> int:
+    """`canonical_axis` where the shape is looked up: the error is an IndexError too."""
+    try:
+        return canonical_axis(axis, ndim)
+    except ValueError as error:
+        raise np.exceptions.AxisError(f"tuple index out of range: {error}") from None
 
 
 def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:

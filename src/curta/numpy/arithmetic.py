@@ -15,6 +15,7 @@ from curta.numpy.arguments import (
     check_arraylike,
     ensure_arraylike,
     ensure_arraylikes,
+    ensure_operand,
 )
 from curta.numpy.logic import greater, isnan, less
 from curta.numpy.promotion import (
@@ -47,7 +48,7 @@ def positive(x: Any, /) -> Any:
     >>> jnp.positive(2)
     Array(2, dtype=int32, weak_type=True)
     """
-    return ensure_arraylike("positive", x)
+    return ensure_operand("positive", x)
 
 
 def absolute(x: Any, /) -> Any:
@@ -57,7 +58,7 @@ def absolute(x: Any, /) -> Any:
     >>> jnp.absolute(jnp.array([-1.0, 2.0]))
     Array([1., 2.], dtype=float32)
     """
-    x = ensure_arraylike("absolute", x)
+    x = ensure_operand("absolute", x)
     if x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.unsignedinteger):
         return x
     return lax.abs(x)
@@ -73,7 +74,7 @@ def fabs(x: Any, /) -> Any:
     >>> jnp.fabs(-3)
     Array(3., dtype=float32, weak_type=True)
     """
-    x = ensure_arraylike("fabs", x)
+    x = ensure_operand("fabs", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
     return lax.abs(*promote_args_inexact("fabs", x))

@@ -55,8 +55,8 @@ def bitwise_not(x: Any, /) -> Any:
     return lax.bitwise_not(*promote_args("bitwise_not", x))
 
 
-bitwise_invert = alias("bitwise_invert", bitwise_not)
-invert = alias("invert", bitwise_not)
+bitwise_invert = alias("bitwise_invert", bitwise_not, in_errors=True)
+invert = alias("invert", bitwise_not, in_errors=True)
 
 
 def left_shift(x: Any, y: Any, /) -> Any:
@@ -69,7 +69,7 @@ def left_shift(x: Any, y: Any, /) -> Any:
     return lax.shift_left(*promote_args_numeric("left_shift", x, y))
 
 
-bitwise_left_shift = alias("bitwise_left_shift", left_shift)
+bitwise_left_shift = alias("bitwise_left_shift", left_shift, in_errors=True)
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:

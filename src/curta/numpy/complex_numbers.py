@@ -8,7 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.numpy.arguments import alias, ensure_arraylike, is_complex
+from curta.numpy.arguments import alias, ensure_arraylike, ensure_operand, is_complex
 from curta.numpy.elementary import rad2deg
 
 
@@ -19,7 +19,7 @@ def real(val: Any, /) -> Any:
     >>> jnp.real(jnp.array([1 + 2j]))
     Array([1.], dtype=float32)
     """
-    val = ensure_arraylike("real", val)
+    val = ensure_operand("real", val)
     return lax.real(val) if is_complex(val) else val
 
 
@@ -30,7 +30,7 @@ def imag(val: Any, /) -> Any:
     >>> jnp.imag(jnp.array([1 + 2j]))
     Array([2.], dtype=float32)
     """
-    val = ensure_arraylike("imag", val)
+    val = ensure_operand("imag", val)
     return lax.imag(val) if is_complex(val) else lax.full_like(val, 0)
 
 
@@ -41,7 +41,7 @@ def conjugate(x: Any, /) -> Any:
     >>> jnp.conjugate(jnp.array([1 + 2j]))
     Array([1.-2.j], dtype=complex64)
     """
-    x = ensure_arraylike("conjugate", x)
+    x = ensure_operand("conjugate", x)
     return lax.conj(x) if is_complex(x) else x
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
+    axis_of_shape,
     canonical_axis,
     check_arraylike,
     concrete_index,
@@ -364,7 +365,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     p, period = promote_dtypes(ensure_arraylike("unwrap", p), period)
     if dtypes.issubdtype(p.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")
-    axis = canonical_axis(axis, p.ndim)
+    axis = axis_of_shape(axis, p.ndim)
     if p.shape[axis] == 0:
         return p
     half = lax.div(period, const(period, 2))

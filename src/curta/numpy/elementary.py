@@ -17,6 +17,7 @@ from curta.numpy.arguments import (
     alias,
     concrete_index,
     ensure_arraylike,
+    ensure_operand,
     is_complex,
     refuse_out,
 )
@@ -274,13 +275,13 @@ def arctanh(x: Any, /) -> Any:
     return lax.atanh(*promote_args_inexact("arctanh", x))
 
 
-asin = alias("asin", arcsin)
-acos = alias("acos", arccos)
-atan = alias("atan", arctan)
-atan2 = alias("atan2", arctan2)
-asinh = alias("asinh", arcsinh)
-acosh = alias("acosh", arccosh)
-atanh = alias("atanh", arctanh)
+asin = alias("asin", arcsin, in_errors=True)
+acos = alias("acos", arccos, in_errors=True)
+atan = alias("atan", arctan, in_errors=True)
+atan2 = alias("atan2", arctan2, in_errors=True)
+asinh = alias("asinh", arcsinh, in_errors=True)
+acosh = inner_jit(alias("acosh", arccosh.__wrapped__, in_errors=True), name="arccosh")
+atanh = alias("atanh", arctanh, in_errors=True)
 
 
 def deg2rad(x: Any, /) -> Any:
@@ -350,7 +351,7 @@ def floor(x: Any, /) -> Any:
     >>> jnp.floor(jnp.array([-1.5, 2.5]))
     Array([-2.,  2.], dtype=float32)
     """
-    x = ensure_arraylike("floor", x)
+    x = ensure_operand("floor", x)
     return x if _is_whole(x) else lax.floor(*promote_args_inexact("floor", x))
 
 
@@ -361,7 +362,7 @@ def ceil(x: Any, /) -> Any:
     >>> jnp.ceil(jnp.array([-1.5, 2.5]))
     Array([-1.,  3.], dtype=float32)
     """
-    x = ensure_arraylike("ceil", x)
+    x = ensure_operand("ceil", x)
     return x if _is_whole(x) else lax.ceil(*promote_args_inexact("ceil", x))
 
 

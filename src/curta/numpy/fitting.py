@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.inner import inner_jit
 from curta.numpy import linalg
 from curta.numpy.arguments import concrete, ensure_arraylike, ensure_arraylikes
 from curta.numpy.constructors import array
+from curta.numpy.convolution import convolve
 from curta.numpy.creation import ones
 from curta.numpy.elementary import sqrt
 from curta.numpy.linear_algebra import diag, dot, outer
@@ -155,3 +157,31 @@ def _covariance(
     return (
         base * variance[None] if rank == 1 else base[:, :, None] * variance[None, None]
     )
+
+
+@inner_jit
+def poly(seq_of_zeros: Any) -> Any:
+    """The monic polynomial with the given zeros, or the eigenvalues of a matrix.
+
+    Raises ValueError for other shapes than (n,) and (n, n).
+
+    >>> from curta import numpy as jnp
+    >>> jnp.poly(jnp.array([-2.0, -3.0]))
+    Array([1., 5., 6.], dtype=float32)
+    """
+    (zeros,) = promote_dtypes_inexact(ensure_arraylike("poly", seq_of_zeros))
+    zeros = atleast_1d(zeros)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
+        zeros = linalg.eigvals(zeros)
+    if zeros.ndim != 1:
+        raise ValueError(
+            "input must be 1d or non-empty square 2d array. Got an array of shape"
+            f" {zeros.shape}"
+        )
+    if not zeros.shape[0]:
+        return ones((), zeros.dtype)
+    out = ones((1,), zeros.dtype)
+    for zero in lax.unstack(zeros):
+        factor = lax.stack([lax.full_like(zero, 1), lax.neg(zero)], 0)
+        out = convolve(out, factor, mode="full")
+    return out

@@ -13,6 +13,7 @@ from curta.api.inner import inner_jit
 from curta.core.array import Array
 from curta.core.dim import is_symbolic_dim, max_dim
 from curta.numpy.arguments import (
+    axis_of_shape,
     canonical_axis,
     check_arraylike,
     concrete,
@@ -266,7 +267,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
     ary = ensure_arraylike(name, ary)
     axis = concrete_index(axis, f"in jax.numpy.{name} argument `axis`")
-    axis = canonical_axis(axis, ary.ndim)
+    axis = axis_of_shape(axis, ary.ndim)
     size, context = ary.shape[axis], f"in jax.numpy.{name} argument 1"
     if isinstance(parts, (tuple, list)) or np.ndim(parts) > 0:
         cuts = [0, *(concrete_index(i, context) for i in parts), size]

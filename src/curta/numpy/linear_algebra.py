@@ -19,6 +19,7 @@ from curta.numpy.arguments import (
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
+    ensure_operands,
     is_complex,
     refuse_out,
     user_dtype,
@@ -61,7 +62,7 @@ def dot(
     >>> jnp.dot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
-    a, b = ensure_arraylikes("dot", a, b)
+    a, b = ensure_operands("dot", a, b)
     dtype, weak_type = _result_dtype("dot", preferred_element_type, a, b)
     if a.ndim == 0 or b.ndim == 0:
         contract: Any = ((), ())
@@ -89,7 +90,7 @@ def matmul(
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones(3))
     Array([3., 3.], dtype=float32)
     """
-    a, b = ensure_arraylikes("matmul", a, b)
+    a, b = ensure_operands("matmul", a, b)
     for i, x in enumerate((a, b)):
         if x.ndim < 1:
             raise ValueError(
@@ -163,7 +164,7 @@ def vdot(
     >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
-    a, b = ensure_arraylikes("vdot", a, b)
+    a, b = ensure_operands("vdot", a, b)
     if is_complex(a):
         a = lax.conj(a)
     return dot(
@@ -314,7 +315,7 @@ def inner(
     >>> jnp.inner(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
-    a, b = ensure_arraylikes("inner", a, b)
+    a, b = ensure_operands("inner", a, b)
     if a.ndim == 0 or b.ndim == 0:
         if preferred_element_type is not None:
             dtype = user_dtype(preferred_element_type, "inner")
@@ -338,7 +339,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
            [6, 8]], dtype=int32)
     """
     refuse_out("outer", out)
-    a, b = promote_dtypes(*ensure_arraylikes("outer", a, b))
+    a, b = promote_dtypes(*ensure_operands("outer", a, b))
     return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
 
 

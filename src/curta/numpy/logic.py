@@ -13,6 +13,7 @@ from curta.core.array import Array
 from curta.numpy.arguments import (
     check_arraylike,
     ensure_arraylike,
+    ensure_operand,
     is_complex,
 )
 from curta.numpy.constructors import asarray
@@ -151,7 +152,7 @@ def isfinite(x: Any, /) -> Any:
     >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
     Array([ True, False, False], dtype=bool)
     """
-    x = ensure_arraylike("isfinite", x)
+    x = ensure_operand("isfinite", x)
     if dtypes.issubdtype(x.dtype, np.floating):
         return lax.is_finite(x)
     if is_complex(x):
@@ -168,7 +169,7 @@ def isinf(x: Any, /) -> Any:
     >>> jnp.isinf(jnp.array([1.0, -jnp.inf]))
     Array([False,  True], dtype=bool)
     """
-    x = ensure_arraylike("isinf", x)
+    x = ensure_operand("isinf", x)
     if _may_be_infinite(x.dtype):
         return lax.eq(lax.abs(x), strong_const(x, np.inf))
     if is_complex(x):
@@ -186,7 +187,7 @@ def isnan(x: Any, /) -> Any:
     >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
     Array([False,  True], dtype=bool)
     """
-    x = ensure_arraylike("isnan", x)
+    x = ensure_operand("isnan", x)
     return lax.ne(x, x)
 
 
@@ -252,7 +253,7 @@ def isreal(x: Any) -> Any:
 
 
 def _imaginary(x: Any) -> Any:
-    x = ensure_arraylike("imag", x)
+    x = ensure_operand("imag", x)
     return lax.imag(x) if is_complex(x) else lax.full_like(x, 0)
 
 

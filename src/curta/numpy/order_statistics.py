@@ -14,7 +14,6 @@ from curta.numpy.arguments import (
     canonical_axis,
     ensure_arraylike,
     ensure_arraylikes,
-    index_tuple,
     is_complex,
 )
 from curta.numpy.cumulative import cumsum
@@ -24,7 +23,7 @@ from curta.numpy.promotion import (
     const,
     promote_dtypes_inexact,
 )
-from curta.numpy.reductions import any, sum
+from curta.numpy.reductions import any, listed_axes, sum
 from curta.numpy.selection import select_where
 from curta.numpy.taking import take_along_axis
 
@@ -260,7 +259,7 @@ def _checked_weights(
         return a, weights
     if axis is None:
         raise ValueError("Weights shape must match 'a' shape when axis is None.")
-    axes = tuple(canonical_axis(i, a.ndim) for i in index_tuple(axis))
+    axes = tuple(canonical_axis(i, a.ndim) for i in listed_axes(axis))
     expected = tuple(a.shape[i] for i in axes)
     if weights.shape != expected:
         raise ValueError(
@@ -273,13 +272,13 @@ def _kept_shape(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
     """The shape with dims of size 1 in place of those reduced over."""
     if axis is None:
         return (1,) * len(shape)
-    axes = [canonical_axis(i, len(shape)) for i in index_tuple(axis)]
+    axes = [canonical_axis(i, len(shape)) for i in listed_axes(axis)]
     return tuple(1 if i in axes else d for i, d in enumerate(shape))
 
 
 def _one_axis(a: Any, axis: Axes, weights: Any) -> tuple[Any, int, Any]:
     """The array with all dims to be reduced over as a single one."""
-    axes = range(a.ndim) if axis is None else index_tuple(axis)
+    axes = range(a.ndim) if axis is None else listed_axes(axis)
     reduced = [canonical_axis(i, a.ndim) for i in axes]
     if axis is not None and len(reduced) == 1:
         return a, reduced[0], weights

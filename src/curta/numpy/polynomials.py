@@ -28,6 +28,11 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     Array([ 2, 11], dtype=int32)
     """
     p, x = promote_dtypes(*ensure_arraylikes("polyval", p, x))
+    if p.ndim == 0:
+        raise IndexError(
+            "tuple index out of range: polyval takes coefficients of shape (n,) or"
+            " more dims, got shape ()"
+        )
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     start = lax.full(shape, 0, x.dtype)
 
@@ -109,6 +114,15 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return lax.div(joined, asarray(divisors, dtype=p.dtype))
 
 
+def _require_dim(name: str, *polynomials: Any) -> None:
+    for p in polynomials:
+        if p.ndim == 0:
+            raise TypeError(
+                f"len() of unsized object: {name} takes the coefficients of"
+                f" polynomials, got an array of shape {p.shape}"
+            )
+
+
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials.
 
@@ -119,6 +133,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     Array([1., 5., 6.], dtype=float32)
     """
     a1, a2 = promote_dtypes_inexact(*ensure_arraylikes("polymul", a1, a2))
+    _require_dim("polymul", a1, a2)
     if trim_leading_zeros and (a1.shape[0] > 1 or a2.shape[0] > 1):
         a1, a2 = trim_zeros(a1, "f"), trim_zeros(a2, "f")
     a1, a2 = (x if x.shape[0] else lax.full((1,), 0, x.dtype) for x in (a1, a2))
@@ -144,26 +159,3 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         product = lax.mul(*broadcast_all(factor, v))
         u = IndexedUpdate(u, np.s_[k : k + v.shape[0]]).add(lax.neg(product))
     return quotient, trim_zeros(u, "f") if trim_leading_zeros else u
-
-
-@inner_jit
-def poly(seq_of_zeros: Any) -> Any:
-    """The monic polynomial with the given zeros.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.poly(jnp.array([-2.0, -3.0]))
-    Array([1., 5., 6.], dtype=float32)
-    """
-    (zeros,) = promote_dtypes_inexact(ensure_arraylike("poly", seq_of_zeros))
-    if zeros.ndim == 0:
-        zeros = lax.expand_dims(zeros, (0,))
-    if zeros.ndim != 1:
-        raise ValueError(
-            "input must be a vector of zeros; the characteristic polynomial of a matrix"
-            f" needs eigenvalues, which are not available. Got shape {zeros.shape}"
-        )
-    out = lax.full((1,), 1, zeros.dtype)
-    for zero in lax.unstack(zeros) if zeros.shape[0] else ():
-        factor = lax.stack([lax.full_like(zero, 1), lax.neg(zero)], 0)
-        out = convolve(out, factor, mode="full")
-    return out

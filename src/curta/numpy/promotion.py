@@ -20,7 +20,11 @@ from curta.core.dim import SymbolicDim
 from curta.core.stage import JitTracer
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
-from curta.numpy.arguments import check_arraylike
+from curta.numpy.arguments import (
+    check_arraylike,
+    check_operands,
+    refused_operand,
+)
 from curta.numpy.constructors import asarray, weak_constant
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.runtime.array import wrap
@@ -151,15 +155,26 @@ def promote_args_inexact(name: str, *args: Any) -> list[Any]:
     return promote_shapes(name, *promote_dtypes_inexact(*_checked(name, args)))
 
 
+def inexact_operands(name: str, *args: Any) -> list[Any]:
+    """`promote_args_inexact` for functions that are no call of their own in a jaxpr."""
+    check_arraylike(name, *args)
+    for x in args:
+        dtypes.dtype(x)  # raises TypeError where no array has the dtype
+    return promote_args_inexact(name, *args)
+
+
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     """Checked operands of one dtype that is not boolean, and one rank."""
     return promote_shapes(name, *promote_dtypes_numeric(*_checked(name, args)))
 
 
 def _checked(name: str, args: Sequence[Any]) -> list[Any]:
-    check_arraylike(name, *args)
+    check_operands(name, *args)
     args = [_through_protocol(x) for x in args]
-    found = [dtypes.dtype(x) for x in args]
+    try:
+        found = [dtypes.dtype(x) for x in args]
+    except TypeError:
+        raise refused_operand(name, *args) from None
     if dtypes.float0 in found:
         raise TypeError(
             f"Called {name} with a float0 array. float0s do not support any operations"

@@ -18,6 +18,7 @@ from curta.numpy.arguments import (
     concrete,
     concrete_index,
     ensure_arraylikes,
+    ensure_operands,
     user_dtype,
 )
 from curta.numpy.arithmetic import power
@@ -156,7 +157,7 @@ def _linspace(
 ) -> Any:
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    start, stop = ensure_arraylikes("linspace", start, stop)
+    start, stop = ensure_operands("linspace", start, stop)
     if dtype is None:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     computed = dtypes.to_inexact_dtype(dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +18,16 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.config import config
+from curta.core.array import Array
 from curta.numpy.arguments import (
     Axis,
     alias,
     canonical_axis,
+    check_operands,
     check_where,
     concrete,
     ensure_arraylike,
+    ensure_operand,
     is_complex,
     refuse_out,
     static_axes,
@@ -43,6 +46,7 @@ class Fold(NamedTuple):
     start: Any  # what `where` puts in place of masked elements
     has_identity: bool = True
     widens: bool = False  # promotes small integers, computes float16 in float32
+    over_names: Callable[..., Any] | None = None  # the fold over named axes
 
 
 def fold_axes(
@@ -59,10 +63,10 @@ def fold_axes(
 ) -> Any:
     """`a` reduced by `fold`, with all that NumPy's reductions can be asked for."""
     refuse_out(fold.name, out)
-    a = ensure_arraylike(fold.name, a)
+    a = ensure_operand(fold.name, a)
     where = check_where(fold.name, where)
     axis = concrete(axis, f"axis argument to jnp.{fold.name}().")
-    axes = reduction_axes(axis, a.ndim)
+    axes, names = named_axes(axis, a.ndim)
     if initial is None and not fold.has_identity:
         _require_elements(fold.name, a.shape, axes, where)
     if fold.widens and a.dtype == np.bool_:
@@ -72,8 +76,10 @@ def fold_axes(
     if where is not None:
         a = select_where(where, a, start_value(fold.start, computed))
     result = fold.reduce(a, axes)
+    if names:
+        result = _over_names(fold, result, names)
     if initial is not None:
-        initial = cast(initial, result.dtype)
+        initial = cast(_check_initial(fold.name, initial), result.dtype)
         if np.shape(initial) != ():
             raise ValueError(
                 "initial value must be a scalar. Got array of shape"
@@ -83,6 +89,22 @@ def fold_axes(
     if keepdims:
         result = lax.expand_dims(result, axes)
     return result if result.dtype == dtype else cast(result, dtype)
+
+
+def _over_names(fold: Fold, x: Any, names: tuple[str, ...]) -> Any:
+    if fold.over_names is None:
+        raise NotImplementedError(
+            f"Named reductions not implemented for jnp.{fold.name}()"
+        )
+    return fold.over_names(x, names)
+
+
+def _check_initial(name: str, initial: Any) -> Any:
+    if not isinstance(initial, Array):
+        if not isinstance(initial, (list, tuple)):
+            check_operands(name, initial)
+        dtypes.dtype(initial)  # raises for what is no number
+    return initial
 
 
 def _require_elements(
@@ -151,11 +173,28 @@ def reduction_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """The axes to reduce over, counted from the front; ValueError for duplicates."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, (np.ndarray, tuple, list)) else (axis,)
-    axes = tuple(canonical_axis(i, ndim) for i in given)
+    axes = tuple(canonical_axis(i, ndim) for i in listed_axes(axis))
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axis': {axis}")
     return axes
+
+
+def listed_axes(axis: Any) -> Sequence[Any]:
+    """One axis or several, as several."""
+    return axis if isinstance(axis, (np.ndarray, tuple, list)) else (axis,)
+
+
+def named_axes(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The dims to reduce over, and the names of mapped axes among them."""
+    if axis is None or type(axis) is int:
+        return reduction_axes(axis, ndim), ()
+    names = tuple(i for i in listed_axes(axis) if isinstance(i, str))
+    if not names:
+        return reduction_axes(axis, ndim), ()
+    places = tuple(i for i in listed_axes(axis) if not isinstance(i, str))
+    if len(set(names)) != len(names):
+        raise ValueError(f"duplicate value in 'axis': {axis}")
+    return reduction_axes(places, ndim), names
 
 
 def _reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
@@ -194,10 +233,14 @@ def _or(x: Any, y: Any) -> Any:
     return lax.bitwise_or(x, y)
 
 
-_SUM = Fold("sum", _reduce_sum, _add, 0, widens=True)
+_SUM = Fold("sum", _reduce_sum, _add, 0, widens=True, over_names=lax.psum)
 _PROD = Fold("prod", _reduce_prod, _mul, 1, widens=True)
-MAX = Fold("max", lax.reduce_max, _maximum, -math.inf, has_identity=False)
-MIN = Fold("min", lax.reduce_min, _minimum, math.inf, has_identity=False)
+MAX = Fold(
+    "max", lax.reduce_max, _maximum, -math.inf, has_identity=False, over_names=lax.pmax
+)
+MIN = Fold(
+    "min", lax.reduce_min, _minimum, math.inf, has_identity=False, over_names=lax.pmin
+)
 _ALL = Fold("all", lax.reduce_and, _and, True)
 _ANY = Fold("any", lax.reduce_or, _or, False)
 
@@ -356,7 +399,7 @@ def _logical_fold(
     fold: Fold, a: Any, axis: Axis, out: None, keepdims: bool, where: Any
 ) -> Any:
     refuse_out(fold.name, out)
-    a = ensure_arraylike(fold.name, a)
+    a = ensure_operand(fold.name, a)
     if is_complex(a):
         a = lax.real(a)
     a = cast(a, np.dtype(np.bool_))

@@ -15,12 +15,14 @@ from curta.api.jit import jit
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
-    canonical_axis,
+    axis_of_shape,
     check_arraylike,
+    check_operands,
     concrete,
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
+    ensure_operand,
     refuse_out,
 )
 from curta.numpy.arithmetic import clip, divmod, floor_divide, remainder
@@ -57,9 +59,9 @@ def where(
     Array([1., 2.], dtype=float32, weak_type=True)
     """
     if x is None and y is None:
-        check_arraylike("where", condition)
+        check_operands("where", condition)
         return nonzero(condition, size=size, fill_value=fill_value)
-    check_arraylike("where", condition, x, y)
+    check_operands("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError(
             "size and fill_value arguments cannot be used in three-term where function."
@@ -180,7 +182,7 @@ def _arg_extremum(
     if axis is None:
         dims, a, axis = range(a.ndim), ravel(a), 0
     else:
-        axis = canonical_axis(operator.index(axis), a.ndim)
+        axis = axis_of_shape(axis, a.ndim)
         dims = range(axis, axis + 1)
     if a.shape[axis] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
@@ -327,7 +329,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     >>> jnp.unravel_index(5, (2, 3))
     (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
-    flat = ensure_arraylike("unravel_index", indices)
+    flat = ensure_operand("unravel_index", indices)
     sizes = list(shape) if isinstance(shape, Iterable) else [shape]
     places: list[Any] = [0] * len(sizes)
     for i, d in reversed(list(enumerate(sizes))):

@@ -8,14 +8,14 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.numpy.arguments import ensure_arraylikes
+from curta.numpy.arguments import ensure_operands
 from curta.numpy.promotion import broadcast_to_shape, const, promote_dtypes
 
 
 @inner_jit(name="_where")
 def select_where(condition: Any, x: Any, y: Any) -> Any:
     """`x` where `condition` holds, else `y`; all three broadcast together."""
-    condition, x, y = ensure_arraylikes("where", condition, x, y)
+    condition, x, y = ensure_operands("where", condition, x, y)
     if not dtypes.issubdtype(condition.dtype, np.bool_):
         condition = lax.ne(condition, const(condition, 0))
     x, y = promote_dtypes(x, y)

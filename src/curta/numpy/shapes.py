@@ -20,6 +20,7 @@ from curta.numpy.arguments import (
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
+    ensure_operand,
     index_tuple,
     is_arraylike,
 )
@@ -150,7 +151,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
     Array([1, 2, 3, 4], dtype=int32)
     """
-    a = ensure_arraylike("ravel", a)
+    a = ensure_operand("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     return reshape(a, (a.size,), order)

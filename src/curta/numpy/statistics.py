@@ -11,10 +11,12 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
     Axis,
+    axis_of_shape,
     canonical_axes,
     check_where,
     ensure_arraylike,
-    ensure_arraylikes,
+    ensure_operand,
+    ensure_operands,
     is_complex,
     refuse_out,
     static_axes,
@@ -26,7 +28,7 @@ from curta.numpy.promotion import (
     const,
     promote_dtypes_inexact,
 )
-from curta.numpy.reductions import sum, upcast_half
+from curta.numpy.reductions import listed_axes, sum, upcast_half
 from curta.numpy.selection import select_where
 from curta.primitives.dims import dim_value
 
@@ -47,7 +49,7 @@ def mean(
     Array([2., 3.], dtype=float32)
     """
     axis = static_axes(axis)
-    a = ensure_arraylike("mean", a)
+    a = ensure_operand("mean", a)
     where = check_where("mean", where)
     refuse_out("mean", out)
     if dtype is None:
@@ -63,10 +65,22 @@ def mean(
 def _count(a: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
     """How many elements a reduction folds into one."""
     if where is None:
-        axes = canonical_axes(axis, a.ndim)
-        return dim_value(math.prod(a.shape[i] for i in axes), dtype)
+        return dim_value(_folded_size(a.shape, axis), dtype)
     where = broadcast_to_shape(where, a.shape)
     return sum(where, axis, dtype=dtype, keepdims=keepdims)
+
+
+def _folded_size(shape: tuple[int, ...], axis: Any) -> int:
+    """The product of the sizes of dims and of named axes."""
+    if axis is None:
+        return math.prod(shape)
+    size = 1
+    for i in listed_axes(axis):
+        if isinstance(i, str):
+            size *= lax.axis_size(i)
+        else:
+            size *= shape[axis_of_shape(i, len(shape))]
+    return size
 
 
 def average(
@@ -87,12 +101,12 @@ def average(
     axis = static_axes(axis)
     axes = canonical_axes(axis, np.ndim(a))
     if weights is None:
-        (a,) = promote_dtypes_inexact(ensure_arraylike("average", a))
+        (a,) = promote_dtypes_inexact(ensure_operand("average", a))
         out = mean(a, axis=axis, keepdims=keepdims)
         count = math.prod(a.shape[i] for i in axes)
         total = lax.full((), count, dtype=out.dtype)
     else:
-        a, weights = promote_dtypes_inexact(*ensure_arraylikes("average", a, weights))
+        a, weights = promote_dtypes_inexact(*ensure_operands("average", a, weights))
         weights = _fitting_weights(a, axis, axes, weights)
         total = sum(weights, axis=axis, keepdims=keepdims)
         out = sum(lax.mul(a, weights), axis=axis, keepdims=keepdims)

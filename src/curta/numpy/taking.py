@@ -16,6 +16,7 @@ from curta.numpy.arguments import (
     concrete,
     ensure_arraylike,
     ensure_arraylikes,
+    ensure_operands,
     index_dtype,
     refuse_out,
 )
@@ -80,7 +81,7 @@ def _take(
     indices_are_sorted: bool,
     fill_value: Any,
 ) -> Any:
-    a, indices = ensure_arraylikes("take", a, indices)
+    a, indices = ensure_operands("take", a, indices)
     if indices.dtype == np.bool_:
         indices = lax.convert_element_type(indices, np.int32)
     if axis is None:

@@ -112,7 +112,13 @@ class ufunc:
             given = "out" if out is not None else "where"
             raise NotImplementedError(f"{given} argument of {self}")
         if self._own_call is not None:
-            return self._own_call(*args)
+            try:
+                return self._own_call(*args)
+            except TypeError:
+                # A string is a scalar of NumPy, which the function itself refuses.
+                scalars = [0 if isinstance(x, str) else x for x in args]
+                check_arraylike(self.__name__, *scalars)
+                raise
         check_arraylike(self.__name__, *args)
         return _call_vectorized(self, *args)
 

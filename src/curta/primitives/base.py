@@ -101,10 +101,10 @@ class Elementwise(Op):
     # ---- shared rules
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
-        dtype = self.out_dtype(*[a.dtype for a in avals])
         shape = avals[0].shape
         if any(a.shape != shape for a in avals):
             shape = broadcast_shapes(self.name, [a.shape for a in avals])
+        dtype = self.out_dtype(*[a.dtype for a in avals])
         return ShapedArray(shape, dtype, all(a.weak_type for a in avals))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:

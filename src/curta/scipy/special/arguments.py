@@ -9,12 +9,12 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 
 
 def real(name: str, *args: Any) -> list[Any]:
     """The operands as floats of one dtype; raises ValueError for complex ones."""
-    args = promote_args_inexact(name, *args)
+    args = inexact_operands(name, *args)
     if dtypes.issubdtype(args[0].dtype, np.complexfloating):
         raise ValueError(f"{name} does not support complex-valued inputs.")
     return list(args)

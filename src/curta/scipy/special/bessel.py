@@ -12,7 +12,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.core.trace import typeof
 from curta.numpy.arguments import concrete
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special.arguments import real
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -25,7 +25,7 @@ def i0e(x: Any) -> Any:
     >>> special.i0e(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("i0e", x)
+    (x,) = inexact_operands("i0e", x)
     return lax.bessel_i0e(x)
 
 
@@ -36,7 +36,7 @@ def i0(x: Any) -> Any:
     >>> special.i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("i0", x)
+    (x,) = inexact_operands("i0", x)
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
 
 
@@ -47,7 +47,7 @@ def i1e(x: Any) -> Any:
     >>> special.i1e(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("i1e", x)
+    (x,) = inexact_operands("i1e", x)
     return lax.bessel_i1e(x)
 
 
@@ -58,7 +58,7 @@ def i1(x: Any) -> Any:
     >>> special.i1(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("i1", x)
+    (x,) = inexact_operands("i1", x)
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))
 
 
@@ -126,9 +126,7 @@ def sph_harm_y(
         text = "sph_harm_y needs a static `n_max` where its degrees are traced."
         n_max = int(np.max(concrete(n, text, np.asarray)))
     n_max = concrete(n_max, "The `n_max` argument of `sph_harm_y`.", int)
-    theta, phi = (
-        jnp.atleast_1d(x) for x in promote_args_inexact("sph_harm_y", theta, phi)
-    )
+    theta, phi = (jnp.atleast_1d(x) for x in inexact_operands("sph_harm_y", theta, phi))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
     order, degree = jnp.abs(m), jnp.minimum(n, n_max)
     legendre = _normalised_legendre(

@@ -9,7 +9,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax, nn
 from curta.api.custom_derivatives import custom_jvp
-from curta.numpy.promotion import const, promote_args_inexact
+from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import real
 
 
@@ -21,7 +21,7 @@ def logit(x: Any) -> Any:
     >>> special.logit(0.5)
     Array(0., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("logit", x)
+    (x,) = inexact_operands("logit", x)
     return lax.log(lax.div(x, lax.sub(const(x, 1), x)))
 
 
@@ -35,7 +35,7 @@ def expit(x: Any) -> Any:
     >>> special.expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("expit", x)
+    (x,) = inexact_operands("expit", x)
     return lax.logistic(x)
 
 
@@ -47,7 +47,7 @@ def xlogy(x: Any, y: Any) -> Any:
     >>> special.xlogy(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    x, y = promote_args_inexact("xlogy", x, y)
+    x, y = inexact_operands("xlogy", x, y)
     there = (x != 0.0) | jnp.isnan(y)
     return jnp.where(there, lax.mul(x, lax.log(y)), jnp.zeros_like(x))
 
@@ -67,7 +67,7 @@ def xlog1py(x: Any, y: Any) -> Any:
     >>> special.xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    x, y = promote_args_inexact("xlog1py", x, y)
+    x, y = inexact_operands("xlog1py", x, y)
     there = (x != 0.0) | jnp.isnan(y)
     return jnp.where(there, lax.mul(x, lax.log1p(y)), jnp.zeros_like(x))
 
@@ -134,7 +134,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     >>> special.boxcox(3.0, 1.0).round(4)
     Array(2., dtype=float32, weak_type=True)
     """
-    x, lmbda = promote_args_inexact("boxcox", x, lmbda)
+    x, lmbda = inexact_operands("boxcox", x, lmbda)
     return _power_of_log(jnp.log(x), lmbda)
 
 
@@ -145,7 +145,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     >>> special.boxcox1p(2.0, 1.0).round(4)
     Array(2., dtype=float32, weak_type=True)
     """
-    x, lmbda = promote_args_inexact("boxcox1p", x, lmbda)
+    x, lmbda = inexact_operands("boxcox1p", x, lmbda)
     return _power_of_log(jnp.log1p(x), lmbda)
 
 

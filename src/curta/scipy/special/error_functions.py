@@ -12,7 +12,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.numpy.arguments import ensure_arraylike
-from curta.numpy.promotion import const, promote_args_inexact
+from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
 
 _SQRT_PI = math.sqrt(np.pi)
@@ -25,7 +25,7 @@ def erf(x: Any) -> Any:
     >>> special.erf(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("erf", x)
+    (x,) = inexact_operands("erf", x)
     return lax.erf(x)
 
 
@@ -36,7 +36,7 @@ def erfc(x: Any) -> Any:
     >>> special.erfc(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("erfc", x)
+    (x,) = inexact_operands("erfc", x)
     return lax.erfc(x)
 
 
@@ -47,7 +47,7 @@ def erfinv(x: Any) -> Any:
     >>> special.erfinv(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("erfinv", x)
+    (x,) = inexact_operands("erfinv", x)
     return lax.erf_inv(x)
 
 
@@ -98,7 +98,7 @@ def wofz(z: Any) -> Any:
     >>> special.wofz(0.0).round(5)
     Array(1.+0.j, dtype=complex64)
     """
-    (z,) = promote_args_inexact("wofz", z)
+    (z,) = inexact_operands("wofz", z)
     return _faddeeva(z.astype(dtypes.to_complex_dtype(z.dtype)))
 
 
@@ -139,7 +139,7 @@ def erfcx(x: Any) -> Any:
     >>> special.erfcx(0.0)
     Array(1., dtype=float32)
     """
-    (x,) = promote_args_inexact("erfcx", x)
+    (x,) = inexact_operands("erfcx", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return _faddeeva(1j * x)
     return _real_erfcx(x)
@@ -443,7 +443,7 @@ def owens_t(h: Any, a: Any) -> Any:
     >>> special.owens_t(0.0, 1.0).round(4)
     Array(0.125, dtype=float32)
     """
-    return _owens_t(*promote_args_inexact("owens_t", h, a))
+    return _owens_t(*inexact_operands("owens_t", h, a))
 
 
 @custom_jvp

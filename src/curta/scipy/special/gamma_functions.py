@@ -15,7 +15,7 @@ from curta.api.inner import inner_jit
 from curta.api.jvp import jvp
 from curta.core.trace import typeof
 from curta.numpy.arguments import concrete
-from curta.numpy.promotion import const, promote_args_inexact
+from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import real
 
 
@@ -26,7 +26,7 @@ def gammaln(x: Any) -> Any:
     >>> special.gammaln(5.0)
     Array(3.1780539, dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("gammaln", x)
+    (x,) = inexact_operands("gammaln", x)
     return lax.lgamma(x)
 
 
@@ -114,7 +114,7 @@ def loggamma(x: Any) -> Any:
     >>> special.loggamma(4.0)
     Array(1.7917595, dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("loggamma", x)
+    (x,) = inexact_operands("loggamma", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return _finite_loggamma(x)
     return jnp.where(x > 0, lax.lgamma(x), np.nan)
@@ -127,7 +127,7 @@ def gamma(x: Any) -> Any:
     >>> special.gamma(5.0).round(3)
     Array(24., dtype=float32)
     """
-    (x,) = promote_args_inexact("gamma", x)
+    (x,) = inexact_operands("gamma", x)
     if not dtypes.issubdtype(x.dtype, np.complexfloating):
         return gammasgn(x) * lax.exp(lax.lgamma(x))
     return jnp.exp(_finite_loggamma(x))
@@ -143,7 +143,7 @@ def betaln(a: Any, b: Any) -> Any:
     >>> special.betaln(1.0, 2.0)
     Array(-0.6931472, dtype=float32)
     """
-    a, b = promote_args_inexact("betaln", a, b)
+    a, b = inexact_operands("betaln", a, b)
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
     small_b = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(a + b))
     mixed = lax.lgamma(a) + _log_gamma_ratio(a, b)
@@ -206,7 +206,7 @@ def gammainc(a: Any, x: Any) -> Any:
     >>> special.gammainc(1.0, 1.0)
     Array(0.63212055, dtype=float32, weak_type=True)
     """
-    return lax.igamma(*promote_args_inexact("gammainc", a, x))
+    return lax.igamma(*inexact_operands("gammainc", a, x))
 
 
 def gammaincc(a: Any, x: Any) -> Any:
@@ -216,7 +216,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     >>> special.gammaincc(1.0, 1.0)
     Array(0.36787945, dtype=float32, weak_type=True)
     """
-    return lax.igammac(*promote_args_inexact("gammaincc", a, x))
+    return lax.igammac(*inexact_operands("gammaincc", a, x))
 
 
 def digamma(x: Any) -> Any:
@@ -226,7 +226,7 @@ def digamma(x: Any) -> Any:
     >>> special.digamma(1.0)
     Array(-0.5772157, dtype=float32, weak_type=True)
     """
-    (x,) = promote_args_inexact("digamma", x)
+    (x,) = inexact_operands("digamma", x)
     return lax.digamma(x)
 
 
@@ -258,7 +258,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     """
     if exact:
         raise NotImplementedError("factorial with exact=True")
-    (n,) = promote_args_inexact("factorial", n)
+    (n,) = inexact_operands("factorial", n)
     return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
 
 
@@ -269,7 +269,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     >>> special.comb(5, 2).round(3)
     Array(10., dtype=float32, weak_type=True)
     """
-    N, k = promote_args_inexact("comb", N, k)
+    N, k = inexact_operands("comb", N, k)
     if repetition:
         return jnp.where((k == 0) & (N >= 0), 1.0, comb(N + k - 1, k))
     possible = (k <= N) & (N >= 0) & (k >= 0)
@@ -304,7 +304,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     Array(0., dtype=float32)
     """
     d = concrete(d, "d argument of multigammaln", int)
-    a, dimension = promote_args_inexact("multigammaln", a, d)
+    a, dimension = inexact_operands("multigammaln", a, d)
     quarter = lax.mul(const(a, 0.25), dimension)
     constant = quarter * (dimension - 1) * math.log(np.pi)
     halves = jnp.arange(d, dtype=dimension.dtype) / 2
@@ -344,7 +344,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     >>> special.zeta(2.0, 1.0).round(4)
     Array(1.6449, dtype=float32, weak_type=True)
     """
-    return lax.zeta(*promote_args_inexact("zeta", x, _required(q)))
+    return lax.zeta(*inexact_operands("zeta", x, _required(q)))
 
 
 def _required(q: Any) -> Any:
@@ -382,7 +382,7 @@ def _zeta_series(x: Any, q: Any = None) -> Any:
 
     F. Johansson, Rigorous high-precision computation of the Hurwitz zeta function.
     """
-    s, a = promote_args_inexact("zeta", x, _required(q))
+    s, a = inexact_operands("zeta", x, _required(q))
     terms = 8 if a.dtype == np.float32 else 16
     k = np.arange(terms, dtype=a.dtype)
     head = jnp.sum((a[..., None] + k) ** -s[..., None], -1)

@@ -11,7 +11,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
-from curta.numpy.promotion import const, promote_args_inexact
+from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
 from curta.scipy.special.error_functions import _faddeeva_upper
 
@@ -150,7 +150,7 @@ def sici(x: Any) -> Any:
     >>> print(si.round(4), ci.round(4))
     0.9461 0.3374
     """
-    (x,) = promote_args_inexact("sici", x)
+    (x,) = inexact_operands("sici", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError(
             f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}."

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 
 
 def standardise(
     name: str, x: Any, *shape: Any, loc: Any, scale: Any
 ) -> tuple[Any, ...]:
     """(x - loc) / scale, the shape parameters and the scale, in one float dtype."""
-    x, *parameters, loc, scale = promote_args_inexact(name, x, *shape, loc, scale)
+    x, *parameters, loc, scale = inexact_operands(name, x, *shape, loc, scale)
     return (lax.div(lax.sub(x, loc), scale), *parameters, scale)

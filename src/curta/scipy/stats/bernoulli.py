@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import xlog1py, xlogy
 
 
@@ -22,7 +22,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     >>> stats.bernoulli.logpmf(1, 0.5).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
     """
-    k, p, loc = promote_args_inexact("bernoulli.logpmf", k, p, loc)
+    k, p, loc = inexact_operands("bernoulli.logpmf", k, p, loc)
     x = k - loc
     return jnp.where((x < 0) | (x > 1), -np.inf, xlogy(x, p) + xlog1py(1 - x, -p))
 
@@ -34,13 +34,13 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 def cdf(k: Any, p: Any) -> Any:
     """The probability of a value of at most k."""
-    k, p = promote_args_inexact("bernoulli.cdf", k, p)
+    k, p = inexact_operands("bernoulli.cdf", k, p)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), np.nan, value)
 
 
 def ppf(q: Any, p: Any) -> Any:
     """The quantile: the inverse of the cumulative distribution function."""
-    q, p = promote_args_inexact("bernoulli.ppf", q, p)
+    q, p = inexact_operands("bernoulli.ppf", q, p)
     valid = (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1)
     return jnp.where(valid, (q > 1 - p).astype(q.dtype), np.nan)

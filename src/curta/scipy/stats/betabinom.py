@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import betaln
 
 
@@ -22,7 +22,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     >>> stats.betabinom.logpmf(1, 2, 1.0, 1.0).round(4)
     Array(-1.0986, dtype=float32)
     """
-    k, n, a, b, loc = promote_args_inexact("betabinom.logpmf", k, n, a, b, loc)
+    k, n, a, b, loc = inexact_operands("betabinom.logpmf", k, n, a, b, loc)
     y = lax.floor(k) - loc
     ways = -lax.log1p(n) - betaln(n - y + 1, y + 1)
     value = ways + betaln(y + a, n - y + b) - betaln(a, b)

@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import gammaln, xlog1py, xlogy
 
 
@@ -22,7 +22,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     >>> stats.binom.logpmf(1, 2, 0.5).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
     """
-    k, n, p, loc = promote_args_inexact("binom.logpmf", k, n, p, loc)
+    k, n, p, loc = inexact_operands("binom.logpmf", k, n, p, loc)
     y = k - loc
     ways = gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)
     logs = xlogy(y, p) + xlog1py(n - y, -p)

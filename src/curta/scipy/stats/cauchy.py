@@ -12,7 +12,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.stats.arguments import standardise
 
 
@@ -56,11 +56,11 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The quantile: the inverse of the cumulative distribution function."""
-    q, loc, scale = promote_args_inexact("cauchy.ppf", q, loc, scale)
+    q, loc, scale = inexact_operands("cauchy.ppf", q, loc, scale)
     return loc + scale * lax.tan(np.pi * q - np.pi / 2)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The inverse of the survival function."""
-    q, loc, scale = promote_args_inexact("cauchy.isf", q, loc, scale)
+    q, loc, scale = inexact_operands("cauchy.isf", q, loc, scale)
     return loc + scale * lax.tan(np.pi / 2 - np.pi * q)

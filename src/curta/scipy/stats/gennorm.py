@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import gammainc
 
 
@@ -19,7 +19,7 @@ def logpdf(x: Any, beta: Any) -> Any:
     >>> stats.gennorm.logpdf(0.5, 2.0).round(4)
     Array(-0.8224, dtype=float32, weak_type=True)
     """
-    x, beta = promote_args_inexact("gennorm.logpdf", x, beta)
+    x, beta = inexact_operands("gennorm.logpdf", x, beta)
     return lax.log(0.5 * beta) - lax.lgamma(1 / beta) - lax.abs(x) ** beta
 
 
@@ -30,5 +30,5 @@ def pdf(x: Any, beta: Any) -> Any:
 
 def cdf(x: Any, beta: Any) -> Any:
     """The probability of a value of at most x."""
-    x, beta = promote_args_inexact("gennorm.cdf", x, beta)
+    x, beta = inexact_operands("gennorm.cdf", x, beta)
     return 0.5 * (1 + lax.sign(x) * gammainc(1 / beta, lax.abs(x) ** beta))

@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import xlog1py
 
 
@@ -22,7 +22,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     >>> stats.geom.logpmf(1, 0.5).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
     """
-    k, p, loc = promote_args_inexact("geom.logpmf", k, p, loc)
+    k, p, loc = inexact_operands("geom.logpmf", k, p, loc)
     x = k - loc
     return jnp.where(x <= 0, -np.inf, xlog1py(x - 1, -p) + lax.log(p))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.stats.arguments import standardise
 
 
@@ -55,5 +55,5 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The quantile: the inverse of the cumulative distribution function."""
-    p, loc, scale = promote_args_inexact("gumbel_l.ppf", p, loc, scale)
+    p, loc, scale = inexact_operands("gumbel_l.ppf", p, loc, scale)
     return jnp.where((p > 0) & (p < 1), loc + scale * lax.log(-lax.log1p(-p)), np.nan)

@@ -9,7 +9,7 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import expit, logit
 from curta.scipy.stats.arguments import standardise
 
@@ -44,11 +44,11 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The quantile: the inverse of the cumulative distribution function."""
-    q, loc, scale = promote_args_inexact("logistic.ppf", q, loc, scale)
+    q, loc, scale = inexact_operands("logistic.ppf", q, loc, scale)
     return loc + scale * logit(q)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The inverse of the survival function."""
-    q, loc, scale = promote_args_inexact("logistic.isf", q, loc, scale)
+    q, loc, scale = inexact_operands("logistic.isf", q, loc, scale)
     return loc - scale * logit(q)

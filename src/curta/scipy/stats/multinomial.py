@@ -8,7 +8,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
-from curta.numpy.promotion import promote_args_inexact, promote_dtypes_numeric
+from curta.numpy.promotion import inexact_operands, promote_dtypes_numeric
 from curta.scipy.special import gammaln, xlogy
 
 
@@ -23,7 +23,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     >>> stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])).round(4)
     Array(-0.6931, dtype=float32)
     """
-    (p,) = promote_args_inexact("multinomial.logpmf", p)
+    (p,) = inexact_operands("multinomial.logpmf", p)
     x, n = promote_dtypes_numeric(x, n)
     if not dtypes.issubdtype(x.dtype, np.integer):
         raise ValueError(

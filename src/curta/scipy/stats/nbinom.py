@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import gammaln, xlogy
 
 
@@ -22,7 +22,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     >>> stats.nbinom.logpmf(1, 1, 0.5).round(4)
     Array(-1.3863, dtype=float32, weak_type=True)
     """
-    k, n, p, loc = promote_args_inexact("nbinom.logpmf", k, n, p, loc)
+    k, n, p, loc = inexact_operands("nbinom.logpmf", k, n, p, loc)
     y = k - loc
     ways = gammaln(y + n) - gammaln(n) - gammaln(y + 1)
     return jnp.where(y < 0, -np.inf, ways + xlogy(n, p) + xlogy(y, 1 - p))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import log_ndtr, ndtr, ndtri
 from curta.scipy.stats.arguments import standardise
 
@@ -58,11 +58,11 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The quantile: the inverse of the cumulative distribution function."""
-    q, loc, scale = promote_args_inexact("norm.ppf", q, loc, scale)
+    q, loc, scale = inexact_operands("norm.ppf", q, loc, scale)
     return ndtri(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The inverse of the survival function."""
-    q, loc, scale = promote_args_inexact("norm.isf", q, loc, scale)
+    q, loc, scale = inexact_operands("norm.isf", q, loc, scale)
     return loc - ndtri(q) * scale

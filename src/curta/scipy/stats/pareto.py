@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.stats.arguments import standardise
 
 
@@ -59,6 +59,6 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The quantile: the inverse of the cumulative distribution function."""
-    q, b, loc, scale = promote_args_inexact("pareto.ppf", q, b, loc, scale)
+    q, b, loc, scale = inexact_operands("pareto.ppf", q, b, loc, scale)
     value = loc + scale * (1 - q) ** (-1 / b)
     return jnp.where((q >= 0) & (q <= 1), value, np.nan)

@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import gammaincc, gammaln, xlogy
 
 
@@ -23,7 +23,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     >>> stats.poisson.logpmf(1, 1.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    k, mu, loc = promote_args_inexact("poisson.logpmf", k, mu, loc)
+    k, mu, loc = inexact_operands("poisson.logpmf", k, mu, loc)
     x = k - loc
     value = xlogy(x, mu) - gammaln(x + 1) - mu
     return jnp.where((x < 0) | (jnp.round(k) != k), -np.inf, value)
@@ -36,7 +36,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of a value of at most k."""
-    k, mu, loc = promote_args_inexact("poisson.cdf", k, mu, loc)
+    k, mu, loc = inexact_operands("poisson.cdf", k, mu, loc)
     x = k - loc
     return jnp.where(x < 0, 0, gammaincc(jnp.floor(1 + jnp.maximum(x, 0)), mu))
 
@@ -52,7 +52,7 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
     >>> stats.poisson.entropy(1.0).round(3)
     Array(1.305, dtype=float32)
     """
-    mu, loc = promote_args_inexact("poisson.entropy", mu, loc)
+    mu, loc = inexact_operands("poisson.entropy", mu, loc)
     mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(mu.shape, loc.shape))
     small = jnp.minimum(jnp.where(mu == 0, 1, mu), 100)
     k = jnp.arange(250, dtype=mu.dtype)

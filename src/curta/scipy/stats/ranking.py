@@ -11,7 +11,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.vmap import vmap
 from curta.numpy.arguments import canonical_axis, check_arraylike
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 
 _POLICIES = ("propagate", "omit", "raise")
 
@@ -146,7 +146,7 @@ def sem(
     >>> stats.sem(jnp.array([1.0, 2.0, 3.0])).round(4)
     Array(0.5774, dtype=float32)
     """
-    (a,) = promote_args_inexact("sem", a)
+    (a,) = inexact_operands("sem", a)
     if nan_policy == "propagate":
         count = np.array(a.size if axis is None else a.shape[axis])
         spread = jnp.std(a, axis, ddof=ddof, keepdims=keepdims)

@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import log_ndtr, ndtr
 from curta.scipy.stats import norm
 from curta.scipy.stats.arguments import standardise
@@ -80,4 +80,4 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the survival function."""
-    return logcdf(*promote_args_inexact("truncnorm.logsf", -x, -b, -a, -loc, scale))
+    return logcdf(*inexact_operands("truncnorm.logsf", -x, -b, -a, -loc, scale))

@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 from curta.scipy.stats.arguments import standardise
 
 
@@ -39,5 +39,5 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The quantile: the inverse of the cumulative distribution function."""
-    q, loc, scale = promote_args_inexact("uniform.ppf", q, loc, scale)
+    q, loc, scale = inexact_operands("uniform.ppf", q, loc, scale)
     return jnp.where((q >= 0) & (q <= 1), loc + scale * q, np.nan)

@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 
 
 def logpdf(x: Any, kappa: Any) -> Any:
@@ -21,7 +21,7 @@ def logpdf(x: Any, kappa: Any) -> Any:
     >>> stats.vonmises.logpdf(0.0, 1.0).round(4)
     Array(-1.0738, dtype=float32, weak_type=True)
     """
-    x, kappa = promote_args_inexact("vonmises.logpdf", x, kappa)
+    x, kappa = inexact_operands("vonmises.logpdf", x, kappa)
     value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * np.pi * lax.bessel_i0e(kappa))
     return jnp.where(kappa > 0, value, np.nan)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import promote_args_inexact
+from curta.numpy.promotion import inexact_operands
 
 
 def logpdf(x: Any, c: Any) -> Any:
@@ -22,7 +22,7 @@ def logpdf(x: Any, c: Any) -> Any:
     >>> stats.wrapcauchy.logpdf(0.0, 0.5).round(4)
     Array(-0.7393, dtype=float32, weak_type=True)
     """
-    x, c = promote_args_inexact("wrapcauchy.logpdf", x, c)
+    x, c = inexact_operands("wrapcauchy.logpdf", x, c)
     value = jnp.log1p(-c * c) - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
     inside = (x >= 0) & (x <= 2 * np.pi)
     value = jnp.where(inside, value - math.log(2 * np.pi), -np.inf)
