@@ -128,10 +128,12 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
     whole = tree_util.tree_unflatten(treedef, range(treedef.num_leaves))
     try:
         return tree_util.broadcast_prefix(axis_tree, whole, lambda x: x is None)
-    except ValueError as error:
+    except ValueError:
+        errors = tree_util.prefix_errors(axis_tree, whole, is_leaf=lambda x: x is None)
+        details = "\n\n".join(str(error(name)) for error in errors)
         raise ValueError(
             f"{name} specification must be a tree prefix of the corresponding value;"
-            f" {error}"
+            f"\n  Mismatch details ({len(errors)} found):\n  {details}"
         ) from None
 
 

@@ -173,3 +173,9 @@ def test_rules_of_primitives_are_checked():
     foo.def_abstract_eval(lambda x: x)
     with pytest.raises(ValueError, match="should return a tuple or a list iff"):
         curta.jit(foo.bind)(1.0)
+
+
+def test_axes_of_another_structure_are_shown():
+    tree = curta.tree.structure({"a": 1, "b": 2})
+    with pytest.raises(ValueError, match=r"(?s)1 found.*different types .*axes\['b'\]"):
+        curta.api_util.flatten_axes("axes", tree, {"a": 0, "b": (1, 2)})
