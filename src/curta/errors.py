@@ -226,6 +226,13 @@ class JaxRuntimeError(RuntimeError):
     """A compiled computation failed while it ran."""
 
 
+class OutOfMemoryError(JaxRuntimeError, MemoryError):
+    """The system has not the memory for an array, or for what a program works in."""
+
+    def __init__(self, size: int):
+        super().__init__(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes.")
+
+
 class TypePromotionError(ValueError):
     """Operand dtypes have no common dtype to which they promote implicitly."""
 

@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 
+from curta.errors import OutOfMemoryError
 from curta.runtime import buffers
 
 SHAPES = [(), (1,), (10,), (3, 5), (2000,), (70, 70), (300, 300), (1500, 1500), (0, 3)]
@@ -132,7 +133,7 @@ def test_temporaries_are_recycled_beside_many_live_arrays(monkeypatch):
 
 
 def test_too_much_is_a_memory_error():
-    with pytest.raises(MemoryError):
+    with pytest.raises(OutOfMemoryError, match="RESOURCE_EXHAUSTED: Out of memory"):
         buffers.empty((1 << 50,), np.float64)
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import curta
-from curta import numpy as jnp
+from curta import lax, numpy as jnp
 from curta.config import backend
+from curta.errors import JaxRuntimeError, OutOfMemoryError
 from curta.runtime.executables import NativeExecutable, NumpyExecutable
 
 WITHOUT_LLVM = """
@@ -86,3 +87,20 @@ def test_results_are_contiguous_and_their_own(name):
             out = curta.jit(f)(x)
             assert out._data.flags.c_contiguous
             assert not np.shares_memory(np.asarray(out), x)
+
+
+@pytest.mark.parametrize("margin", [1 << 24, 1 << 28])
+def test_temporaries_for_which_there_is_no_memory(margin):
+    def convolved(x, kernel):
+        strides, padding = (margin // 4,) * 2, [(margin, margin)] * 2
+        return lax.conv_general_dilated(x, kernel, strides, padding)
+
+    args = jnp.ones((1, 2, 5, 5)), jnp.ones((2, 2, 2, 2))
+    compiled = curta.jit(convolved).lower(*args).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes > 1 << 50
+    for run in compiled, curta.jit(convolved), convolved:
+        with pytest.raises(MemoryError, match="allocat"):
+            run(*args)
+    with pytest.raises(JaxRuntimeError, match="RESOURCE_EXHAUSTED: Out of memory"):
+        compiled(*args)
+    assert issubclass(OutOfMemoryError, JaxRuntimeError)

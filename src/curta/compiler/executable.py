@@ -22,6 +22,7 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.dtypes import physical_dtype
+from curta.errors import OutOfMemoryError
 from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
@@ -159,6 +160,7 @@ class Executable:
         ]
 
     def _run_native(self, step: NativeStep, memory: Memory) -> None:
+        check_memory(step.temporaries)
         for buffer in step.created:
             if buffer not in memory:  # an earlier step may have begun to fill it
                 memory[buffer] = _new(self._avals[buffer])
@@ -167,6 +169,29 @@ class Executable:
         table = (ctypes.c_uint64 * len(words))(*words)
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.address)
         function(ctypes.addressof(table))
+
+
+# Bytes of temporaries for which native code may find no memory, and so that less time
+# than filling them takes goes into asking for it beforehand.
+MUCH_MEMORY = 1 << 28
+
+
+def check_memory(size: int) -> None:
+    """Raise OutOfMemoryError if the system would not give so many bytes at once.
+
+    Native code asks for the memory of its temporaries, and cannot tell that there is
+    none. Up to MUCH_MEMORY is always there.
+    """
+    if size < MUCH_MEMORY:
+        return
+    malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(c_function("malloc"))
+    block = malloc(size) if size < _ADDRESSES else None
+    if block is None:
+        raise OutOfMemoryError(size)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(c_function("free"))(block)
+
+
+_ADDRESSES = 1 << 63
 
 
 def services(parallel_for: int) -> tuple[int, int, int]:

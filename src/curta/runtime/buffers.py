@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from curta.errors import OutOfMemoryError
+
 NDArray = np.ndarray[Any, Any]
 
 ALIGNMENT = 64
@@ -44,7 +46,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray:
     """An array of undefined content, 64-byte aligned, C-contiguous, writeable.
 
     Raises:
-        MemoryError: the system has not enough.
+        OutOfMemoryError: the system has not enough.
 
     Example:
         >>> from curta.runtime.buffers import empty
@@ -255,7 +257,7 @@ def _block(size: int) -> NDArray:
     try:
         pages = _map(size + alignment)
     except (OSError, ValueError, OverflowError) as error:
-        raise MemoryError(f"cannot allocate {size} bytes for an array") from error
+        raise OutOfMemoryError(size) from error
     start = _offset(pages, alignment)
     if size >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler import cache as kernel_cache
+from curta.compiler.executable import MUCH_MEMORY
 from curta.compiler.link import load
 from curta.compiler.llvm import target
 from curta.config import config
@@ -90,7 +91,7 @@ def _entry(
     results = program.signature[: program.results]
     sizes = [np.dtype(d).itemsize * int(np.prod(shape)) for d, shape in results]
     large = max(sizes, default=0) > _LARGEST_RESULT or len(leaves) > _MOST_LEAVES
-    if program.long or large:
+    if program.long or large or program.temporaries >= MUCH_MEMORY:
         return None
     walk = _Walk()
     try:

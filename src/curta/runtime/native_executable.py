@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.executable import MUCH_MEMORY, check_memory
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.runtime.buffers import allocator
 from curta.runtime.native_entry import Signature, native_entry, table_entry
@@ -50,7 +51,7 @@ class NativeExecutable:
         # A loop may turn any number of times: the last call says what to expect.
         self.lasts = self.may_last and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
-        self._entry = native_entry(
+        entry = native_entry(
             program.code,
             program.address,
             program.signature,
@@ -58,6 +59,7 @@ class NativeExecutable:
             program.constants,
             program.long,
         )
+        self._entry = _with_memory(program.temporaries, entry)
 
     def __call__(self, *args: NDArray) -> Sequence[Any]:
         if not self.overwrites:  # the path of every call
@@ -75,9 +77,10 @@ class NativeExecutable:
     @cached_property
     def _table(self) -> Callable[..., bytes | bool]:
         program = self.program
-        return table_entry(
+        entry = table_entry(
             program.code, program.signature, program.results, program.constants
         )
+        return _with_memory(program.temporaries, entry)
 
     def _results(self, args: Sequence[NDArray]) -> list[NDArray]:
         """Where the results go: memory of the pool, or of arguments."""
@@ -104,6 +107,18 @@ class NativeExecutable:
         for place in places:
             place.number = number
         return places
+
+
+def _with_memory(size: int, entry: Callable[..., Any]) -> Callable[..., Any]:
+    """`entry`, which first sees to it that there is memory for its temporaries."""
+    if size < MUCH_MEMORY:
+        return entry
+
+    def call(*arrays: NDArray) -> Any:
+        check_memory(size)
+        return entry(*arrays)
+
+    return call
 
 
 def start(
