@@ -3,37 +3,108 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from curta import tree_util
 from curta.api.placing import resharded
+from curta.api.shard_map import shard_map
 from curta.core.array import Array
 from curta.core.mesh import AxisType, get_abstract_mesh
-from curta.core.partition_spec import PartitionSpec
+from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placed_as
 from curta.core.sharding import NamedSharding
 from curta.core.trace import typeof
+from curta.errors import ShardingTypeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def takes_out_sharding(fun: F) -> F:
+def takes_out_sharding(fun: F | None = None, /, *, sums: bool = False) -> F:
     """Give a function's result the split that its argument `out_sharding` says.
 
     The function itself is then free of the question how the split follows from that
-    of its operands.
+    of its operands. With `sums` it is called with what is unreduced of `out_sharding`:
+    it takes the sums on each device with `sum_of_terms`, or hands it on.
     """
+    if fun is None:
+        return functools.partial(takes_out_sharding, sums=sums)  # type: ignore
+    plain: Callable[..., Any] = fun
 
-    @functools.wraps(fun)
+    @functools.wraps(plain)
     def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         if out_sharding is None:
-            return fun(*args, **kwargs)
-        place = explicit_sharding(fun.__name__, out_sharding)
+            return plain(*args, **kwargs)
+        place = explicit_sharding(plain.__name__, out_sharding)
+        if sums and place.spec.unreduced:
+            terms = place.update(spec=PartitionSpec(unreduced=place.spec.unreduced))
+            return _as(plain(*args, out_sharding=terms, **kwargs), place)
         args, kwargs = tree_util.tree_map(_unplaced, (args, kwargs))
-        return resharded(fun(*args, **kwargs), place)
+        return resharded(plain(*args, **kwargs), place)
 
     return call  # type: ignore[return-value]
+
+
+def sum_of_terms(
+    fun: Callable[..., Any],
+    operands: Sequence[Any],
+    summed: Sequence[Sequence[int]],
+    place: NamedSharding,
+) -> Any:
+    """What `fun` sums up over dims of its operands, one term on each device.
+
+    `summed` are these dims of each operand. Raises ShardingTypeError unless they are
+    split over the axes over which the result is unreduced, the same in all operands.
+    """
+    axes = place.spec.unreduced
+    specs = [typeof(x).sharding.spec.for_rank(typeof(x).ndim) for x in operands]
+    found = [
+        tuple(spec.partitions[d] for d in dims)
+        for spec, dims in zip(specs, summed, strict=True)
+    ]
+    if len({*found}) > 1:
+        raise ShardingTypeError(
+            "lhs and rhs contracting dims should be sharded identically when"
+            " out_sharding provided to dot_general mentions unreduced_axes. Got"
+            f" {found[0]} and {found[1]}"
+        )
+    if axes != {n for e in found[0] for n in entry_axes(e)}:
+        raise ShardingTypeError(
+            "out_sharding's unreduced axes should be equal to the contracting specs."
+            f" Got unreduced axes={set(axes)} and contracting spec={found[0]}"
+        )
+    return terms_on_devices(fun, operands, summed, place)
+
+
+def terms_on_devices(
+    fun: Callable[..., Any],
+    operands: Sequence[Any],
+    summed: Sequence[Sequence[int]],
+    place: NamedSharding,
+) -> Any:
+    """As `sum_of_terms`, of operands that are split over other axes as well."""
+    axes, in_specs, placed = place.spec.unreduced, [], []
+    for x, dims in zip(operands, summed, strict=True):
+        spec = typeof(x).sharding.spec.for_rank(typeof(x).ndim)
+        entries = [
+            entry_of(n for n in entry_axes(e) if d in dims and n in axes)
+            for d, e in enumerate(spec.partitions)
+        ]
+        in_specs.append(PartitionSpec(*entries))
+        placed.append(_as(x, place.update(spec=in_specs[-1])))
+    mapped = shard_map(
+        fun,
+        mesh=place.mesh if get_abstract_mesh().empty else None,
+        in_specs=tuple(in_specs),
+        out_specs=place.spec,
+    )
+    return mapped(*placed)
+
+
+def _as(x: Any, place: NamedSharding) -> Any:
+    """The value with this split, itself if it has it."""
+    spec = place.spec.for_rank(typeof(x).ndim)
+    return x if typeof(x).sharding.spec == spec else resharded(x, place)
 
 
 def _unplaced(x: Any) -> Any:

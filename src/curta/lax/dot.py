@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.api.out_sharding import takes_out_sharding
+from curta.api.out_sharding import sum_of_terms, takes_out_sharding
 from curta.config import config
 from curta.core.trace import typeof
 from curta.primitives.dot import DotDims, DotGeneral
@@ -28,7 +28,7 @@ _PRECISIONS = {
 }
 
 
-@takes_out_sharding
+@takes_out_sharding(sums=True)
 def dot(
     lhs: Any,
     rhs: Any,
@@ -65,10 +65,14 @@ def dot(
     precision = canonicalize_precision(precision)
     wanted = preferred_element_type
     operands = typeof(lhs).dtype, typeof(rhs).dtype
-    if wanted is None or not any(_loses_parts(d, wanted) for d in operands):
-        return DotGeneral(numbers, precision, wanted)(lhs, rhs)
     # The sums are of what the operands are; only they become integers, or real.
-    return convert_element_type(DotGeneral(numbers, precision, None)(lhs, rhs), wanted)
+    later = wanted is not None and any(_loses_parts(d, wanted) for d in operands)
+    op = DotGeneral(numbers, precision, None if later else wanted)
+    if out_sharding is None:
+        out = op(lhs, rhs)
+    else:
+        out = sum_of_terms(op, (lhs, rhs), numbers[0], out_sharding)
+    return convert_element_type(out, wanted) if later else out
 
 
 def _loses_parts(operand: Any, wanted: Any) -> bool:
@@ -79,7 +83,7 @@ def _loses_parts(operand: Any, wanted: Any) -> bool:
     return inexact and not dtypes.issubdtype(wanted, np.inexact)
 
 
-@takes_out_sharding
+@takes_out_sharding(sums=True)
 def dot_general(
     lhs: Any,
     rhs: Any,
@@ -102,6 +106,7 @@ def dot_general(
         dimension_numbers=dimension_numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
     )
 
 

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta import dtypes
-from curta.api.out_sharding import takes_out_sharding
+from curta.api.out_sharding import takes_out_sharding, terms_on_devices
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.partition_spec import entry_axes
 from curta.core.trace import typeof
+from curta.errors import ShardingTypeError
 from curta.primitives import reduction
 from curta.primitives.structure import ReduceSum
 
 
-@takes_out_sharding
+@takes_out_sharding(sums=True)
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """The sum over `axes`, in the operand's dtype.
 
@@ -27,7 +29,18 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     """
     if not config.jax_allow_f16_reductions:
         _refuse_half_precision(typeof(operand), axes)
-    return ReduceSum(tuple(axes))(operand)
+    op = ReduceSum(tuple(axes))
+    if out_sharding is None:
+        return op(operand)
+    split = typeof(operand).sharding.spec.for_rank(typeof(operand).ndim)
+    over = {n for d in axes for n in entry_axes(split.partitions[d])}
+    if not out_sharding.spec.unreduced <= over:
+        raise ShardingTypeError(
+            "out_sharding's unreduced axes should be in operand's specs that were"
+            f" summed over. Got operand={typeof(operand)}, axes={tuple(axes)},"
+            f" unreduced_spec={set(out_sharding.spec.unreduced)}"
+        )
+    return terms_on_devices(op, [operand], [axes], out_sharding)
 
 
 def _refuse_half_precision(aval: ShapedArray, axes: Sequence[int]) -> None:

@@ -8,7 +8,12 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.api.out_sharding import takes_out_sharding
+from curta.api.out_sharding import (
+    explicit_sharding,
+    sum_of_terms,
+    takes_out_sharding,
+)
+from curta.errors import ShardingTypeError
 from curta.numpy.arguments import (
     concrete,
     concrete_index,
@@ -20,12 +25,12 @@ from curta.numpy.arithmetic import clip
 from curta.numpy.creation import zeros
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
+from curta.numpy.logic import greater_equal
 from curta.numpy.promotion import cast, const, promote_dtypes
 from curta.numpy.reductions import sum
 from curta.numpy.selection import broadcast_all, select_where
 
 
-@takes_out_sharding
 def bincount(
     x: Any,
     weights: Any = None,
@@ -37,7 +42,8 @@ def bincount(
     """How often each integer from 0 occurs, or the sum of its `weights`.
 
     Inside jit the `length` of the result has to be given; integers beyond it are
-    dropped, negative ones count as 0.
+    dropped, negative ones count as 0. With an `out_sharding` that is unreduced over the
+    axes that split `x`, each device counts its own; it may split nothing.
 
     >>> from curta import numpy as jnp
     >>> jnp.bincount(jnp.array([0, 2, 2]))
@@ -68,15 +74,36 @@ def bincount(
         length = concrete_index(
             length, "The error occurred because of argument 'length' of jnp.bincount."
         )
+    if out_sharding is not None:
+        out_sharding = explicit_sharding("bincount", out_sharding)
+        if any(out_sharding.spec.partitions):
+            raise ShardingTypeError(
+                "out_sharding passed to `jnp.bincount` can only be fully replicated or"
+                f" fully unreduced along all mesh axes. Got {out_sharding.spec}"
+            )
     if weights is None:
-        weights = np.ones((), dtypes.default_int_dtype())[()]
-    elif np.shape(weights) != x.shape:
+        return _counted(x, length=length, out_sharding=out_sharding)
+    if np.shape(weights) != x.shape:
         raise ValueError(
-            f"shape of weights must match shape of x. Got {np.shape(weights)} and"
-            f" {x.shape}"
+            "type of weights must match type of x. Their shapes differ: got"
+            f" {np.shape(weights)} and {x.shape}"
         )
-    counts = zeros(length, dtypes.dtype(weights))
-    return IndexedUpdate(counts, clip(x, 0)).add(weights, mode="drop")
+    return _counted(x, weights, length=length, out_sharding=out_sharding)
+
+
+@takes_out_sharding(sums=True)
+def _counted(*operands: Any, length: int, out_sharding: Any = None) -> Any:
+    """How often the integers of the first operand occur, or the sum of the second."""
+
+    def count(x: Any, weights: Any = None) -> Any:
+        if weights is None:
+            weights = np.ones((), dtypes.default_int_dtype())[()]
+        counts = zeros(length, dtypes.dtype(weights))
+        return IndexedUpdate(counts, clip(x, 0)).add(weights, mode="drop")
+
+    if out_sharding is None:
+        return count(*operands)
+    return sum_of_terms(count, operands, [(0,)] * len(operands), out_sharding)
 
 
 @inner_jit(static_argnames=("side", "method"))
@@ -166,7 +193,7 @@ def digitize(
         return lax.full(x.shape, 0, np.int32)
     side = "left" if right else "right"
     method = method or "scan"
-    ascending = lax.ge(getitem(bins, -1), getitem(bins, 0))
+    ascending = greater_equal(getitem(bins, -1), getitem(bins, 0))
     places = searchsorted(bins, x, side=side, method=method)
     backwards = searchsorted(lax.rev(bins, (0,)), x, side=side, method=method)
     backwards = lax.sub(const(backwards, bins.shape[0]), backwards)

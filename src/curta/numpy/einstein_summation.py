@@ -27,7 +27,7 @@ class _InOrder(opt_einsum.paths.PathOptimizer):  # type: ignore[misc]
         return [(0, 1)] * (len(inputs) - 1)
 
 
-@takes_out_sharding
+@takes_out_sharding(sums=True)
 def einsum(
     subscripts: Any,
     /,
@@ -62,7 +62,9 @@ def einsum(
     else:
         dtype, weak_type = user_dtype(preferred_element_type, "einsum"), False
     for places, summed, expression, *_ in steps:
-        contract = _Contraction(expression, sorted(summed), dtype, precision)
+        # The last step takes the sums that are left to the devices.
+        place = out_sharding if len(places) == len(arrays) else None
+        contract = _Contraction(expression, sorted(summed), dtype, precision, place)
         taken = [arrays.pop(i) for i in places]
         if len(taken) > 2:
             raise NotImplementedError(
@@ -115,19 +117,26 @@ def einsum_path(
 class _Contraction:
     """One step of a contraction path, on one or two operands."""
 
-    def __init__(self, expression: str, summed: list[str], dtype: Any, precision: Any):
+    def __init__(
+        self,
+        expression: str,
+        summed: list[str],
+        dtype: Any,
+        precision: Any,
+        out_sharding: Any,
+    ):
         names, self.result = expression.split("->")
         self.names = names.split(",")
         self.summed = summed
         self.dtype = dtype
         self.precision = precision
+        self.out_sharding = out_sharding
 
     def one(self, x: Any) -> Any:
         (names,) = self.names
         counts = collections.Counter(names)
-        x, names = self._sum_single(
-            x, names, [n for n in self.summed if counts[n] == 1]
-        )
+        single = [n for n in self.summed if counts[n] == 1]
+        x, names = self._sum_single(x, names, single, self.out_sharding)
         x, names = self._take_diagonals(x, names, counts, self.result)
         return self._ordered(x, names)
 
@@ -159,20 +168,26 @@ class _Contraction:
             (_places(x_names, summed), _places(y_names, summed)),
             (_places(x_names, batch), _places(y_names, batch)),
         )
-        out = lax.dot_general(x, y, numbers, self.precision, self.dtype)
+        out = lax.dot_general(
+            x, y, numbers, self.precision, self.dtype, out_sharding=self.out_sharding
+        )
         return self._ordered(out, "".join([*batch, *x_kept, *y_kept]))
 
-    def _sum(self, x: Any, axes: Sequence[int]) -> Any:
+    def _sum(self, x: Any, axes: Sequence[int], out_sharding: Any = None) -> Any:
         if dtypes.result_type(x, self.dtype) != x.dtype:
             x = cast(x, self.dtype)
-        reduce = lax.reduce_or if x.dtype == np.bool_ else lax.reduce_sum
-        return reduce(x, tuple(axes))
+        if x.dtype == np.bool_:
+            return lax.reduce_or(x, tuple(axes))
+        return lax.reduce_sum(x, tuple(axes), out_sharding=out_sharding)
 
-    def _sum_single(self, x: Any, names: str, single: list[str]) -> tuple[Any, str]:
+    def _sum_single(
+        self, x: Any, names: str, single: list[str], out_sharding: Any = None
+    ) -> tuple[Any, str]:
         """Sum over the letters that occur only here, once."""
         if not single:
             return x, names
-        out = self._sum(x, [names.index(n) for n in single])
+        axes = [names.index(n) for n in single]
+        out = self._sum(x, axes, out_sharding)
         return out, "".join(n for n in names if n not in single)
 
     def _take_diagonals(

@@ -44,7 +44,7 @@ def _result_dtype(name: str, wanted: Any, *operands: Any) -> tuple[Any, bool]:
     return dtype, weak
 
 
-@takes_out_sharding
+@takes_out_sharding(sums=True)
 def dot(
     a: Any,
     b: Any,
@@ -68,11 +68,12 @@ def dot(
         contract: Any = ((), ())
     else:
         contract = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
-    out = lax.dot_general(a, b, (contract, ((), ())), precision, dtype)
+    numbers = (contract, ((), ()))
+    out = lax.dot_general(a, b, numbers, precision, dtype, out_sharding=out_sharding)
     return cast(out, dtype, weak_type)
 
 
-@takes_out_sharding
+@takes_out_sharding(sums=True)
 def matmul(
     a: Any,
     b: Any,
@@ -99,14 +100,18 @@ def matmul(
             )
     dtype, weak_type = _result_dtype("matmul", preferred_element_type, a, b)
     if a.ndim <= 2 and b.ndim <= 2:
-        contract = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
-        out = lax.dot_general(a, b, (contract, ((), ())), precision, dtype)
+        numbers = (((a.ndim - 1,), (max(b.ndim - 2, 0),)), ((), ()))
+        out = lax.dot_general(
+            a, b, numbers, precision, dtype, out_sharding=out_sharding
+        )
     else:
-        out = _batched_matmul(a, b, precision, dtype)
+        out = _batched_matmul(a, b, precision, dtype, out_sharding)
     return cast(out, dtype, weak_type)
 
 
-def _batched_matmul(a: Any, b: Any, precision: Any, dtype: Any) -> Any:
+def _batched_matmul(
+    a: Any, b: Any, precision: Any, dtype: Any, out_sharding: Any
+) -> Any:
     """The product with batch dims: equal ones are batches of the dot, others free."""
     count = max(a.ndim, b.ndim) - 2
     a_sizes = _batch_sizes(a, count)
@@ -136,8 +141,8 @@ def _batched_matmul(a: Any, b: Any, precision: Any, dtype: Any) -> Any:
     b = _without_batch_dims(b, b_sizes, b_dims)
     batch = [a_dims.index(i) for i in shared], [b_dims.index(i) for i in shared]
     a_matrix, b_matrix = a.ndim > len(a_dims) + 1, b.ndim > len(b_dims) + 1
-    contract = ((a.ndim - 1,), (b.ndim - 1 - b_matrix,))
-    out = lax.dot_general(a, b, (contract, batch), precision, dtype)
+    numbers = (((a.ndim - 1,), (b.ndim - 1 - b_matrix,)), batch)
+    out = lax.dot_general(a, b, numbers, precision, dtype, out_sharding=out_sharding)
     order = [*shared, *a_free, *([count] * a_matrix)]
     order += [*b_free, *([count + a_matrix] * b_matrix)]
     out = lax.transpose(out, tuple(int(i) for i in np.argsort(order)))
@@ -248,7 +253,7 @@ def _check_core_dims(name: str, signature: str, x1: Any, x2: Any) -> None:
         )
 
 
-@takes_out_sharding
+@takes_out_sharding(sums=True)
 def tensordot(
     a: Any,
     b: Any,
@@ -269,8 +274,8 @@ def tensordot(
     """
     a, b = ensure_arraylikes("tensordot", a, b)
     dtype, weak_type = _result_dtype("tensordot", preferred_element_type, a, b)
-    contract = _contracted(a, b, axes)
-    out = lax.dot_general(a, b, (contract, ((), ())), precision, dtype)
+    numbers = (_contracted(a, b, axes), ((), ()))
+    out = lax.dot_general(a, b, numbers, precision, dtype, out_sharding=out_sharding)
     return cast(out, dtype, weak_type)
 
 

@@ -187,6 +187,6 @@ def _dot(op: DotGeneral, avals: Sequence[ShapedArray]) -> tuple[Axes, Axes]:
         return _NO_AXES, _NO_AXES
     if scope().guesses:
         return _unreduced(x) | _unreduced(y), _NO_AXES
-    raise ValueError(
+    raise ShardingTypeError(
         f"lhs or rhs passed to dot_general cannot be unreduced. Got lhs={x} and rhs={y}"
     )
