@@ -185,6 +185,16 @@ def test_transposed_convolution_is_the_gradient(padding, stride):
     np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize("size", [(2, 5), (5, 2), (2, 2)])
+def test_no_windows_no_elements(size):
+    x, w = normal(1, 2, *size), normal(3, 2, 5, 5)
+    for run in lax.conv, curta.jit(lax.conv, static_argnums=(2, 3)):
+        found = run(x, w, (1, 1), "VALID")
+        assert found.shape == (1, 3, max(size[0] - 4, 0), max(size[1] - 4, 0))
+    of_w = curta.jit(curta.grad(lambda w: lax.conv(x, w, (1, 1), "VALID").sum()))(w)
+    assert of_w.shape == w.shape and not of_w.any()
+
+
 def test_patches_and_unshared_kernels():
     x = normal(2, 3, 5, 4)
     patches = lax.conv_general_dilated_patches(x, (2, 3), (1, 1), "VALID")

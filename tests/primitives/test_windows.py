@@ -130,6 +130,16 @@ def test_dynamic_slices_move_inside(start, dtype):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_narrow_indices_count_from_the_end_of_long_dims():
+    x = np.arange(300.0, dtype=np.float32)
+    for wrap in curta.jit, lambda f: f:
+        found = wrap(lambda i: lax.dynamic_slice(x, (i,), (2,)))(np.int8(-100))
+        assert found.tolist() == [200, 201]
+        found = wrap(lambda i: lax.dynamic_update_slice(x, x[:1], (i,)))(np.int8(-1))
+        assert found[-2:].tolist() == [298, 0]
+    assert lax.dynamic_slice(x, (np.int8(-1),), (1,)).tolist() == [299]
+
+
 def test_fill_values_by_dtype():
     numbers, places = GatherDimensionNumbers((), (0,), (0,)), np.int32([[9]])
     for dtype, value in [

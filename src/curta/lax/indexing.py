@@ -336,10 +336,19 @@ def _start_indices(operand: Any, starts: Any, allow: Any) -> list[Any]:
             )
         starts = list(starts)
     allowed = [allow] * len(shape) if isinstance(allow, bool) else allow
+    if any(map(_too_narrow, starts, shape)):
+        starts = [convert_element_type(i, np.int32) for i in starts]
     return [
         _start_index(i, size, negative)
         for i, size, negative in zip(starts, shape, allowed, strict=True)
     ]
+
+
+def _too_narrow(i: Any, size: Any) -> bool:
+    """Whether an index, counted from the end, cannot be told in its own dtype."""
+    dtype = dtypes.dtype(i)
+    signed = dtypes.issubdtype(dtype, np.signedinteger)
+    return signed and type(size) is int and size > dtypes.iinfo(dtype).max
 
 
 def _start_index(i: Any, size: int, allow_negative: bool) -> Any:

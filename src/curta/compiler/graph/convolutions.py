@@ -88,7 +88,7 @@ def conv_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     working = FLOAT32 if is_half(out.dtype) else out.dtype
     conv = _Conv(op, lhs, rhs, out, working)
     index = loop_dims(out.shape)
-    if not conv.depth or not lhs.aval.size:
+    if not (conv.depth and lhs.aval.size and out.size):
         return maker.emit_map(result, index, maker.builder.const(0, out.dtype), "zeros")
     few = conv.groups > 1 and conv.features < _FEW
     if few and conv.depth <= _WRITTEN_OUT:
