@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+from curta.compiler.llvm.vector_math import LONG
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
 from curta.lazy_dataclass import dataclass
@@ -238,7 +239,7 @@ def weight(expr: Expr) -> int:
     if not isinstance(expr, Instr):
         return 0
     if expr.name.startswith("math."):
-        return 20
+        return 400 if expr.name.removeprefix("math.") in LONG else 20
     return 4 if expr.name in ("div", "sdiv", "udiv", "srem", "urem") else 1
 
 

@@ -14,12 +14,13 @@ from curta.primitives.elementwise.comparison import gt
 from curta.primitives.elementwise.exponential import exp, log, log1p
 from curta.primitives.elementwise.magnitude import abs_, sign
 from curta.primitives.elementwise.select import select
-from curta.primitives.elementwise.special import HostFunction, lgamma
+from curta.primitives.elementwise.special import Special, lgamma
 
 
-class OfGamma(HostFunction):
+class OfGamma(Special):
     """A function of the shape a and the bound x of an incomplete gamma integral."""
 
+    arity: ClassVar[int] = 2
     domain: ClassVar[dict[str, Any]] = {"low": 0.3, "high": 6.0}
 
 
@@ -70,7 +71,7 @@ class RandomGammaGrad(OfGamma):
 
 
 @dataclass(frozen=True)
-class Betainc(HostFunction):
+class Betainc(Special):
     """The regularised incomplete beta function I_x(a, b)."""
 
     name: ClassVar[str] = "regularized_incomplete_beta"
@@ -98,10 +99,9 @@ class Betainc(HostFunction):
             yield cls(), [*operands, (shape, "float", cls.domain)]
 
 
-class Bessel(HostFunction):
+class Bessel(Special):
     """A modified Bessel function, scaled by exp(-|x|)."""
 
-    arity: ClassVar[int] = 1
     domain: ClassVar[dict[str, Any]] = {"low": -12.0, "high": 12.0}
 
 

@@ -151,10 +151,10 @@ def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
     """I_x(a, b) by its continued fraction (NIST DLMF 8.17.22)."""
     f = np.ones_like(a)
     for m in range(_steps(np.maximum(a, b)), -1, -1):
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        odd = -(a + m) * ((a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1))
         f = 1 + odd / f
         if m:
-            even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+            even = m * ((b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m))
             f = 1 + even / f
     log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
     return np.exp(a * np.log(x) + b * np.log1p(-x) - log_beta) / (a * f)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.core.op import Op
 from curta.primitives.base import FLOAT, Elementwise, Family, const
 from curta.primitives.elementwise import special_values
 from curta.primitives.elementwise.arithmetic import add, mul, neg, square
@@ -77,17 +76,11 @@ class Digamma(Special):
         return mul(t, polygamma(const(x, 1), x))
 
 
-class HostFunction(Special):
-    """A function that has no compiled form: it runs `eval` within compiled code."""
-
-    arity: ClassVar[int] = 2
-    lower = Op.lower
-
-
-class Polygamma(HostFunction):
+class Polygamma(Special):
     """The m-th derivative of digamma at x."""
 
     name: ClassVar[str] = "polygamma"
+    arity: ClassVar[int] = 2
     ufunc: ClassVar[Any] = staticmethod(special_values.polygamma)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
@@ -108,10 +101,11 @@ class Polygamma(HostFunction):
         yield cls(), [((0,), "float", order), ((0,), "float", x)]
 
 
-class Zeta(HostFunction):
+class Zeta(Special):
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
 
     name: ClassVar[str] = "zeta"
+    arity: ClassVar[int] = 2
     domain: ClassVar[dict[str, Any]] = {"low": 1.5, "high": 6.0}
     ufunc: ClassVar[Any] = staticmethod(special_values.zeta)
 

@@ -69,7 +69,7 @@ _DIGAMMA = (
 _DIGAMMA_ROOT = (1.4616321449683622, 9.549995429965697e-17)
 
 # The Bernoulli numbers B2, B4, ... B24.
-_BERNOULLI = (
+BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
     43867 / 798, -174611 / 330, 854513 / 138, -236364091 / 2730,
 )  # fmt: skip
@@ -192,7 +192,7 @@ def _lgamma(x: Any) -> Any:
     # Stirling's series (NIST DLMF 5.11.1).
     far = (large - 0.5) * np.log(large) - large + _HALF_LOG_TWO_PI
     power = 1 / large
-    for k, bernoulli in enumerate(_BERNOULLI[:9], 1):
+    for k, bernoulli in enumerate(BERNOULLI[:9], 1):
         far = far + bernoulli / (2 * k * (2 * k - 1)) * power
         power = power / (large * large)
     return np.where(small, near, far)
@@ -245,7 +245,7 @@ def _positive_digamma(x: Any) -> Any:
     # NIST DLMF 5.11.2.
     far = np.log(large) - 0.5 / large
     square = power = 1 / (large * large)
-    for k, bernoulli in enumerate(_BERNOULLI[:9], 1):
+    for k, bernoulli in enumerate(BERNOULLI[:9], 1):
         far = far - bernoulli / (2 * k) * power
         power = power * square
     return np.where(small, near, far)
@@ -281,9 +281,9 @@ def _zeta(s: Any, q: Any) -> Any:
         a = a + 1
     tail = np.power(a, -s)
     total = total + tail * (a / (s - 1) + 0.5)
-    factor = s / a
-    for k, bernoulli in enumerate(_BERNOULLI, 1):
-        total = total + bernoulli / _FACTORIALS[k] * tail * factor
+    factor = tail * (s / a)
+    for k, bernoulli in enumerate(BERNOULLI, 1):
+        total = total + bernoulli / FACTORIALS[k] * factor
         factor = factor * (s + 2 * k - 1) * (s + 2 * k) / (a * a)
     total = np.where((s < 1) | ((q < 0) & (np.floor(s) != s)), np.nan, total)
     pole = (q <= 0) & (np.floor(q) == q)
@@ -292,4 +292,4 @@ def _zeta(s: Any, q: Any) -> Any:
 
 
 # (2 k)!
-_FACTORIALS = [float(np.prod(np.arange(1.0, 2 * k + 1))) for k in range(13)]
+FACTORIALS = [float(np.prod(np.arange(1.0, 2 * k + 1))) for k in range(13)]

@@ -6,15 +6,18 @@ from collections.abc import Callable
 
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import (
+    bessel,
     error_function,
     exponential,
     gamma,
     hyperbolic,
+    incomplete,
     inverse_trigonometric,
     logarithm,
     power,
     rounding,
     trigonometric,
+    zeta,
 )
 
 # name -> function(builder, *values) for values of f32 or f64 with any lanes
@@ -43,6 +46,15 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "erf_inv": error_function.erf_inv,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
+    "polygamma": zeta.polygamma,
+    "zeta": zeta.zeta,
+    "igamma": incomplete.igamma,
+    "igammac": incomplete.igammac,
+    "igamma_grad_a": incomplete.igamma_grad_a,
+    "random_gamma_grad": incomplete.random_gamma_grad,
+    "regularized_incomplete_beta": incomplete.regularized_incomplete_beta,
+    "bessel_i0e": bessel.bessel_i0e,
+    "bessel_i1e": bessel.bessel_i1e,
     "pow": power.power,
     "sqrt": power.sqrt,
     "rsqrt": power.rsqrt,
@@ -54,3 +66,9 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "rem": rounding.remainder,
     "nextafter": rounding.nextafter,
 }
+
+# Functions with loops, or as long.
+LONG = frozenset(
+    "igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta zeta"
+    " polygamma".split()
+)

@@ -1,0 +1,57 @@
+"""Modified Bessel functions, scaled by exp(-|x|), as Chebyshev series in doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import Value
+from curta.compiler.llvm.vector_math.common import exact
+from curta.primitives.elementwise.bessel_values import (
+    I0_FAR,
+    I0_NEAR,
+    I1_FAR,
+    I1_NEAR,
+)
+
+# Later coefficients do not show in a result of the kind.
+_LEAST = {"f32": 2.0**-32, "f64": 0.0}
+
+
+def bessel_i0e(b: Builder, x: Value) -> Value:
+    """exp(-|x|) I0(x)."""
+    return b.convert(_scaled(b, x, I0_NEAR, I0_FAR), x.type.kind)
+
+
+def bessel_i1e(b: Builder, x: Value) -> Value:
+    """exp(-|x|) I1(x)."""
+    scaled = _scaled(b, x, I1_NEAR, I1_FAR)
+    wide = b.convert(x, "f64")
+    factor = b.select(b.abs(wide) <= 8.0, wide, b.copysign(1.0, wide))
+    return b.convert(factor * scaled, x.type.kind)
+
+
+@exact
+def _scaled(b: Builder, x: Value, near: Sequence[float], far: Sequence[float]) -> Value:
+    a, least = b.abs(b.convert(x, "f64")), _LEAST[x.type.kind]
+    inside, outside = b.min(a, 8.0), b.max(a, 8.0)
+    small = chebyshev(b, b.fma(inside, 0.25, -1.0), near, least)
+    large = chebyshev(b, 16.0 / outside - 1.0, far, least) / b.sqrt(outside)
+    return b.select(a <= 8.0, small, large)
+
+
+def chebyshev(
+    b: Builder, x: Value, coefficients: Sequence[float], least: float
+) -> Value:
+    """The sum of c_k T_k(x), without the last coefficients that are too little.
+
+    C. W. Clenshaw, A note on the summation of Chebyshev series (1955).
+    """
+    kept = list(coefficients)
+    while abs(kept[-1]) < least:
+        kept.pop()
+    twice = x + x
+    current, before = b.const(x.type, 0), b.const(x.type, 0)
+    for c in reversed(kept[1:]):
+        current, before = b.fma(twice, current, c - before), current
+    return b.fma(x, current, kept[0] - before)

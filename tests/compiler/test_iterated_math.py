@@ -1,0 +1,105 @@
+"""Special functions with loops, compiled, against SciPy and their `eval` rules."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import curta
+from curta import lax
+from curta.compiler.pipeline import compile_jaxpr
+from curta.primitives import elementwise as ops
+
+RNG = np.random.default_rng(0)
+SHAPE = np.exp(RNG.uniform(-3, 5, 203))
+BOUND = SHAPE * np.exp(RNG.uniform(-1, 1, 203))
+ORDER = RNG.integers(0, 6, 203).astype(float)
+ANY = RNG.normal(size=203) * 10
+CASES = {
+    "igamma": (ops.igamma, scipy.special.gammainc, SHAPE, BOUND),
+    "igammac": (ops.igammac, scipy.special.gammaincc, SHAPE, BOUND),
+    "betainc": (
+        ops.betainc, scipy.special.betainc, SHAPE, SHAPE[::-1], RNG.uniform(size=203)
+    ),
+    "zeta": (ops.zeta, scipy.special.zeta, 1.1 + SHAPE, BOUND),
+    "polygamma": (
+        ops.polygamma, lambda m, x: scipy.special.polygamma(m.astype(int), x),
+        ORDER, BOUND,
+    ),
+    "bessel_i0e": (ops.bessel_i0e, scipy.special.i0e, ANY),
+    "bessel_i1e": (ops.bessel_i1e, scipy.special.i1e, ANY),
+    "igamma_grad_a": (ops.igamma_grad_a, ops.igamma_grad_a.eval, SHAPE, BOUND),
+    "random_gamma_grad": (
+        ops.random_gamma_grad, ops.random_gamma_grad.eval, SHAPE, BOUND
+    ),
+}  # fmt: skip
+SPECIAL = np.array(
+    [0, -0.0, 1, -1, 2, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-300, 1e300, -2.5, 20]
+)
+
+
+@pytest.fixture(autouse=True)
+def _wide():
+    with curta.enable_x64(True):
+        yield
+
+
+def native(op, *args):
+    assert compile_jaxpr(curta.make_jaxpr(op)(*args)).native is not None
+    return np.asarray(curta.jit(lambda *args: op(*args))(*args))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CASES)
+def test_close_to_the_exact_values(name, dtype):
+    op, exact, *given = CASES[name]
+    args = [x.astype(dtype) for x in given]
+    found, expected = native(op, *args), exact(*[x.astype("float64") for x in args])
+    assert found.dtype == dtype
+    bound = 1.5e-7 if dtype == "float32" else 1e-12
+    tiny = np.finfo(dtype).tiny
+    np.testing.assert_allclose(found, expected, rtol=bound, atol=tiny)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_special_values_are_those_of_eval(name):
+    op, _, *given = CASES[name]
+    args = [x.ravel() for x in np.meshgrid(*[SPECIAL] * len(given))]
+    with np.errstate(all="ignore"):
+        expected = op.eval(*args)
+    np.testing.assert_allclose(native(op, *args), expected, rtol=1e-9, atol=1e-290)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_lane_depends_on_no_other(name):
+    op, _, *given = CASES[name]
+    whole = native(op, *given)
+    for count in (1, 3, 17):
+        np.testing.assert_array_equal(
+            native(op, *[x[:count] for x in given]), whole[:count]
+        )
+    np.testing.assert_array_equal(native(op, *[x[::-1] for x in given]), whole[::-1])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_and_empty_arrays(dtype):
+    a, x = (curta.numpy.asarray(v[:5], dtype) for v in (SHAPE, BOUND))
+    found = native(ops.igamma, a, x)
+    assert found.dtype == a.dtype
+    expected = ops.igamma.eval(np.asarray(a), np.asarray(x)).astype("float32")
+    np.testing.assert_allclose(found.astype("float32"), expected, rtol=1e-2)
+    assert native(ops.zeta, a[:0], x[:0]).shape == (0,)
+
+
+def test_inside_of_loops_and_derivatives():
+    def total(a, x):
+        def step(total, _):
+            return total + lax.igamma(a, x + total).sum(), None
+
+        return lax.scan(step, 0.0, None, length=3)[0]
+
+    a, x = SHAPE[:5] + 1, BOUND[:5]
+    slope = curta.jit(curta.grad(total))
+    assert compile_jaxpr(curta.make_jaxpr(curta.grad(total))(a, x)).native is not None
+    step = np.array([0, 1e-6, 0, 0, 0])
+    difference = (total(a + step, x) - total(a - step, x)) / 2e-6
+    np.testing.assert_allclose(slope(a, x)[1], difference, rtol=1e-5)
