@@ -306,3 +306,54 @@ def test_random_arrays_of_batches():
     for key in random.key(0), random.PRNGKey(0):
         m = sparse.random_bcoo(key, (2, 3, 4), nse=0.5, n_batch=1)
         assert m.nse == 6 and m.n_batch == 1
+
+
+class TestShardings:
+    """Where a result is dense, `out_sharding` splits it; elsewhere it is refused."""
+
+    X = np.arange(12, dtype=np.float32).reshape(4, 3)
+    NUMBERS = (((1,), (0,)), ((), ()))
+
+    @pytest.fixture(autouse=True)
+    def two_devices(self, strictly):
+        before = curta.config.jax_num_cpu_devices
+        curta.config.update("jax_num_cpu_devices", 2)
+        with curta.set_mesh(curta.make_mesh((2,), ("x",))):
+            yield
+        curta.config.update("jax_num_cpu_devices", before)
+
+    @pytest.mark.parametrize("kind", [BCOO, BCSR])
+    def test_dense_results_are_split(self, kind):
+        product = sparse.bcoo_dot_general if kind is BCOO else sparse.bcsr_dot_general
+        mat, place = kind.fromdense(self.X), curta.P("x")
+        for lhs, rhs in ((mat, self.X.T), (self.X, kind.fromdense(self.X.T))):
+            out = product(lhs, rhs, dimension_numbers=self.NUMBERS, out_sharding=place)
+            assert curta.typeof(out).sharding.spec == curta.P("x", None)
+            np.testing.assert_array_equal(out, self.X @ self.X.T)
+
+    def test_sparse_results_are_not(self):
+        mat, place = BCOO.fromdense(self.X), curta.P("x")
+        for call in [
+            lambda: sparse.bcoo_dot_general(
+                mat, mat.T, dimension_numbers=self.NUMBERS, out_sharding=place
+            ),
+            lambda: sparse.bcoo_reshape(mat, new_sizes=(12,), sharding=place),
+            lambda: sparse.bcoo_broadcast_in_dim(
+                mat, shape=(4, 3), broadcast_dimensions=(0, 1), sharding=place
+            ),
+            lambda: sparse.bcsr_broadcast_in_dim(
+                BCSR.fromdense(self.X),
+                shape=(4, 3),
+                broadcast_dimensions=(0, 1),
+                sharding=place,
+            ),
+            lambda: sparse.bcoo_conv_general_dilated(
+                BCOO.fromdense(self.X[:1, None]),
+                self.X[:1, None],
+                window_strides=(1,),
+                padding="SAME",
+                out_sharding=place,
+            ),
+        ]:
+            with pytest.raises(NotImplementedError, match="a sparse result cannot be"):
+                call()

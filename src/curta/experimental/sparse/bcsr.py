@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.primitive import primitive_of
 from curta.experimental.sparse import rearranging
 from curta.experimental.sparse.base import JAXSparse
@@ -393,25 +394,43 @@ def bcsr_dot_general(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`lax.dot_general` of a `BCSR` and a dense array, in either order."""
+    """`lax.dot_general` of a `BCSR` and a dense array, in either order.
+
+    The result is dense, and split as `out_sharding` says.
+    """
     if isinstance(lhs, BCSR) and not isinstance(rhs, JAXSparse):
-        numbers = normalised_numbers(dimension_numbers)
-        op = BcsrDotGeneral(numbers, lhs._info, preferred_element_type)
-        return op(*lhs._buffers(), jnp.asarray(rhs))
+        numbers, kind = normalised_numbers(dimension_numbers), preferred_element_type
+        return _dense_result(lhs, rhs, numbers, kind, out_sharding=out_sharding)
     return bcoo_dot_general(
         *(x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)),
         dimension_numbers=dimension_numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
     )
 
 
+@takes_out_sharding
+def _dense_result(
+    lhs: BCSR, rhs: Any, numbers: DotDims, kind: Any, *, out_sharding: Any = None
+) -> Any:
+    op = BcsrDotGeneral(numbers, lhs._info, kind)
+    return op(*lhs._buffers(), jnp.asarray(rhs))
+
+
 def bcsr_broadcast_in_dim(
-    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+    mat: BCSR,
+    *,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    sharding: Any = None,
 ) -> BCSR:
-    """The array in a greater shape, of two dims."""
+    """The array in a greater shape, of two dims; it cannot be split by `sharding`."""
     out = rearranging.bcoo_broadcast_in_dim(
-        mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions
+        mat.to_bcoo(),
+        shape=shape,
+        broadcast_dimensions=broadcast_dimensions,
+        sharding=sharding,
     )
     return BCSR.from_bcoo(out)
 

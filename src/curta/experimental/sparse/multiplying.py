@@ -8,7 +8,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.experimental.sparse.coordinates import Coordinates, is_inside, row_of
 from curta.experimental.sparse.layout import fewer
-from curta.experimental.sparse.util import over_batch
+from curta.experimental.sparse.util import over_batch, refuse_sharding
 
 
 def bcoo_multiply_dense(sp_mat: Coordinates, v: Any) -> Any:
@@ -91,6 +91,7 @@ def bcoo_conv_general_dilated(lhs: Any, rhs: Any, **options: Any) -> Any:
     It is computed densely, and the result stores everything.
     """
     dense = [x.todense() if isinstance(x, Coordinates) else x for x in (lhs, rhs)]
+    refuse_sharding("bcoo_conv_general_dilated", options.pop("out_sharding", None))
     strides = options.pop("window_strides")
     padding = options.pop("padding")
     out = lax.conv_general_dilated(*dense, strides, padding, **options)

@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.api.out_sharding import takes_out_sharding
 from curta.api.tracing import eval_shape
 from curta.core.primitive import primitive_of
 from curta.core.tangents import is_linear
@@ -24,7 +25,12 @@ from curta.experimental.sparse.coordinates import (
 )
 from curta.experimental.sparse.layout import BcooSumDuplicates, fewer, unbatched
 from curta.experimental.sparse.operations import SparseOp
-from curta.experimental.sparse.util import Shape, SparseInfo, over_batch
+from curta.experimental.sparse.util import (
+    Shape,
+    SparseInfo,
+    over_batch,
+    refuse_sharding,
+)
 from curta.lazy_dataclass import dataclass
 from curta.primitives.dot import DotDims, batched_dims, others
 from curta.primitives.structure import move_dim
@@ -63,18 +69,27 @@ def bcoo_dot_general(
 ) -> Any:
     """`lax.dot_general` where one operand, or both, are in batched coordinates.
 
-    The result is dense if one of them is.
+    The result is dense if one of them is: only then may `out_sharding` split it, else
+    NotImplementedError is raised.
     """
     numbers, kind = normalised_numbers(dimension_numbers), preferred_element_type
-    sparse = [isinstance(x, Coordinates) for x in (lhs, rhs)]
-    if sparse == [True, True]:
+    if all(isinstance(x, Coordinates) for x in (lhs, rhs)):
+        refuse_sharding("bcoo_dot_general", out_sharding)
         return _sparse_sparse(lhs, rhs, numbers, kind)
-    if sparse == [True, False]:
-        return _sparse_dense(lhs, jnp.asarray(rhs), numbers, kind)
-    if sparse == [False, False]:
+    if not any(isinstance(x, Coordinates) for x in (lhs, rhs)):
         return lax.dot_general(
-            lhs, rhs, numbers, precision=precision, preferred_element_type=kind
+            lhs, rhs, numbers, precision, kind, out_sharding=out_sharding
         )
+    return _dense_result(lhs, rhs, numbers, kind, out_sharding=out_sharding)
+
+
+@takes_out_sharding
+def _dense_result(
+    lhs: Any, rhs: Any, numbers: DotDims, kind: Any, *, out_sharding: Any = None
+) -> Any:
+    """The product where one operand is dense, in either order."""
+    if isinstance(lhs, Coordinates):
+        return _sparse_dense(lhs, jnp.asarray(rhs), numbers, kind)
     turned: Any = tuple(pair[::-1] for pair in numbers)
     out = _sparse_dense(rhs, jnp.asarray(lhs), turned, kind)
     n_batch = len(numbers[1][0])

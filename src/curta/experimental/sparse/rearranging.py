@@ -24,7 +24,7 @@ from curta.experimental.sparse.coordinates import (
 )
 from curta.experimental.sparse.layout import every_index, fewer, set_nse
 from curta.experimental.sparse.operations import SparseOp
-from curta.experimental.sparse.util import SparseInfo
+from curta.experimental.sparse.util import SparseInfo, refuse_sharding
 from curta.lazy_dataclass import dataclass
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
@@ -126,7 +126,11 @@ def bcoo_reshape(
     dimensions: Sequence[int] | None = None,
     sharding: Any = None,
 ) -> Any:
-    """The array in another shape; batch, sparse and dense dims do not mix."""
+    """The array in another shape; batch, sparse and dense dims do not mix.
+
+    A `sharding` raises NotImplementedError.
+    """
+    refuse_sharding("bcoo_reshape", sharding)
     batch = mat.shape[: mat.n_batch]
     if any(x.shape[: mat.n_batch] != batch for x in (mat.data, mat.indices)):
         raise NotImplementedError(
@@ -208,7 +212,9 @@ def bcoo_broadcast_in_dim(
     """The array in a greater shape, as by `lax.broadcast_in_dim`.
 
     New dims before the sparse ones are batch dims, those after dense ones are dense.
+    A `sharding` raises NotImplementedError.
     """
+    refuse_sharding("bcoo_broadcast_in_dim", sharding)
     shape = tuple(shape)
     at = tuple(map(operator.index, broadcast_dimensions))
     if len(at) != mat.ndim or any(

@@ -30,6 +30,16 @@ class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
     """
 
 
+def refuse_sharding(name: str, sharding: Any) -> None:
+    """Raise NotImplementedError if a sharding is given for a sparse result."""
+    if sharding is not None:
+        raise NotImplementedError(
+            f"{name}: a sparse result cannot be split as {sharding} says, as its stored"
+            " elements are in no order of its dims. Split its buffers with"
+            " jax.device_put, or the dense array."
+        )
+
+
 class SparseInfo(NamedTuple):
     """The shape of a sparse array, and what is known of its indices."""
 
