@@ -21,6 +21,7 @@ from curta.compiler.graph.scans import in_blocks
 from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sorting import by_library
+from curta.compiler.graph.winograd import by_winograd
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -33,7 +34,7 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     flat = inline_calls(closed, natively_in_loop if in_loop else natively)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = simplify(flat.jaxpr)
-    for rewritten in (by_library, in_pieces, in_blocks, gammas_in_loops):
+    for rewritten in (by_library, in_pieces, in_blocks, gammas_in_loops, by_winograd):
         jaxpr = rewritten(jaxpr)
     jaxpr = dce_jaxpr(jaxpr)
     eqns = [_with_prepared_parts(e, consts, in_loop) for e in jaxpr.eqns]

@@ -1,0 +1,104 @@
+"""Convolutions of 3 by 3 by fewer products: the same numbers, where they are used."""
+
+import numpy as np
+import pytest
+
+import curta
+from curta import lax
+from curta.compiler.graph import winograd
+
+IMAGES = ("NHWC", "HWIO", "NHWC")
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch):
+    monkeypatch.setattr(winograd, "_WORTH_IT", 0)
+    monkeypatch.setattr(winograd, "_FEATURES", 1)
+
+
+def convolution(padding="SAME", numbers=IMAGES, **options):
+    def f(x, w):
+        return lax.conv_general_dilated(
+            x, w, (1, 1), padding, dimension_numbers=numbers, **options
+        )
+
+    return f
+
+
+def rewritten(f, x, w):
+    jaxpr = curta.make_jaxpr(f)(x, w).jaxpr
+    return winograd.by_winograd(jaxpr) is not jaxpr and not any(
+        e.primitive.name == "conv_general_dilated"
+        for e in winograd.by_winograd(jaxpr).eqns
+    )
+
+
+def direct(f, x, w):
+    with curta.disable_jit():
+        return f(x, w)
+
+
+@pytest.mark.parametrize("size", [(4, 4), (5, 7), (6, 3), (1, 2), (8, 9)])
+@pytest.mark.parametrize(
+    "padding", ["SAME", ((0, 2), (3, 1)), ((2, 5), (1, 1)), ((3, -1), (2, 2))]
+)
+def test_sizes_and_padding(size, padding):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, *size, 3)).astype(np.float32)
+    w = rng.normal(size=(3, 3, 3, 5)).astype(np.float32)
+    f = convolution(padding)
+    assert rewritten(f, x, w)
+    expected = direct(f, x, w)
+    found = curta.jit(f)(x, w)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [("NCHW", "OIHW", "NCHW"), ("HWNC", "IOHW", "NCHW"), ("CNWH", "WHOI", "WNHC")],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_layouts(numbers, dtype):
+    rng = np.random.default_rng(1)
+    sizes = {"N": 2, "C": 3, "H": 6, "W": 5, "I": 3, "O": 4}
+    x = rng.normal(size=[sizes[d] for d in numbers[0]]).astype(dtype)
+    window = {**sizes, "H": 3, "W": 3}
+    w = rng.normal(size=[window[d] for d in numbers[1]]).astype(dtype)
+    f = convolution(numbers=numbers)
+    with curta.enable_x64(True):
+        assert rewritten(f, x, w)
+        found, expected = curta.jit(f)(x, w), direct(f, x, w)
+        assert found.dtype == dtype
+        close = 1e-5 if dtype == "float32" else 1e-13
+        np.testing.assert_allclose(found, expected, rtol=close, atol=close)
+
+
+def test_gradients():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(2, 6, 6, 3)).astype(np.float32)
+    w = rng.normal(size=(3, 3, 3, 4)).astype(np.float32)
+    f = curta.grad(lambda x, w: (convolution()(x, w) ** 2).sum(), argnums=(0, 1))
+    for found, expected in zip(curta.jit(f)(x, w), direct(f, x, w), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"precision": "highest"},
+        {"rhs_dilation": (2, 1)},
+        {"lhs_dilation": (2, 2)},
+        {"feature_group_count": 2},
+    ],
+)
+def test_what_stays_a_direct_sum(options):
+    x = np.ones((1, 9, 9, 4), np.float32)
+    w = np.ones((3, 3, 4 // options.get("feature_group_count", 1), 4), np.float32)
+    assert not rewritten(convolution(((1, 1), (1, 1)), **options), x, w)
+
+
+def test_little_work_stays_a_direct_sum(monkeypatch):
+    monkeypatch.undo()
+    x, w = np.ones((1, 9, 9, 4), np.float32), np.ones((3, 3, 4, 4), np.float32)
+    assert not rewritten(convolution(), x, w)
