@@ -34,6 +34,8 @@ def _solve_matrix(factors: Any, permutation: Any, b: Any, trans: int) -> Any:
     if trans == 0:
         b = once(getitem(b, permutation), lower=True, unit_diagonal=True)
         return once(b)
+    if trans not in (1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     turned = {"transpose_a": True, "conjugate_a": trans == 2}
     b = once(b, **turned)
     b = once(b, lower=True, unit_diagonal=True, **turned)

@@ -24,6 +24,11 @@ def cholesky(
     >>> linalg.cholesky(jnp.array([[4.0]]))
     Array([[2.]], dtype=float32)
     """
+    return _cholesky(a, lower)
+
+
+@inner_jit(static_argnames=("lower",))
+def _cholesky(a: Any, lower: bool) -> Any:
     (a,) = inexact(a)
     if lower:
         return lax.linalg.cholesky(a, symmetrize_input=False)
@@ -60,6 +65,11 @@ def svd(
     >>> linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]]), compute_uv=False)
     Array([3., 2.], dtype=float32)
     """
+    return _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+
+
+@inner_jit(static_argnames=("full_matrices", "compute_uv"))
+def _svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
     (a,) = inexact(a)
     return lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
@@ -85,11 +95,17 @@ def eigh(
     >>> linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True).round(4)
     Array([1., 3.], dtype=float32)
     """
-    for name, value, default in (("b", b, None), ("type", type, 1)):
-        if value is not default:
-            raise NotImplementedError(
-                f"Only the {name}={default} case of eigh is implemented"
-            )
+    return _eigh(a, b, lower, eigvals_only, eigvals, type)
+
+
+@inner_jit(static_argnames=("lower", "eigvals_only", "eigvals", "type"))
+def _eigh(
+    a: Any, b: None, lower: bool, eigvals_only: bool, eigvals: None, type: int
+) -> Any:
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
     if eigvals is not None:
         raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
     (a,) = inexact(a)
@@ -97,6 +113,7 @@ def eigh(
     return w if eigvals_only else (w, v)
 
 
+@inner_jit(static_argnames=("eigvals_only", "select", "select_range"))
 def eigh_tridiagonal(
     d: Any,
     e: Any,
@@ -134,7 +151,7 @@ def eigh_tridiagonal(
     if d.dtype.name not in ("float32", "float64", "complex64", "complex128"):
         raise TypeError(
             "Only float32 and float64 inputs are supported as inputs to"
-            f" eigh_tridiagonal, got {d.dtype} and {e.dtype}"
+            f" jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}"
         )
     chosen = slice(*_selected(select, select_range, d.shape[0]))
     d = jnp.real(d).astype(d.dtype)
@@ -179,12 +196,17 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
             "Expected 'output' to be either 'real' or 'complex', got"
             f" output={output!r}."
         )
-    (a,) = inexact(a)
+    return _schur(a, output)
+
+
+@inner_jit(static_argnames=("output",))
+def _schur(a: Any, output: str) -> tuple[Any, Any]:
     if output == "complex":
         a = a.astype(dtypes.to_complex_dtype(a.dtype))
     return lax.linalg.schur(a)
 
 
+@inner_jit(static_argnames=("check_finite",))
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """The complex Schur form of what `schur` gives of a real matrix.
 
@@ -259,6 +281,7 @@ def lu_factor(
     return lax.linalg.lu(a)[:2]
 
 
+@inner_jit(static_argnames=("permute_l", "overwrite_a", "check_finite"))
 def lu(
     a: Any,
     permute_l: bool = False,
@@ -310,6 +333,11 @@ def qr(
     >>> jnp.abs(r).round(4)
     Array([[5.]], dtype=float32)
     """
+    return _qr(a, mode, pivoting)
+
+
+@inner_jit(static_argnames=("mode", "pivoting"))
+def _qr(a: Any, mode: str, pivoting: bool) -> Any:
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     (a,) = inexact(a)
@@ -344,9 +372,9 @@ def qr_multiply(
     Array([[0.6],
            [0.8]], dtype=float32)
     """
+    a, c = inexact(a, c)
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
-    a, c = inexact(a, c)
     one = c.ndim == 1
     if one:
         c = c[:, None] if mode == "left" else c[None, :]
@@ -377,6 +405,7 @@ def _check_product(a: tuple[int, ...], c: tuple[int, ...], mode: str) -> None:
         )
 
 
+@inner_jit(static_argnames=("calc_q", "overwrite_a", "check_finite"))
 def hessenberg(
     a: Any,
     *,
@@ -392,8 +421,7 @@ def hessenberg(
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
-    (a,) = inexact(a)
-    n = a.shape[-1]
+    n = jnp.shape(a)[-1]
     if n == 0:
         return (jnp.zeros_like(a), jnp.zeros_like(a)) if calc_q else jnp.zeros_like(a)
     packed, factors = lax.linalg.hessenberg(a)
@@ -407,6 +435,7 @@ def hessenberg(
     return h, q.at[..., 0, 0].set(1)
 
 
+@inner_jit(static_argnames=("side", "method"))
 def polar(
     a: Any,
     side: str = "right",
@@ -433,7 +462,7 @@ def polar(
     Array([[2., 0.],
            [0., 2.]], dtype=float32)
     """
-    (a,) = inexact(a)
+    a = jnp.asarray(a)
     if a.ndim < 2:
         raise ValueError("The input `a` must be at least a 2-D array.")
     if side not in ("right", "left"):

@@ -10,6 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.api.inner import inner_jit
 from curta.api.jvp import jvp
 from curta.scipy.linalg.arguments import adjoint, inexact
 from curta.scipy.linalg.factorizations import rsf2csf, schur
@@ -29,14 +30,15 @@ _DEGREES: dict[bool, list[tuple[int, float]]] = {
 }
 
 
-def _square(name: str, A: Any) -> None:
+def _square(name: str, A: Any, verb: str = "Expected") -> None:
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ValueError(
-            f"Expected {name} to be a (batched) square matrix, got"
+            f"{verb} {name} to be a (batched) square matrix, got"
             f" {name}.shape={A.shape!r}."
         )
 
 
+@inner_jit(static_argnames=("upper_triangular", "max_squarings"))
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """The exponential of matrices (..., n, n).
 
@@ -103,6 +105,7 @@ def _pade(degree: int) -> Callable[[Any], tuple[Any, Any]]:
     return parts
 
 
+@inner_jit(static_argnames=("method", "compute_expm"))
 def expm_frechet(
     A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True
 ) -> Any:
@@ -116,9 +119,9 @@ def expm_frechet(
     >>> linalg.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)))
     (Array([[1.]], dtype=float32), Array([[1.]], dtype=float32))
     """
-    A, E = inexact(A, E)
-    _square("A", A)
-    _square("E", E)
+    A, E = jnp.asarray(A), jnp.asarray(E)
+    _square("A", A, "expected")
+    _square("E", E, "expected")
     if A.shape != E.shape:
         raise ValueError(
             "expected A and E to be the same shape, got"
@@ -141,8 +144,11 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """
     if blocksize > 1:
         raise NotImplementedError("Blocked version is not implemented yet.")
-    (A,) = inexact(A)
-    _square("A", A)
+    return _sqrtm(A)
+
+
+@inner_jit
+def _sqrtm(A: Any) -> Any:
     T, Z = schur(A, output="complex")
     n = T.shape[0]
     diagonal = jnp.sqrt(jnp.diag(T))
@@ -182,7 +188,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
         raise ValueError("expected square array_like input")
     T, Z = rsf2csf(*schur(A))
     n = T.shape[0]
-    F = jnp.diag(func(jnp.diag(T)).astype(T.dtype))
+    F = jnp.diag(func(jnp.diag(T))).astype(T.dtype)
     eigenvalues = jnp.diag(T)
     number = jnp.arange(n)
 

@@ -26,7 +26,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     >>> linalg.det(jnp.array([[2.0, 1.0], [0.0, 3.0]]))
     Array(6., dtype=float32)
     """
-    return jnp.linalg.det(*inexact(a))
+    return jnp.linalg.det(a)
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
@@ -37,7 +37,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     >>> linalg.inv(jnp.array([[2.0]]))
     Array([[0.5]], dtype=float32)
     """
-    return jnp.linalg.inv(*inexact(a))
+    return jnp.linalg.inv(a)
 
 
 def _as_columns(
@@ -77,6 +77,11 @@ def cho_solve(
     Array([2.], dtype=float32)
     """
     factor, lower = c_and_lower
+    return _cho_solve(factor, b, lower)
+
+
+@inner_jit(static_argnames=("lower",))
+def _cho_solve(factor: Any, b: Any, lower: bool) -> Any:
     factor, b = inexact(factor, b)
 
     def solve(factor: Any, b: Any) -> Any:
@@ -104,13 +109,10 @@ def lu_solve(
     >>> linalg.lu_solve(linalg.lu_factor(jnp.array([[4.0]])), jnp.array([8.0]))
     Array([2.], dtype=float32)
     """
-    if trans not in (0, 1, 2):
-        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     factors, pivots = lu_and_piv
     factors, b = inexact(factors, b)
-    permutation = lax.linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
-    if b.ndim == 1 and factors.ndim == 2:
-        return solve_with_lu(factors, permutation, b, trans)
+    rows, _ = factors.shape[-2:]
+    permutation = lax.linalg.lu_pivots_to_permutation(pivots, rows)
 
     def solve(factors: Any, permutation: Any, b: Any) -> Any:
         return solve_with_lu(factors, permutation, b, trans)
@@ -147,6 +149,11 @@ def solve(
     valid = ["gen", "sym", "her", "pos"]
     if assume_a not in valid:
         raise ValueError(f"Expected assume_a to be one of {valid}; got {assume_a!r}")
+    return _solve(a, b, assume_a, lower)
+
+
+@inner_jit(static_argnames=("assume_a", "lower"))
+def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = inexact(a, b)
@@ -199,6 +206,13 @@ def solve_triangular(
     >>> linalg.solve_triangular(a, b)
     Array([1., 1.], dtype=float32)
     """
+    return _solve_triangular(a, b, trans, lower, unit_diagonal)
+
+
+@inner_jit(static_argnames=("trans", "lower", "unit_diagonal"))
+def _solve_triangular(
+    a: Any, b: Any, trans: int | str, lower: bool, unit_diagonal: bool
+) -> Any:
     names: dict[Any, str] = {0: "N", 1: "T", 2: "C"}
     kind = names.get(trans, trans)
     if kind not in ("N", "T", "C"):

@@ -10,11 +10,13 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.api.inner import inner_jit
 from curta.numpy.arguments import check_arraylike
-from curta.numpy.promotion import promote_args_inexact, promote_dtypes
+from curta.numpy.promotion import inexact_operands, promote_dtypes
 from curta.scipy.special import comb
 
 
+@inner_jit
 def block_diag(*arrs: Any) -> Any:
     """The matrices one after the other along the diagonal, zeros elsewhere.
 
@@ -30,8 +32,8 @@ def block_diag(*arrs: Any) -> Any:
     for position, x in enumerate(arrays):
         if np.ndim(x) > 2:
             raise ValueError(
-                "Arguments to block_diag must have at most 2 dimensions, got"
-                f" {x} at argument {position}."
+                "Arguments to jax.scipy.linalg.block_diag must have at most 2"
+                f" dimensions, got {x} at argument {position}."
             )
     blocks = [jnp.atleast_2d(x) for x in arrays]
     width, column, rows = sum(b.shape[1] for b in blocks), 0, []
@@ -155,7 +157,7 @@ def companion(a: Any) -> Any:
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    (a,) = promote_args_inexact("companion", a)
+    (a,) = inexact_operands("companion", a)
     a = jnp.atleast_1d(a)
     if a.shape[-1] < 2:
         raise ValueError(
@@ -192,7 +194,7 @@ def fiedler_companion(a: Any) -> Any:
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    (a,) = promote_args_inexact("fiedler_companion", a)
+    (a,) = inexact_operands("fiedler_companion", a)
     a = jnp.atleast_1d(a)
     if a.shape[-1] == 0:
         raise ValueError(
@@ -221,6 +223,7 @@ def fiedler_companion(a: Any) -> Any:
     return jnp.concatenate([-a, ends], axis=-1)[..., source]
 
 
+@inner_jit(static_argnames=("n", "mode"))
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix whose product with v of length n is the convolution of a and v.
 
@@ -259,6 +262,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return full[..., cut // 2 : m + n - 1 - (cut - cut // 2), :]
 
 
+@inner_jit(static_argnames=("n",))
 def hilbert(n: int) -> Any:
     """The matrix of 1 / (i + j + 1).
 
@@ -267,10 +271,11 @@ def hilbert(n: int) -> Any:
     Array([[1.    , 0.5   ],
            [0.5   , 0.3333]], dtype=float32)
     """
-    i = jnp.arange(n, dtype=dtypes.default_float_dtype())
-    return 1 / (i[:, None] + i[None, :] + 1)
+    i = lax.broadcasted_iota(float, (n, 1), 0)
+    return 1 / (i + i.T + 1)
 
 
+@inner_jit(static_argnames=("n",))
 def invhilbert(n: int) -> Any:
     """The inverse of `hilbert(n)`, as floats.
 
@@ -285,8 +290,9 @@ def invhilbert(n: int) -> Any:
 
 
 def _pascal_lower(n: int, dtype: Any) -> Any:
-    rows = [[math.comb(i, j) for j in range(n)] for i in range(n)]
-    return jnp.array(np.array(rows, object).reshape(n, n).astype(dtype))
+    i = range(len(np.arange(n)))
+    rows = [[math.comb(row, column) for column in i] for row in i]
+    return jnp.array(np.array(rows, object).reshape(len(i), len(i)).astype(dtype))
 
 
 def _checked_kind(kind: str | None) -> str:
@@ -297,6 +303,7 @@ def _checked_kind(kind: str | None) -> str:
     return kind
 
 
+@inner_jit(static_argnames=("n", "kind"))
 def pascal(n: int, kind: str | None = None) -> Any:
     """The binomial coefficients as a matrix of floats.
 
@@ -315,6 +322,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return lower if kind == "lower" else lower.T
 
 
+@inner_jit(static_argnames=("n", "kind"))
 def invpascal(n: int, kind: str | None = None) -> Any:
     """The inverse of `pascal(n, kind)`, as floats.
 
@@ -332,6 +340,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     return lower if kind == "lower" else lower.T
 
 
+@inner_jit(static_argnames=("n", "full"))
 def helmert(n: int, full: bool = False) -> Any:
     """Helmert's matrix (n - 1, n) of orthonormal contrasts; (n, n) if `full`.
 
@@ -341,14 +350,15 @@ def helmert(n: int, full: bool = False) -> Any:
     """
     if n < 1:
         raise ValueError(f"n must be a positive integer; got {n}.")
-    k = np.arange(1, n)[:, None]
-    j = np.arange(n)
-    rows = np.where(j < k, 1.0, np.where(j == k, -k, 0.0)) / np.sqrt(k * (k + 1.0))
+    k = jnp.arange(1, n, dtype=dtypes.default_float_dtype())[:, None]
+    j = jnp.arange(n)
+    rows = jnp.where(j < k, 1.0, jnp.where(j == k, -k, 0.0)) / jnp.sqrt(k * (k + 1))
     if full:
-        rows = np.concatenate([np.full((1, n), 1 / math.sqrt(n)), rows])
-    return jnp.array(rows, dtypes.default_float_dtype())
+        rows = jnp.concatenate([jnp.full((1, n), 1 / math.sqrt(n), rows.dtype), rows])
+    return rows
 
 
+@inner_jit(static_argnames=("n", "dtype"))
 def hadamard(n: int, dtype: Any = int) -> Any:
     """Sylvester's matrix of orthogonal rows of ±1, for a power n of 2.
 
@@ -357,14 +367,15 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     Array([[ 1,  1],
            [ 1, -1]], dtype=int32)
     """
-    if n < 1 or n & (n - 1):
+    if n < 1 or not math.log2(n).is_integer():
         raise ValueError(f"n must be a positive power of 2; got {n}.")
-    matrix = np.ones((1, 1))
+    matrix = jnp.ones((1, 1), dtype)
     while len(matrix) < n:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return jnp.array(matrix).astype(dtypes.check_user_dtype(dtype, "hadamard"))
+        matrix = jnp.block([[matrix, matrix], [matrix, -matrix]])
+    return matrix
 
 
+@inner_jit(static_argnames=("n", "scale", "dtype"))
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """The matrix of the discrete Fourier transform of length n, complex.
 
