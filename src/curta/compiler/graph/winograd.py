@@ -33,7 +33,7 @@ _MOST_BYTES = 1 << 28  # of temporaries, four times the inputs and outputs
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 
 Matrix = tuple[tuple[float, ...], ...]
-Grid = list[list[Atom]]
+Grid = Sequence[Sequence[Atom]]
 # B', G and A'.
 _OF_INPUTS: Matrix = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
 _OF_KERNEL: Matrix = ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1))
