@@ -229,7 +229,7 @@ def split_arguments(
     names = tuple(sorted(kwargs.keys() & set(options.static_argnames)))
     values = (*[args[i] for i in places], *[kwargs[n] for n in names])
     for value in values:
-        _check_hashable(value)
+        check_hashable(value)
     statics = Statics(places, names, tuple(map(type, values)), values)
     others = {n: x for n, x in kwargs.items() if n not in names}
     return Arguments(tuple(args[i] for i in dynamic), dynamic, others, statics)
@@ -270,13 +270,14 @@ def check_statics(
     """ValueError if a static argument cannot be hashed."""
     for i in options.static_argnums:
         if i < len(args):
-            _check_hashable(args[i])
+            check_hashable(args[i])
     for name, x in kwargs.items():
         if name in options.static_argnames:
-            _check_hashable(x)
+            check_hashable(x)
 
 
-def _check_hashable(value: Any) -> None:
+def check_hashable(value: Any) -> None:
+    """ValueError if a static argument cannot be hashed."""
     try:
         hash(value)
     except TypeError as error:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta.api.jit_options import check_hashable
 from curta.core.array import Array
 from curta.core.dim import as_dim, is_symbolic_dim
 from curta.core.trace import Tracer, typeof
@@ -61,15 +62,20 @@ def check_arraylike(name: str, *args: Any) -> None:
 
 def ensure_arraylike(name: str, x: Any) -> Any:
     """`x` as an array or tracer; raises TypeError for lists and the like."""
-    if isinstance(x, Array):
-        return x
-    check_arraylike(name, x)
-    return asarray(x)
+    return x if isinstance(x, Array) else ensure_arraylikes(name, x)[0]
 
 
 def ensure_arraylikes(name: str, *args: Any) -> tuple[Any, ...]:
     """All arguments as arrays or tracers."""
-    check_arraylike(name, *args)
+    try:
+        check_arraylike(name, *args)
+    except TypeError as error:
+        if given := [x for x in args if isinstance(x, str)]:
+            raise TypeError(
+                f"asarray: expected ArrayLike, got {given[0]} of type"
+                f" {type(given[0])}. {error}"
+            ) from None
+        raise
     return tuple([x if isinstance(x, Array) else asarray(x) for x in args])
 
 
@@ -197,6 +203,12 @@ def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     return axes
 
 
+def static_axis(axis: Any) -> Any:
+    """An axis that has to be static; raises ValueError if it cannot be hashed."""
+    check_hashable(axis)
+    return axis
+
+
 def static_axes(axis: Any) -> Any:
     """None, an int or a tuple of ints (or names), ready to be a static argument."""
     if axis is None or type(axis) is int:
@@ -213,6 +225,7 @@ def _force_axes(axis: Any) -> Any:
 
 def index_tuple(x: Any) -> tuple[int, ...]:
     """An int or a sequence of ints as a tuple of ints."""
+    x = concrete(x, "expected a static index or sequence of indices.")
     try:
         return (as_dim(x),)
     except TypeError:

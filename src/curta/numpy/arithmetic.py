@@ -227,7 +227,7 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     return lax.select(lax.bitwise_and(differ, nonzero), lax.add(mod, x2), mod)
 
 
-mod = alias("mod", remainder)
+mod = inner_jit(alias("mod", remainder.__wrapped__), name="remainder")
 
 
 @inner_jit

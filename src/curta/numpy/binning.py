@@ -25,7 +25,7 @@ from curta.numpy.arithmetic import clip
 from curta.numpy.creation import zeros
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
-from curta.numpy.logic import greater_equal
+from curta.numpy.logic import greater_equal, less, less_equal
 from curta.numpy.promotion import cast, const, promote_dtypes
 from curta.numpy.reductions import sum
 from curta.numpy.selection import broadcast_all, select_where
@@ -144,8 +144,8 @@ def _goes_left(v: Any, x: Any, side: str) -> Any:
     """Whether `v` belongs before the element `x`, with NaN after everything."""
     v_nan, x_nan = lax.ne(v, v), lax.ne(x, x)
     if side == "left":
-        return lax.bitwise_or(lax.le(v, x), x_nan)
-    return lax.bitwise_or(lax.lt(v, x), lax.bitwise_and(x_nan, lax.bitwise_not(v_nan)))
+        return lax.bitwise_or(less_equal(v, x), x_nan)
+    return lax.bitwise_or(less(v, x), lax.bitwise_and(x_nan, lax.bitwise_not(v_nan)))
 
 
 def _compare_all(a: Any, v: Any, side: str, dtype: Any) -> Any:

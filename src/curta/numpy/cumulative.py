@@ -180,7 +180,7 @@ def _along(name: str, what: str, x: Any, axis: int | None) -> tuple[Any, int]:
             " explicit value. The axis argument is only optional for one-dimensional"
             " arrays."
         )
-    return x, canonical_axis(axis or 0, x.ndim)
+    return x, canonical_axis(0 if axis is None else axis, x.ndim)
 
 
 def _with_initial(x: Any, axis: int, value: int) -> Any:

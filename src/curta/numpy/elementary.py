@@ -426,7 +426,9 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     return _round_real(a, decimals)
 
 
-around = alias("around", round)
+around = inner_jit(
+    alias("around", round.__wrapped__), name="round", static_argnames=("decimals",)
+)
 
 
 def _round_real(x: Any, decimals: int) -> Any:

@@ -135,7 +135,9 @@ def histogram2d(
         count = 1
     if count not in (1, 2):
         bins = [asarray(bins)] * 2
-    sample = lax.stack(promote_dtypes(x, y), 1)
+    x, y = promote_dtypes(x, y)
+    sample = lax.concatenate([lax.expand_dims(x, (0,)), lax.expand_dims(y, (0,))], 0)
+    sample = lax.transpose(sample, (1, 0))
     counts, edges = histogramdd(sample, bins, range, weights, density)
     return counts, edges[0], edges[1]
 

@@ -120,12 +120,13 @@ def _triangle_indices(
     rows = concrete_index(n, f"n argument of jnp.{name}")
     k = concrete_index(k, f"k argument of jnp.{name}")
     columns = rows if m is None else concrete_index(m, f"m argument of jnp.{name}")
+    matrix = ones((rows, columns))
     if any(map(is_symbolic_dim, (rows, columns, k))):
         size = _triangle_size(rows, columns, k if triangle is tril else k - 1)
         size = size if triangle is tril else rows * columns - size
     else:
         size = int(count(np.ones((rows, columns), bool), k).sum())
-    i, j = nonzero(triangle(ones((rows, columns)), k=k), size=size)
+    i, j = nonzero(triangle(matrix, k=k), size=size)
     return i, j
 
 

@@ -21,6 +21,7 @@ from curta.numpy.arguments import (
     ensure_arraylike,
     ensure_arraylikes,
     refuse_out,
+    static_axis,
 )
 from curta.numpy.constructors import asarray
 from curta.numpy.promotion import promote_dtypes
@@ -107,11 +108,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     (Array(0, dtype=int32), Array(1, dtype=int32))
     """
     x = ensure_arraylike("unstack", x)
-    if x.ndim == 0:
-        raise ValueError(
-            "Unstack requires arrays with rank > 0, however a scalar array was passed."
-        )
-    return tuple(lax.unstack(x, canonical_axis(axis, x.ndim)))
+    return tuple(lax.unstack(x, canonical_axis(static_axis(axis), x.ndim)))
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:

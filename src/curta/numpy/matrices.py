@@ -101,7 +101,7 @@ def triu(m: Any, k: int = 0) -> Any:
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    m, mask = _triangle("triu", m, k - 1)
+    m, mask = _triangle("triu", m, as_dim(k) - 1)
     return lax.select(mask, lax.full_like(m, 0), m)
 
 
@@ -109,7 +109,7 @@ def _triangle(name: str, m: Any, k: int) -> tuple[Any, Any]:
     m = ensure_arraylike(name, m)
     if m.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
-    mask = tri(*m.shape[-2:], k=k, dtype=bool)
+    mask = tri(*m.shape[-2:], k=as_dim(k), dtype=bool)
     return m, lax.broadcast(mask, m.shape[:-2])
 
 

@@ -85,7 +85,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     powers = np.arange(p.shape[0] - 1, m - 1, -1)
     factors = np.prod([powers - i for i in range(m)], axis=0)
     kept = lax.slice_in_dim(p, 0, max(p.shape[0] - m, 0))
-    return lax.mul(kept, asarray(factors, dtype=p.dtype))
+    return multiply(kept, asarray(factors, dtype=p.dtype))
 
 
 @inner_jit(static_argnames=("m",))

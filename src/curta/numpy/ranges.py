@@ -13,6 +13,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.core.dim import as_dim, is_symbolic_dim, range_length
 from curta.errors import InconclusiveDimensionOperation
 from curta.numpy.arguments import (
+    axis_of_shape,
     canonical_axis,
     check_arraylike,
     concrete,
@@ -163,7 +164,7 @@ def _linspace(
     computed = dtypes.to_inexact_dtype(dtype)
     start, stop = cast(start, computed), cast(stop, computed)
     shape = lax.broadcast_shapes(np.shape(start), np.shape(stop))
-    axis = canonical_axis(axis, len(shape) + 1)
+    axis = axis_of_shape(axis, len(shape) + 1)
     samples = _linspace_samples(start, stop, num, endpoint, computed, shape, axis)
     out, step = samples
     if dtypes.issubdtype(dtype, np.integer):

@@ -15,6 +15,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.core.dim import as_dim, is_symbolic_dim
 from curta.numpy.arguments import (
     canonical_axis,
+    canonical_shape,
     check_arraylike,
     concrete,
     concrete_index,
@@ -152,7 +153,7 @@ def tile(A: Any, reps: Any) -> Any:
     Array([0, 1, 0, 1, 0, 1], dtype=int32)
     """
     A = ensure_arraylike("tile", A)
-    counts = index_tuple(reps)
+    counts = canonical_shape(reps, "argument of tile")
     counts = (1,) * (A.ndim - len(counts)) + counts
     return lax.tile(with_rank(A, len(counts)), counts)
 

@@ -23,6 +23,7 @@ from curta.numpy.arguments import (
     ensure_operand,
     index_tuple,
     is_arraylike,
+    static_axis,
 )
 from curta.numpy.promotion import broadcast_to_shape
 from curta.numpy.selection import broadcast_all
@@ -315,6 +316,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     (4, 3, 2)
     """
     a = ensure_arraylike("swapaxes", a)
+    axis1, axis2 = static_axis(axis1), static_axis(axis2)
     order = np.arange(a.ndim)
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return lax.transpose(a, order)

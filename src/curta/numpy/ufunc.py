@@ -18,6 +18,7 @@ from curta.numpy.arguments import (
     check_arraylike,
     ensure_arraylike,
     ensure_arraylikes,
+    ensure_operands,
     static_axes,
 )
 from curta.numpy.constructors import asarray
@@ -187,7 +188,7 @@ class ufunc:
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of every pair of an element of `A` and one of `B`."""
         self._require_binary("outer", None)
-        A, B = ensure_arraylikes(f"{self.__name__}.outer", A, B)
+        A, B = ensure_operands(f"{self.__name__}.outer", A, B)
         pairs = vmap(vmap(self, (None, 0)), (0, None))(ravel(A), ravel(B))
         return reshape(pairs, (*A.shape, *B.shape))
 

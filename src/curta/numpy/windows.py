@@ -19,7 +19,7 @@ def _window(name: str, M: Any, shape: Callable[[Any, Any], Any]) -> Any:
     count = concrete(M, f"M argument of jnp.{name}", int)
     dtype = dtypes.default_float_dtype()
     if count <= 1:
-        return lax.full((max(count, 0),), 1, dtype)
+        return lax.full((count,), 1, dtype)
     n = lax.iota(dtype, count)
     return shape(n, count - 1)
 

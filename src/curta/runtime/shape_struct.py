@@ -11,7 +11,7 @@ from curta.core.avals import ShapedArray
 from curta.core.mesh import get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
-from curta.core.trace import typeof
+from curta.core.trace import Tracer, typeof
 
 
 class ShapeDtypeStruct:
@@ -64,7 +64,8 @@ class ShapeDtypeStruct:
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """The struct of an array, a Python number or anything of a shape and dtype."""
         sharding = getattr(x, "sharding", None)
-        if not (getattr(x, "committed", True) or isinstance(x, ShapeDtypeStruct)):
+        open_place = not isinstance(x, (ShapeDtypeStruct, Tracer))
+        if open_place and not getattr(x, "committed", True):
             sharding = None
         aval = typeof(x)
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)

@@ -102,8 +102,8 @@ def from_dlpack(x: Any) -> ArrayImpl:
         return ArrayImpl(x._storage(), x.aval, x._sharding)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
-            "Argument to from_dlpack must have `__dlpack__` and `__dlpack_device__`"
-            f" methods, got {type(x)}"
+            "The array passed to from_dlpack must have __dlpack__ and"
+            f" __dlpack_device__ methods, got {type(x)}"
         )
     data = np.from_dlpack(x)
     aval = typeof(data)

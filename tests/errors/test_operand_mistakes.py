@@ -1,0 +1,159 @@
+"""What the functions of arrays say of arguments that are no arrays or axes."""
+
+import numpy as np
+import pytest
+from tests.errors.checks import check_message
+
+import curta
+import curta.numpy as jnp
+from curta import nn
+from curta.scipy import special
+
+M = jnp.ones((2, 3))
+V = jnp.ones(3)
+K = curta.random.key(0)
+TEXT = np.array(["x"])
+
+STAGED = "Error interpreting argument to"
+LISTED = "requires ndarray or scalar arguments, got"
+STATIC = "Non-hashable static arguments are not supported."
+
+# the mistake, the class, the opening words of JAX, what helps
+MISTAKES = [
+    # no array: in the words of a traced call
+    (lambda: jnp.add(M, "x"), TypeError, STAGED, "add requires ndarray or scalar"),
+    (lambda: jnp.exp("x"), TypeError, STAGED, "<class 'str'>"),
+    (lambda: jnp.exp(object()), TypeError, STAGED, "<class 'object'>"),
+    (lambda: jnp.exp(TEXT), TypeError, STAGED, "dtype <U1"),
+    (lambda: jnp.sum("x"), TypeError, STAGED, "sum"),
+    (lambda: jnp.max(M, initial="x"), TypeError, STAGED, "max"),
+    (lambda: jnp.where(M, 1, "x"), TypeError, STAGED, "position 2"),
+    (lambda: jnp.dot("x", M), TypeError, STAGED, "dot"),
+    (lambda: jnp.fmax(M, "x"), TypeError, STAGED, "at path x2"),
+    (lambda: jnp.median("x"), TypeError, STAGED, "at path a"),
+    (lambda: jnp.clip(M, "x"), TypeError, STAGED, "at path min"),
+    (lambda: nn.relu("x"), TypeError, STAGED, "<class 'str'>"),
+    (lambda: nn.log_softmax(TEXT), TypeError, STAGED, "<class 'numpy.ndarray'>"),
+    (lambda: jnp.add.outer("x", M), TypeError, STAGED, "add.outer"),
+    # containers are no scalars, and neither are objects to ufuncs
+    (lambda: jnp.exp([1, 2]), TypeError, f"exp {LISTED} <class 'list'>", "position 0"),
+    (lambda: jnp.add(M, (1, 2)), TypeError, f"add {LISTED} <class 'tuple'>", ""),
+    (lambda: jnp.add(M, object()), TypeError, f"add {LISTED} <class 'object'>", ""),
+    (lambda: jnp.add(M, None), TypeError, f"add {LISTED} <class 'NoneType'>", ""),
+    (lambda: special.erf([1.0]), TypeError, f"erf {LISTED}", "position 0"),
+    (lambda: special.erf(object()), TypeError, f"erf {LISTED}", "position 0"),
+    # functions that are not traced
+    (lambda: jnp.std("x"), TypeError, "asarray: expected ArrayLike, got x", "std"),
+    (lambda: jnp.isin(M, "x"), TypeError, "asarray: expected ArrayLike, got x", ""),
+    (lambda: jnp.flip(object()), TypeError, f"flip {LISTED}", "position 0"),
+    # other names have their own errors
+    (lambda: jnp.acos([1]), TypeError, f"acos {LISTED}", ""),
+    (lambda: jnp.acosh([1]), TypeError, f"acosh {LISTED}", ""),
+    (lambda: jnp.atan2([1], 1), TypeError, f"atan2 {LISTED}", ""),
+    (lambda: jnp.invert([1]), TypeError, f"invert {LISTED}", ""),
+    (lambda: jnp.bitwise_left_shift([1], 1), TypeError, "bitwise_left_shift", LISTED),
+    (lambda: jnp.mod([1], 1), TypeError, f"remainder {LISTED}", ""),
+    (lambda: jnp.mod(1), TypeError, "mod() missing 1 required", "'x2'"),
+    (lambda: jnp.around(), TypeError, "around() missing 1 required", "'a'"),
+    # static arguments
+    (lambda: jnp.median(M, axis=[0]), ValueError, STATIC, "tuple instead of a list"),
+    (lambda: jnp.nansum(M, axis=jnp.array(1)), ValueError, STATIC, ""),
+    (lambda: jnp.cumsum(np.ones(2), axis=[0]), ValueError, STATIC, "[0]"),
+    (lambda: jnp.swapaxes(M, 0, [1]), ValueError, STATIC, ""),
+    (lambda: jnp.unstack(M, axis=[0]), ValueError, STATIC, ""),
+    # axes
+    (lambda: jnp.mean(M, axis=2), IndexError, "tuple index out of range", "axis 2"),
+    (lambda: jnp.mean(M, axis=2), ValueError, "tuple index out of range", "axis 2"),
+    (lambda: jnp.argmax(M, axis=2), IndexError, "tuple index out of range", "axis 2"),
+    (lambda: jnp.split(M, 1, axis=2), IndexError, "tuple index out of range", ""),
+    (lambda: jnp.unwrap(M, axis=2), IndexError, "tuple index out of range", ""),
+    (lambda: jnp.mean(M, axis=(0, 0)), ValueError, "duplicate value in 'axis'", ""),
+    (lambda: jnp.median(M, axis=1.0), TypeError, "'float' object cannot be", ""),
+    (lambda: jnp.prod(M, axis="i"), NotImplementedError, "Named reductions not", ""),
+    (lambda: jnp.unstack(jnp.array(1.0)), ValueError, "axis 0 is out of bounds", ""),
+    # shapes
+    (lambda: jnp.polymul(V, 1.0), TypeError, "len() of unsized object", "polymul"),
+    (lambda: jnp.polyval(1.0, 2.0), IndexError, "tuple index out of range", "polyval"),
+    (lambda: jnp.poly(M), ValueError, "input must be 1d or non-empty square", "(2, 3)"),
+    (lambda: jnp.tile(M, 1.5), TypeError, "Shapes must be 1D sequences of", "1.5"),
+    (lambda: jnp.tril_indices(-1), TypeError, "broadcast_in_dim shape must", "-1"),
+    (lambda: jnp.hamming(-1), TypeError, "broadcast_in_dim shape must have", "-1"),
+    (lambda: jnp.tril(M, 0.5), TypeError, "'float' object cannot be interpreted", ""),
+    (
+        lambda: jnp.histogram2d(V, jnp.ones(2)),
+        TypeError,
+        "Cannot concatenate arrays with shapes that differ",
+        "",
+    ),
+    (
+        lambda: jnp.bitwise_and(M, jnp.ones((4, 5))),
+        TypeError,
+        "and got incompatible shapes for broadcasting",
+        "(4, 5)",
+    ),
+    # names that are gone
+    (lambda: jnp.fix(M), AttributeError, "curta.numpy.fix was deprecated", "trunc"),
+    (lambda: jnp.from_dlpack(1), TypeError, "The array passed to from_dlpack", "int"),
+]
+
+
+@pytest.mark.parametrize("mistake, kind, opening, help", MISTAKES)
+def test_says_what_is_wrong(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)
+
+
+TRACED = [
+    (lambda x: jnp.squeeze(x, axis=x[0].astype(int)), "expected a static index"),
+    (lambda x: jnp.roll(x, 1, axis=x[0].astype(int)), "expected a static index"),
+    (lambda x: x.tobytes(), "The tobytes() method was called on traced array"),
+    (lambda x: x.devices(), "The devices() method was called on traced array"),
+    (lambda x: x.is_deleted(), "The is_deleted() method was called on traced"),
+    (lambda x: x.unsafe_buffer_pointer(), "The unsafe_buffer_pointer() method"),
+    (lambda x: x.addressable_data(0), "The addressable_data() method was called"),
+    (lambda x: x.committed, "The 'committed' attribute is not available on traced"),
+]
+
+
+@pytest.mark.parametrize("function, help", TRACED)
+def test_traced_values_have_no_elements(function, help):
+    opening = "Abstract tracer value encountered where concrete value is expected"
+    kind = curta.errors.ConcretizationTypeError
+    check_message(lambda: curta.jit(function)(V), kind, opening, help)
+
+
+@pytest.mark.parametrize("name", ["block_until_ready", "copy_to_host_async", "device"])
+def test_attributes_that_traced_values_lack(name):
+    def function(x):
+        assert not hasattr(x, name)
+        return getattr(x, name)
+
+    kind = AttributeError
+    check_message(
+        lambda: curta.jit(function)(V), kind, f"The '{name}'", "not available"
+    )
+
+
+def test_traced_values_have_no_format():
+    opening = "unsupported format string passed to"
+    check_message(lambda: curta.jit(lambda x: f"{x:q}")(V), TypeError, opening, "")
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "mean", "std", "var"])
+def test_reductions_over_named_axes(name):
+    x, function = jnp.arange(6.0).reshape(2, 3), getattr(jnp, name)
+    mapped = curta.vmap(lambda row: function(row, axis=(0, "i")), axis_name="i")
+    np.testing.assert_allclose(mapped(x)[0], function(x), rtol=1e-6)
+    mapped = curta.vmap(lambda row: function(row, axis="i"), axis_name="i")
+    np.testing.assert_allclose(mapped(x)[0], function(x, axis=0), rtol=1e-6)
+
+
+def test_logsumexp_over_named_axes():
+    x = jnp.arange(6.0).reshape(2, 3)
+    mapped = curta.vmap(lambda row: nn.logsumexp(row, axis=(0, "i")), axis_name="i")
+    np.testing.assert_allclose(mapped(x)[0], nn.logsumexp(x), rtol=1e-6)
+
+
+def test_polynomial_of_eigenvalues():
+    given = jnp.array([[2.0, 1.0], [0.0, 3.0]])
+    np.testing.assert_allclose(jnp.poly(given), [1, -5, 6], atol=1e-5)
+    assert jnp.poly(jnp.zeros(0)).shape == ()
