@@ -65,6 +65,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     given = _spread("with_sharding_constraint shardings", shardings, x)
     outs = []
     for leaf, place in zip(leaves, given, strict=True):
+        typeof(leaf)
+        if place is not None and not isinstance(place, (Sharding, PartitionSpec)):
+            raise TypeError(
+                "shardings leaf specifications are expected to be PartitionSpec"
+                f" instances or None, but got {place}"
+            )
         sharding = resolved("with_sharding_constraint", "shardings", place)
         if sharding is None:
             raise ValueError(

@@ -127,11 +127,11 @@ from curta.lax.indexing import (
     scatter_mul,
     scatter_sub,
 )
+from curta.lax.named_axes import axis_size
 from curta.lax.parallel import (
     all_gather,
     all_to_all,
     axis_index,
-    axis_size,
     pbroadcast,
     pcast,
     pmax,

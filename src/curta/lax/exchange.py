@@ -8,7 +8,13 @@ from typing import Any
 from curta import tree_util
 from curta.control.ragged_exchange import RaggedAllToAll
 from curta.core.avals import ShapedArray
-from curta.lax.parallel import AxisName, Groups, _checked_groups, _names, axis_size
+from curta.lax.named_axes import (
+    AxisName,
+    Groups,
+    axis_size,
+    checked_groups,
+    names_of,
+)
 from curta.primitives.exchange import Pairs, Precv, Psend
 
 Perm = Sequence[tuple[int, int]]
@@ -37,9 +43,9 @@ def ragged_all_to_all(
 
     Returns: `output` with the slices received.
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     axis_size(names)
-    op = RaggedAllToAll(names, _checked_groups(names, axis_index_groups))
+    op = RaggedAllToAll(names, checked_groups(names, axis_index_groups))
     return op(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
 
 
@@ -87,7 +93,7 @@ def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Perm) -> Any:
 
 
 def _checked(axis_name: AxisName, perm: Perm, user: str) -> tuple[Any, Pairs]:
-    names = _names(axis_name)
+    names = names_of(axis_name)
     size = axis_size(names)
     if len(names) > 1:
         raise NotImplementedError(f"{user} is for a single named axis; got {names}")

@@ -53,4 +53,4 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
     >>> bool((curta.lax.rng_uniform(0., 1., (3,)) < 1).all())
     True
     """
-    return RngUniform(tuple(shape))(a, b)
+    return RngUniform(canonicalize_shape(shape))(a, b)

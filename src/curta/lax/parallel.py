@@ -9,11 +9,29 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
+from curta.api.arguments import as_result
 from curta.core.avals import is_python_scalar
-from curta.core.mesh import get_abstract_mesh, scope
-from curta.core.trace import current_trace, typeof
+from curta.core.shapes import canonicalize_axes, canonicalize_axis
+from curta.core.trace import current_trace, operand_type, typeof
 from curta.lax.arithmetic import max
+from curta.lax.control_flow.tracing import flat_arrays
+from curta.lax.conversion import convert_element_type
 from curta.lax.indexing import dynamic_index_in_dim
+from curta.lax.named_axes import (
+    AxisName,
+    Groups,
+    axis_size,
+    checked_groups,
+    dim_of,
+    group_size,
+    is_unreduced,
+    manual_names,
+    names_of,
+    require_bound,
+    split_names,
+    state,
+)
+from curta.lax.reduction import reduce_max, reduce_min
 from curta.lax.selection import select
 from curta.primitives.collective import (
     AxisIndex,
@@ -41,92 +59,25 @@ from curta.primitives.unreduced import (
     VaryUnreducedCast,
 )
 
-AxisName = Any
-Groups = Sequence[Sequence[int]] | None
 
+def _reduced(
+    make: Callable[..., Any],
+    local: Callable[..., Any],
+    x: Any,
+    axis_name: AxisName,
+    groups: Any,
+) -> Any:
+    """The leaves of `x` reduced, over dims of their own by `local`."""
+    names, dims = split_names(axis_name)
+    groups = checked_groups(names, groups)
 
-def _names(axis_name: AxisName) -> tuple[Any, ...]:
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    def leaf(v: Any) -> Any:
+        operand_type(make.name, 0, v)
+        require_bound(names, make.name)
+        v = local(v, dims) if dims else v
+        return make(names, groups)(v) if names else as_result(v)
 
-
-def axis_size(axis_name: AxisName) -> int:
-    """The number of examples along the named axis.
-
-    Raises NameError if no enclosing map has that name.
-
-    >>> import curta, curta.numpy as jnp
-    >>> curta.vmap(lambda x: x * curta.lax.axis_size("i"), axis_name="i")(jnp.ones(2))
-    Array([2., 2.], dtype=float32)
-    """
-    return _size(axis_name, "axis_size")
-
-
-def _size(axis_name: AxisName, user: str) -> int:
-    sizes = current_trace().axis_sizes()
-    for name in _names(axis_name):
-        if name not in sizes:
-            raise NameError(
-                f"Found an unbound axis name: {name}. To fix this, please call {user}"
-                f" under `jax.shard_map`, or under vmap or pmap with axis_name={name!r}"
-                f" (unbound axis name: {name})."
-            )
-    return math.prod(sizes[name] for name in _names(axis_name))
-
-
-def _group_size(axis_name: AxisName, groups: Groups) -> int:
-    size = axis_size(axis_name)
-    return size if groups is None else len(groups[0])
-
-
-def _checked_groups(axis_name: AxisName, groups: Groups) -> Any:
-    """Groups as tuples; ValueError unless each index is in one of them."""
-    if groups is None:
-        return None
-    if len(_names(axis_name)) > 1:
-        raise NotImplementedError("axis_index_groups is for a single named axis")
-    found = tuple(tuple(map(int, g)) for g in groups)
-    if sorted(i for g in found for i in g) != [*range(axis_size(axis_name))]:
-        raise ValueError("axis_index_groups must cover all indices exactly once")
-    return found
-
-
-def _manual(names: Sequence[Any]) -> tuple[Any, ...]:
-    """Those of the names whose shards are known to vary or not."""
-    if not scope().checks_varying:
-        return ()
-    manual = get_abstract_mesh().manual_axes
-    return tuple(n for n in names if n in manual)
-
-
-def _state(x: Any, names: Sequence[Any], user: str) -> str:
-    """How a value relates to these manual axes; ValueError if to some differently."""
-    mat = typeof(x).mat
-    kinds = ("varying", "unreduced", "reduced")
-    found = {
-        next((k for k in kinds if n in getattr(mat, k)), "invarying") for n in names
-    }
-    if len(found) > 1:
-        raise ValueError(
-            f"{user} can only accept axis_name which corresponds to one of varying,"
-            " unreduced, reduced or invarying state of the input. Got input type:"
-            f" {typeof(x)}, axes: {tuple(names)} and input state: {found}"
-        )
-    return found.pop()
-
-
-def _is_unreduced(x: Any, names: Sequence[Any], groups: Any, user: str) -> bool:
-    """Whether a value is a sum to be taken over all of these axes."""
-    if not typeof(x).mat.unreduced & {*names}:
-        return False
-    if groups is not None:
-        raise NotImplementedError(f"{user} of unreduced values takes no groups")
-    return _state(x, names, user) == "unreduced"
-
-
-def _reduced(make: Callable[..., Any], x: Any, axis_name: AxisName, groups: Any) -> Any:
-    axis_size(axis_name)
-    op = make(_names(axis_name), _checked_groups(axis_name, groups))
-    return tree_util.tree_map(op, x)
+    return tree_util.tree_map(leaf, x)
 
 
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
@@ -142,23 +93,24 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     >>> curta.vmap(share, axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
-    dims = tuple(n for n in _names(axis_name) if isinstance(n, int))
-    names = tuple(n for n in _names(axis_name) if not isinstance(n, int))
-    _size(names, "psum")
-    groups = _checked_groups(names, axis_index_groups)
-    size = _group_size(names, groups)
-    manual = _manual(names)
+    for v in flat_arrays(x)[0]:
+        typeof(v)
+    names, dims = split_names(axis_name)
+    groups = checked_groups(names, axis_index_groups)
+    size = group_size(names, groups)
+    manual = manual_names(names)
     rest = tuple(n for n in names if n not in manual)
 
     def leaf(v: Any) -> Any:
+        if typeof(v).dtype == np.bool_:
+            v = convert_element_type(v, np.int32)
+        axes = canonicalize_axes(dims, typeof(v).ndim)
         if is_python_scalar(v):
             return v * size
-        if typeof(v).dtype == np.bool_:
-            v = v.astype("int32")
-        if _is_unreduced(v, names, groups, "jax.lax.psum"):
+        if is_unreduced(v, names, groups, "jax.lax.psum"):
             return UnreducedPsum(names)(v)
         if dims:
-            v = reduce_sum(v, tuple(d % typeof(v).ndim for d in dims))
+            v = reduce_sum(v, axes)
         if rest:
             v = Psum(rest, groups)(v)
         return PsumInvariant(manual, groups)(v) if manual else v
@@ -174,7 +126,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     Array([1., 1., 1.], dtype=float32)
     """
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    size = _group_size(axis_name, axis_index_groups)
+    size = psum(1, axis_name, axis_index_groups=axis_index_groups)
     return tree_util.tree_map(lambda v: v / size, total)
 
 
@@ -185,7 +137,7 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     >>> curta.vmap(lambda x: curta.lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([2., 2., 2.], dtype=float32)
     """
-    return _reduced(Pmax, x, axis_name, axis_index_groups)
+    return _reduced(Pmax, reduce_max, x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
@@ -195,7 +147,7 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     >>> curta.vmap(lambda x: curta.lax.pmin(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([0., 0., 0.], dtype=float32)
     """
-    return _reduced(Pmin, x, axis_name, axis_index_groups)
+    return _reduced(Pmin, reduce_min, x, axis_name, axis_index_groups)
 
 
 def axis_index(axis_name: AxisName) -> Any:
@@ -206,11 +158,12 @@ def axis_index(axis_name: AxisName) -> Any:
     Array([0, 1, 2], dtype=int32)
     """
     axis_size(axis_name)
-    names = _names(axis_name)
-    varying = _manual(names)
-    index, *rest = [AxisIndex(n, n in varying)() for n in names]
-    for name, place in zip(names[1:], rest, strict=True):
-        index = index * axis_size(name) + place
+    names = names_of(axis_name)
+    varying = manual_names(names)
+    index: Any = np.int32(0)
+    for k, name in enumerate(names):
+        place = AxisIndex(name, name in varying)()
+        index = index * axis_size(name) + place if k else place
     return index
 
 
@@ -239,15 +192,18 @@ def all_gather(
             "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values"
             f" are: {', '.join(map(repr, _GATHERS))}; got {to!r}"
         )
-    names = _names(axis_name)
-    groups = _checked_groups(names, axis_index_groups)
-    kind = _GATHERS[to] if _manual(names) else AllGather
+    names = names_of(axis_name)
+    groups = checked_groups(names, axis_index_groups)
+    kind = _GATHERS[to] if manual_names(names) else AllGather
+
+    axis_size(names)
 
     def leaf(v: Any) -> Any:
-        dim = axis % (typeof(v).ndim + (not tiled))
+        rank = operand_type(kind.name, 0, v).ndim
+        dim = canonicalize_axis(axis, rank + (not tiled))
         out = v
         for name in reversed(names):
-            size = _group_size(name, groups)
+            size = group_size(name, groups)
             out = kind((name,), size, dim, tiled, groups)(out)
         return out if tiled else _merged(out, dim, len(names))
 
@@ -291,13 +247,13 @@ def psum_scatter(
     >>> curta.vmap(scatter, axis_name="i")(jnp.arange(4).reshape(2, 2))
     Array([2, 4], dtype=int32)
     """
-    names = _names(axis_name)
-    groups = _checked_groups(names, axis_index_groups)
-    total = _group_size(names, groups)
+    names = names_of(axis_name)
+    groups = checked_groups(names, axis_index_groups)
+    total = group_size(names, groups)
 
     def leaf(v: Any) -> Any:
         shape = typeof(v).shape
-        dim = scatter_dimension % len(shape)
+        dim = dim_of("psum_scatter scatter_dimension", scatter_dimension, shape)
         if tiled and shape[dim] % total:
             raise ValueError(
                 f"tiled reduce_scatter operand scatter dimension size {shape[dim]} must"
@@ -310,10 +266,10 @@ def psum_scatter(
             )
         if not tiled and len(names) > 1:
             v = _parted(v, dim, [axis_size(n) for n in names])
-        unreduced = _is_unreduced(v, names, groups, "jax.lax.psum_scatter")
+        unreduced = is_unreduced(v, names, groups, "jax.lax.psum_scatter")
         kind = UnreducedReduceScatter if unreduced else PsumScatter
         for name in names:
-            v = kind((name,), _group_size(name, groups), dim, tiled, groups)(v)
+            v = kind((name,), group_size(name, groups), dim, tiled, groups)(v)
         return v
 
     return tree_util.tree_map(leaf, x)
@@ -332,7 +288,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     >>> curta.vmap(shift, axis_name="i")(jnp.arange(3))
     Array([2, 0, 1], dtype=int32)
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     size = axis_size(names)
     pairs = tuple((int(s), int(t)) for s, t in perm)
     for k, what in enumerate(("sources", "destinations")):
@@ -379,7 +335,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     >>> curta.vmap(first, axis_name="i")(jnp.arange(3))
     Array([1, 1, 1], dtype=int32)
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     size = axis_size(names)
     if not 0 <= source < size:
         raise ValueError(
@@ -412,13 +368,14 @@ def all_to_all(
     Array([[0, 2],
            [1, 3]], dtype=int32)
     """
-    names = _names(axis_name)
-    groups = _checked_groups(names, axis_index_groups)
-    size = _group_size(names, groups)
+    names = names_of(axis_name)
+    groups = checked_groups(names, axis_index_groups)
+    size = group_size(names, groups)
 
     def leaf(v: Any) -> Any:
         shape = typeof(v).shape
-        split, concat = split_axis % len(shape), concat_axis % len(shape)
+        split = dim_of("all_to_all split_axis", split_axis, shape)
+        concat = dim_of("all_to_all concat_axis", concat_axis, shape)
         if tiled and shape[split] % size:
             raise ValueError(
                 f"The size of all_to_all split_axis ({shape[split]}) has to be"
@@ -475,7 +432,7 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
 
     Derivatives are summed over the shards then. Elsewhere it changes nothing.
     """
-    return pcast(x, _names(axis_name), to="varying")
+    return pcast(x, names_of(axis_name), to="varying")
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
@@ -499,13 +456,13 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
         )
     if current_trace().is_evaluating():
         raise ValueError("pvary should be called under jax.shard_map.")
-    _size(axis_name, "pcast")
-    names = _manual(_names(axis_name))
+    require_bound(axis_name, "pcast")
+    names = manual_names(names_of(axis_name))
 
     def leaf(v: Any) -> Any:
         if not names:
             return v
-        before = _state(v, names, "jax.lax.pcast")
+        before = state(v, names, "jax.lax.pcast")
         op = _CASTS.get((before, to))
         if op is None:
             raise ValueError(

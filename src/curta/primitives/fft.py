@@ -66,6 +66,11 @@ class Fft(Linear):
                     f"IRFFT input shape {x.shape} minor dimensions must be equal to all"
                     f" except the last fft_length, got fft_lengths={lengths}"
                 )
+            if lengths and inner[-1] != lengths[-1] // 2 + 1:
+                raise ValueError(
+                    f"IRFFT input shape {x.shape} innermost dimension must be equal to"
+                    f" fft_lengths[-1] // 2 + 1, got fft_lengths={lengths}"
+                )
         elif inner != lengths:
             raise ValueError(
                 f"{kind} input shape {x.shape} minor dimensions must be equal to"

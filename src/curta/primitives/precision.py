@@ -25,6 +25,20 @@ class Precision(enum.Enum):
     HIGH = 1
     HIGHEST = 2
 
+    @classmethod
+    def _missing_(cls, value: object) -> Precision | None:
+        return {
+            None: cls.DEFAULT,
+            "default": cls.DEFAULT,
+            "bfloat16": cls.DEFAULT,
+            "fastest": cls.DEFAULT,
+            "high": cls.HIGH,
+            "bfloat16_3x": cls.HIGH,
+            "tensorfloat32": cls.HIGH,
+            "highest": cls.HIGHEST,
+            "float32": cls.HIGHEST,
+        }.get(value)  # type: ignore[call-overload,no-any-return]
+
     def __repr__(self) -> str:
         return f"Precision.{self.name}"
 

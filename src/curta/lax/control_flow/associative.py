@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,6 +66,7 @@ def associative_scan(
 
 
 def _positive_axis(leaves: Sequence[Any], axis: int) -> int:
+    axis = operator.index(axis)
     shapes = [typeof(x).shape for x in leaves]
     rank = len(shapes[0])
     if not -rank <= axis < rank:

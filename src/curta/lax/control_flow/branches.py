@@ -51,6 +51,8 @@ def cond(
     Array(6, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
+        if callable(false_fun) and len(operands) == 2 and callable(operands[1]):
+            return _cond_of_each(pred, true_fun, false_fun, *operands)
         raise TypeError(
             "lax.cond: true_fun and false_fun arguments should be callable, got"
             f" {true_fun} and {false_fun}."
@@ -64,6 +66,23 @@ def cond(
     index = convert_element_type(pred, np.int32)
     names = ("true_fun", "false_fun")
     return _branch("cond", index, (false_fun, true_fun), names[::-1], operands)
+
+
+def _cond_of_each(
+    pred: Any,
+    true_operand: Any,
+    true_fun: Callable[..., Any],
+    false_operand: Any,
+    false_fun: Callable[..., Any],
+) -> Any:
+    """The older form of `cond`, in which each function has an operand of its own."""
+    return cond(
+        pred,
+        lambda x, _: true_fun(x),
+        lambda _, x: false_fun(x),
+        true_operand,
+        false_operand,
+    )
 
 
 def _operands(operand: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -204,8 +223,10 @@ def _branch(
     leaves, _ = flat_arrays(operands)
     avals = [typeof(x) for x in leaves]
     in_tree = args_tree(*operands)
-    traced = [TracedFunction(what, f, in_tree, avals) for f in funs]
+    # The functions of `cond` are looked at in the order in which users give them.
     order = range(len(funs)) if what == "switch" else range(len(funs) - 1, -1, -1)
+    found = {i: TracedFunction(what, funs[i], in_tree, avals) for i in order}
+    traced = [found[i] for i in range(len(funs))]
     check_same_outputs(
         what,
         [names[i] for i in order],

@@ -16,7 +16,7 @@ from curta.core.tracebacks import api_boundary
 from curta.errors import ConcretizationTypeError
 from curta.lax.control_flow.checks import check_carry
 from curta.lax.control_flow.forwarding import run_while
-from curta.lax.control_flow.scanning import scan
+from curta.lax.control_flow.scanning import scan_for
 from curta.lax.control_flow.tracing import (
     TracedFunction,
     args_tree,
@@ -54,6 +54,17 @@ def while_loop(
         raise TypeError(
             "lax.while_loop: body_fun and cond_fun arguments should be callable."
         )
+    return _while_for("while_loop", body_fun, cond_fun, body_fun, init_val)
+
+
+def _while_for(
+    user: str,
+    shown: Callable[..., Any],
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: Any,
+) -> Any:
+    """`while_loop` for the function called `user`, which got `shown` as the body."""
     if config.jax_disable_jit:
         try:
             return _while_in_python(cond_fun, body_fun, init_val)
@@ -64,7 +75,7 @@ def while_loop(
     in_tree = args_tree(init_val)
 
     def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
-        return TracedFunction("while_loop", body_fun, in_tree, avals)
+        return TracedFunction(user, body_fun, in_tree, avals, shown)
 
     leaves, body = settled(leaves, trace, lambda t: t.out_avals)
     avals = [typeof(x) for x in leaves]
@@ -169,7 +180,9 @@ def _counted(
         return (i + 1, body_fun(i, value)), None
 
     step = _named(step, body_fun)
-    (_, value), _ = scan(step, (start, init), None, length, unroll=unroll)
+    (_, value), _ = scan_for(
+        "fori_loop", body_fun, step, (start, init), None, length, unroll=unroll
+    )
     return value
 
 
@@ -185,7 +198,8 @@ def _uncounted(body_fun: Callable[..., Any], lower: Any, upper: Any, init: Any) 
         return i + 1, end, body_fun(i, value)
 
     body = _named(body, body_fun)
-    _, _, value = while_loop(condition, body, (lower, upper, init))
+    start = (lower, upper, init)
+    _, _, value = _while_for("fori_loop", body_fun, condition, body, start)
     return value
 
 

@@ -61,6 +61,21 @@ def scan(
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    return scan_for("scan", f, f, init, xs, length, reverse, unroll, _split_transpose)
+
+
+def scan_for(
+    user: str,
+    shown: Callable[..., Any],
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """`scan` for the function called `user`, to which `shown` was given as the body."""
     xs_leaves, xs_tree = flat_arrays(xs)
     length = _scan_length(xs_leaves, length)
     if config.jax_disable_jit:
@@ -71,7 +86,7 @@ def scan(
     rows = [_row_aval(x) for x in xs_leaves]
 
     def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
-        return TracedFunction("scan", f, in_tree, [*avals, *rows])
+        return TracedFunction(user, f, in_tree, [*avals, *rows], shown)
 
     def carry_out(traced: TracedFunction) -> Sequence[ShapedArray]:
         return traced.out_avals[: _pair(traced)[0].num_leaves]
@@ -83,7 +98,7 @@ def scan(
     consts = body.consts
     if unroll is True:
         unroll = max(length, 1)
-    unroll = _static("unroll", "`int` or `bool`", unroll)
+    unroll = _static("unroll", "`int` or `bool`", unroll, operator.index)
     if unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     op = Scan(
@@ -93,7 +108,7 @@ def scan(
         len(consts),
         len(leaves),
         unroll,
-        _split_transpose,
+        split_transpose,
     )
     outs = run_scan(op, [*consts, *leaves, *xs_leaves])
     return (
@@ -125,7 +140,7 @@ def _scan_length(leaves: Sequence[Any], length: Any) -> int:
             )
     sizes = [typeof(x).shape[0] for x in leaves]
     if length is not None:
-        length = _static("length", "`int`", length)
+        length = _static("length", "`int`", length, int)
         if not all(length == n for n in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading"
@@ -142,16 +157,16 @@ def _scan_length(leaves: Sequence[Any], length: Any) -> int:
     return sizes[0]
 
 
-def _static(name: str, kinds: str, value: Any) -> int:
+def _static(name: str, kinds: str, value: Any, as_int: Callable[[Any], int]) -> int:
     """An argument of scan that must be known while it is traced."""
     message = f"The `{name}` argument to `scan` expects a concrete {kinds} value."
     if isinstance(value, Tracer) and concrete_or_none(value) is None:
         hint = " For a number of steps that is data, use `while_loop` or `fori_loop`."
         raise ConcretizationTypeError(value, message + hint * (name == "length"))
     try:
-        return operator.index(value)
-    except TypeError as error:
-        raise TypeError(f"{message} This scan got: {value}.") from error
+        return as_int(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}. {message} This scan got: {value}.") from error
 
 
 def _scan_in_python(

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from curta import tree_util
 from curta.api.vjp import linear_transpose, linearize
 from curta.control.custom_jvp import CustomJVP
@@ -77,6 +79,7 @@ def custom_root(
         linearized_solve,
         args_tree(initial_guess, initial_guess),
         [*avals, *avals],
+        tangent_solve,
     )
     _check_tree("tangent_solve", "x", tangent.out_tree, tree)
     functions = [function, solver, tangent]
@@ -226,7 +229,7 @@ class _System:
         return traced
 
     def _check_shapes(self, name: str, y: Any) -> None:
-        found = [typeof(x).shape for x in tree_util.tree_leaves(y)]
+        found = [np.shape(x) for x in tree_util.tree_leaves(y)]
         expected = [a.shape for a in self.avals]
         if found != expected:
             raise ValueError(

@@ -12,22 +12,30 @@ from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.refs import AbstractRef, Ref, refuse_aliases
 from curta.core.stage import stage
-from curta.core.trace import is_array_like, typeof
+from curta.core.trace import typeof
 from curta.lax.control_flow.checks import same_type
 from curta.lax.conversion import convert_element_type
 
 
 class TracedFunction:
-    """A function of trees, traced: its jaxpr, output tree and closed-over values."""
+    """A function of trees, traced: its jaxpr, output tree and closed-over values.
+
+    Errors speak of the function `shown`, which `fun` calls, if that is given.
+    """
 
     def __init__(
-        self, what: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[Any]
+        self,
+        what: str,
+        fun: Callable[..., Any],
+        in_tree: Any,
+        avals: Sequence[Any],
+        shown: Callable[..., Any] | None = None,
     ):
         flat = FlatFunction(fun, in_tree)
         names: tuple[str, ...] = ()
         if any(type(a) is AbstractRef for a in avals):
             names = leaf_names(fun, *in_tree.unflatten(avals))
-        closed = stage(flat, avals, debug_info(what, fun, names))
+        closed = stage(flat, avals, debug_info(what, shown or fun, names))
         self.jaxpr = closed.jaxpr
         self.consts = closed.consts
         self.out_tree = flat.out_tree
@@ -60,8 +68,8 @@ def check_refs(what: str, fun: Callable[..., Any], *args: Any) -> None:
 
 
 def _array(x: Any) -> Any:
-    if not is_array_like(x) and not isinstance(x, Ref):
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
+    if not isinstance(x, Ref):
+        typeof(x)
     return x
 
 
