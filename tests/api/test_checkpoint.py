@@ -175,3 +175,62 @@ def test_what_is_kept_is_logged(caplog):
 def test_nothing_but_what_is_used_is_computed_forwards():
     jaxpr = curta.make_jaxpr(grad(checkpoint(jnp.sin)))(1.0)
     assert [e.op.name for e in jaxpr.eqns if e.op.name == "cos"] == []
+
+
+class TestLoopsAndBranches:
+    """A policy is asked about what is within them."""
+
+    W = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
+    V = np.array([0.5, -1, 2], np.float32)
+
+    def loop(self, w):
+        def step(x, scale):
+            y = jnp.sin(x @ w * scale)
+            return y, (y * y).sum()
+
+        last, rows = curta.lax.scan(step, self.V, jnp.arange(4.0))
+        return last.sum() + rows.sum() * last[0]
+
+    def branch(self, w):
+        def dense(x):
+            return jnp.sin(jnp.sin(x @ w) @ w)
+
+        def plain(x):
+            return jnp.cos(w[0] * (x @ w.T))
+
+        x = curta.lax.cond(w[0, 0] < 0, dense, plain, self.V)
+        return curta.lax.switch(1, [plain, dense], x).sum()
+
+    def apart(self, w):
+        def step(x, _):
+            return jnp.tanh(x @ self.W), None
+
+        return (curta.lax.scan(step, w[0], None, length=3)[0] * w).sum()
+
+    @pytest.mark.parametrize("name", ["loop", "branch", "apart"])
+    @pytest.mark.parametrize("policy", ["dots_saveable", "everything_saveable"])
+    def test_gradients(self, name, policy):
+        fun = getattr(self, name)
+        policy = getattr(curta.checkpoint_policies, policy)
+        kept = checkpoint(fun, policy=policy)
+        expected = grad(fun)(self.W)
+        np.testing.assert_allclose(grad(kept)(self.W), expected, rtol=1e-5)
+        np.testing.assert_allclose(jit(grad(kept))(self.W), expected, rtol=1e-5)
+        batch = np.stack([self.W, -self.W])
+        found = vmap(grad(kept))(batch)
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+        np.testing.assert_allclose(found[1], grad(fun)(-self.W), rtol=1e-5)
+
+    @pytest.mark.parametrize(("name", "dots"), [("loop", 2), ("branch", 10)])
+    def test_products_are_not_computed_again(self, name, dots):
+        policy = curta.checkpoint_policies.dots_saveable
+        fun = checkpoint(getattr(self, name), policy=policy)
+        _, pull = curta.vjp(fun, self.W)
+        assert str(curta.make_jaxpr(pull)(1.0)).count("dot_general[") == dots
+
+    def test_what_no_derivative_needs_is_left_out(self):
+        def fun(x):
+            return curta.lax.cond(x > 0, lambda x: (jnp.sin(x), x), lambda x: (x, x), x)
+
+        text = str(curta.make_jaxpr(curta.linearize(checkpoint(fun), 1.0)[1])(1.0))
+        assert " cos " in text and " sin " not in text

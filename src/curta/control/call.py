@@ -12,6 +12,7 @@ from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.key_use import KeyReuseSignature
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.lazy_dataclass import dataclass
+from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
 from curta.transforms.jet import jet
@@ -130,6 +131,10 @@ class Call(JaxprOp):
 
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
         return Call(jaxpr, self.fun_name, (), self.inline, self.keep_unused)
+
+    def pruned(self, used: Flags) -> tuple[Call, Flags, Flags]:
+        jaxpr, reads = prune_outputs(self.jaxpr, used)
+        return self.with_jaxpr(with_inputs(jaxpr, reads)), reads, used
 
     def params(self) -> dict[str, Any]:
         return {

@@ -22,6 +22,7 @@ from curta.primitives.elementwise.convert import stop_gradient
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.structure import BroadcastInDim, batch_dim_at, zeros
 from curta.transforms.checkify import own_checks
+from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.key_use import jaxpr_key_use
@@ -103,6 +104,12 @@ class Cond(TakesRefs):
             rest = partial.defer(op, [args[0], *residuals, *unknown_args])
         known_outs, unknown_outs = iter(outs), iter(rest)
         return [next(unknown_outs if u else known_outs) for u in out_unknown]
+
+    def pruned(self, used: Flags) -> tuple[Cond, Flags, Flags]:
+        found = [prune_outputs(b, used) for b in self.branches]
+        reads = tuple(map(any, zip(*(r for _, r in found), strict=True)))
+        branches = tuple(with_inputs(b, reads) for b, _ in found)
+        return self.with_branches(branches), (True, *reads), used
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         index, *operands = args

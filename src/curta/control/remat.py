@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from curta.config import config
-from curta.control.call import Call, JaxprOp
-from curta.control.saving import is_kept
-from curta.control.shard_map import ShardMap, cut_as
+from curta.control.call import JaxprOp
+from curta.control.residual_plan import Policy, ResidualPlan, plan_residuals
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import is_linear
 from curta.lazy_dataclass import dataclass
-from curta.transforms.dce import dce_jaxpr
 from curta.transforms.jaxprs import run_closed
-from curta.transforms.partial_eval import Split, prune, split_jaxpr
+from curta.transforms.partial_eval import split_jaxpr
 
 _log = logging.getLogger("curta.control.remat")
-
-Policy = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -132,148 +128,3 @@ def separated(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> ClosedJaxpr:
         return [next(linear_outs if u else known_outs) for u in split.out_unknown]
 
     return stage(run, closed.in_avals, closed.jaxpr.debug_info)
-
-
-@dataclass(frozen=True)
-class ResidualPlan:
-    """How a rematerialised jaxpr is cut.
-
-    `known` maps the known inputs to the known outputs and the kept values;
-    `unknown` maps the kept values and the inputs at `passed` to the unknown outputs.
-    """
-
-    known: ClosedJaxpr
-    unknown: ClosedJaxpr
-    known_out_count: int
-    passed: tuple[int, ...]
-    out_unknown: tuple[bool, ...]
-
-
-@functools.lru_cache(maxsize=1024)
-def plan_residuals(
-    closed: ClosedJaxpr, in_unknown: tuple[bool, ...], policy: Policy | None
-) -> ResidualPlan:
-    """Cut a jaxpr, keeping between the two parts only what `policy` allows."""
-    split = split_jaxpr(closed, in_unknown)
-    candidates: list[Var] = []
-    if policy is not None:
-        closed, left = cut_maps(inline_calls(closed), in_unknown, policy)
-        found = _saveable_values(closed.jaxpr, in_unknown, policy)
-        candidates = [*dict.fromkeys([*found, *left])]
-    jaxpr = closed.jaxpr
-    later = _recompute(jaxpr, candidates, split.out_unknown)
-    read = {v for e in later.eqns for v in e.invars} | set(later.outvars)
-    kept = [v for v in candidates if v in read]
-    passed = tuple(i for i, v in enumerate(jaxpr.invars) if v in read)
-    later = later.replace(invars=[*kept, *(jaxpr.invars[i] for i in passed)])
-    known_inputs = [v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if not u]
-    values = dce_jaxpr(jaxpr.replace(invars=known_inputs, outvars=kept))
-    count = split.out_unknown.count(False)
-
-    def run_known(*args: Any) -> list[Any]:
-        outs = run_closed(split.known, args)[:count]
-        return outs + run_closed(ClosedJaxpr(values, closed.consts), args)
-
-    return ResidualPlan(
-        prune(stage(run_known, split.known.in_avals, jaxpr.debug_info)),
-        ClosedJaxpr(later, closed.consts),
-        count,
-        passed,
-        split.out_unknown,
-    )
-
-
-def cut_maps(
-    closed: ClosedJaxpr, in_unknown: tuple[bool, ...], policy: Policy
-) -> tuple[ClosedJaxpr, list[Var]]:
-    """The jaxpr with each `shard_map` of known and unknown values cut in two.
-
-    Also what the first parts leave to the second: what `policy` allows of the values
-    within.
-    """
-    jaxpr = closed.jaxpr
-    unknown: set[Atom] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
-    eqns: list[Eqn] = []
-    left: list[Var] = []
-    for eqn in jaxpr.eqns:
-        flags = tuple(v in unknown for v in eqn.invars)
-        if not isinstance(eqn.op, ShardMap) or any(flags) == all(flags):
-            unknown.update(eqn.outvars if any(flags) else ())
-            eqns.append(eqn)
-            continue
-        first, second = _cut_map(eqn, flags, policy)
-        eqns += [first, second]
-        left += [v for v in first.outvars if v not in eqn.outvars]
-        unknown.update(second.outvars)
-    return ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts), left
-
-
-def _cut_map(eqn: Eqn, flags: tuple[bool, ...], policy: Policy) -> tuple[Eqn, Eqn]:
-    op: Any = eqn.op
-    with op.inside():
-        plan = plan_residuals(op.body, flags, policy)
-        count = plan.known_out_count
-        places = tuple((False, i) for i in range(count, len(plan.known.out_avals)))
-        split = Split(plan.known, plan.unknown, plan.out_unknown, places)
-        cut = cut_as(op, flags, split, [op.in_specs[i] for i in plan.passed])
-    known = [v for v, u in zip(eqn.invars, flags, strict=True) if not u]
-    kept = [Var(a) for a in cut.known.aval()[count:]]
-    outs = [v for v, u in zip(eqn.outvars, plan.out_unknown, strict=True) if not u]
-    late = [v for v, u in zip(eqn.outvars, plan.out_unknown, strict=True) if u]
-    first = eqn.replace(op=cut.known, invars=tuple(known), outvars=(*outs, *kept))
-    passed = [eqn.invars[i] for i in plan.passed]
-    second = eqn.replace(op=cut.unknown, invars=(*kept, *passed), outvars=tuple(late))
-    return first, second
-
-
-def _saveable_values(
-    jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy
-) -> list[Var]:
-    """The results of known eqns that the policy lets be kept."""
-    unknown: set[Atom] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
-    found: list[Var] = []
-    for eqn in jaxpr.eqns:
-        if any(v in unknown for v in eqn.invars):
-            unknown.update(eqn.outvars)
-        elif is_kept(
-            policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
-        ):
-            found.extend(eqn.outvars)
-    return found
-
-
-def _recompute(jaxpr: Jaxpr, kept: Sequence[Var], out_unknown: Sequence[bool]) -> Jaxpr:
-    available = set(kept)
-    eqns = []
-    for e in jaxpr.eqns:
-        if not available.issuperset(e.outvars):
-            # What is kept is not computed again for being a result beside others.
-            outs = [Var(v.aval) if v in available else v for v in e.outvars]
-            eqns.append(e.replace(outvars=tuple(outs)))
-    return dce_jaxpr(jaxpr.replace(eqns=eqns), out_unknown)
-
-
-def inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The jaxpr with every `jit` eqn replaced by its body."""
-    if not any(isinstance(e.op, Call) for e in closed.eqns):
-        return closed
-
-    def run(*args: Any) -> list[Any]:
-        return _eval_inlined(closed, args)
-
-    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
-
-
-def _eval_inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    jaxpr = closed.jaxpr
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
-    for eqn in jaxpr.eqns:
-        operands = [env[v] if type(v) is Var else v.val for v in eqn.invars]  # type: ignore[union-attr]
-        if isinstance(eqn.op, Call):
-            out: Any = _eval_inlined(eqn.op.jaxpr, operands)
-        else:
-            out = eqn.op(*operands)
-            out = out if eqn.op.multiple_results else [out]
-        env.update(zip(eqn.outvars, out, strict=True))
-    return [env[v] if type(v) is Var else v.val for v in jaxpr.outvars]  # type: ignore[union-attr]

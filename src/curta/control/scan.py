@@ -28,14 +28,12 @@ from curta.primitives.structure import (
     zeros,
 )
 from curta.transforms.checkify import moved_error
-from curta.transforms.dce import dce_jaxpr
-from curta.transforms.discharge import TakesRefs, accesses
+from curta.transforms.dce import dce_jaxpr, prune_outputs, with_inputs
+from curta.transforms.discharge import Flags, TakesRefs, accesses
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 from curta.transforms.vmap import BatchAxis
-
-Flags = tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,13 @@ class Scan(TakesRefs):
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         outs = self.jaxpr.out_avals
-        return [*outs[: self.num_carry], *map(self._stacked, outs[self.num_carry :])]
+        return [
+            *outs[: self.num_carry],
+            *map(self.stacked, outs[self.num_carry :]),
+        ]
 
-    def _stacked(self, aval: ShapedArray) -> ShapedArray:
+    def stacked(self, aval: ShapedArray) -> ShapedArray:
+        """The aval of what the body takes or gives in all iterations together."""
         return aval.with_dim(0, self.length)
 
     def eval(self, *args: Any) -> Any:
@@ -165,6 +167,19 @@ class Scan(TakesRefs):
         known, unknown_outs = iter(outs), iter(later)
         flags = (*plan.carry_unknown, *plan.y_unknown)
         return [next(unknown_outs if u else known) for u in flags]
+
+    def pruned(self, used: Flags) -> tuple[Scan, Flags, Flags]:
+        n = self.num_carry
+        gives, before = tuple(used), None
+        while gives != before:
+            before = gives
+            body, reads = prune_outputs(self.jaxpr, gives)
+            consts, carry, xs = self.parts(reads)
+            carry = [g or r for g, r in zip(gives, carry)]  # a carry goes in and out
+            gives = (*carry, *used[n:])
+        reads = (*consts, *carry, *xs)
+        body = with_inputs(body, reads)
+        return self.with_body(body, consts.count(True), carry.count(True)), reads, gives
 
     def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
         signature = jaxpr_key_use(self.jaxpr.jaxpr)

@@ -20,6 +20,8 @@ from curta.core.avals import ShapedArray
 from curta.core.key_use import KeyReuseSignature, Sink
 from curta.errors import MissingRule
 
+Flags = tuple[bool, ...]
+
 
 class Op:
     """Base of all primitives.
@@ -104,6 +106,14 @@ class Op:
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         """The scalar expression of the output element at `index`."""
         self._missing("lower")
+
+    def pruned(self, used: Flags) -> tuple[Op, Flags, Flags] | None:
+        """The op with fewer results, of which only those of `used` are needed.
+
+        Also which operands it still reads, and which results it still gives. None if
+        it computes all of them together.
+        """
+        return None
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         """How a `PartialTrace` treats the op when some arguments are unknown.

@@ -12,11 +12,13 @@ def dce_jaxpr(
     jaxpr: Jaxpr,
     used_outputs: Sequence[bool] | None = None,
     keep_effects: bool = True,
+    within: bool = False,
 ) -> Jaxpr:
     """The jaxpr with only the eqns that its (used) outputs or effects need.
 
     Inputs stay; unused outputs are dropped, and without `keep_effects` so are eqns of
-    which only the effects are left.
+    which only the effects are left. `within` says that eqns that hold jaxprs, loops for
+    example, lose results that nobody needs, too.
     """
     outvars = jaxpr.outvars
     if used_outputs is not None:
@@ -25,9 +27,39 @@ def dce_jaxpr(
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         if keep_effects and eqn.effects or any(v in live for v in eqn.outvars):
+            eqn = _pruned(eqn, live) if within else eqn
             kept.append(eqn)
             live.update(v for v in eqn.invars if type(v) is Var)
     return jaxpr.replace(outvars=outvars, eqns=kept[::-1])
+
+
+def _pruned(eqn: Eqn, live: set[Var]) -> Eqn:
+    used = tuple(v in live for v in eqn.outvars)
+    found = None if all(used) or eqn.effects else eqn.op.pruned(used)
+    if found is None:
+        return eqn
+    op, reads, gives = found
+    return eqn.replace(
+        op=op,
+        invars=tuple(v for v, r in zip(eqn.invars, reads, strict=True) if r),
+        outvars=tuple(v for v, g in zip(eqn.outvars, gives, strict=True) if g),
+    )
+
+
+@functools.lru_cache(maxsize=512)
+def prune_outputs(
+    closed: ClosedJaxpr, used: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The jaxpr with only some outputs, and which inputs it reads for them."""
+    jaxpr = dce_jaxpr(closed.jaxpr, used, within=True)
+    return ClosedJaxpr(jaxpr, closed.consts), tuple(used_inputs(jaxpr))
+
+
+def with_inputs(closed: ClosedJaxpr, kept: Sequence[bool]) -> ClosedJaxpr:
+    """The jaxpr with only the inputs `kept`, which must be all that it reads."""
+    jaxpr = closed.jaxpr
+    invars = [v for v, k in zip(jaxpr.invars, kept, strict=True) if k]
+    return ClosedJaxpr(jaxpr.replace(invars=invars), closed.consts)
 
 
 @functools.lru_cache(maxsize=512)

@@ -1,0 +1,302 @@
+"""What a checkpointed function keeps for its backward pass, and computes again.
+
+A policy is asked about every operation of known values, those in the bodies of `jit`,
+loops, branches and `shard_map` too. An eqn that holds a body of known and unknown
+values is cut: its first part is of known values and hands on what is kept within, its
+later part takes that in the place of computing it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from curta.control.call import Call
+from curta.control.cond import Cond
+from curta.control.saving import is_kept
+from curta.control.scan import Scan
+from curta.control.shard_map import ShardMap, cut_as
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.stage import stage
+from curta.lazy_dataclass import dataclass
+from curta.primitives.structure import zeros
+from curta.transforms.dce import dce_jaxpr, used_inputs
+from curta.transforms.jaxprs import run_closed
+from curta.transforms.partial_eval import Split, prune, split_jaxpr
+
+Policy = Callable[..., Any]
+Flags = tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class ResidualPlan:
+    """How a rematerialised jaxpr is cut.
+
+    `known` maps the known inputs to the known outputs and the kept values;
+    `unknown` maps the kept values and the inputs at `passed` to the unknown outputs.
+    """
+
+    known: ClosedJaxpr
+    unknown: ClosedJaxpr
+    known_out_count: int
+    passed: tuple[int, ...]
+    out_unknown: Flags
+
+
+class Parts(NamedTuple):
+    """The eqns of a jaxpr that the known inputs determine, and all of them.
+
+    Where an eqn was cut, both have a part of it. `saved` are values of `known` that
+    may be kept for `later`.
+    """
+
+    known: Jaxpr
+    later: Jaxpr
+    saved: list[Var]
+    out_unknown: Flags
+
+    def recomputing(self, wanted: Sequence[bool] | None = None) -> Recomputing:
+        """The wanted outputs from what is kept; None means all of them."""
+        later = _recompute(self.later, self.saved, wanted)
+        read = {v for e in later.eqns for v in e.invars} | set(later.outvars)
+        return Recomputing(later, [v for v in self.saved if v in read])
+
+    def making(self, kept: Sequence[Var]) -> Jaxpr:
+        """What the known inputs determine of the outputs, and the values `kept`."""
+        outs = [v for v, u in zip(self.known.outvars, self.out_unknown) if not u]
+        return dce_jaxpr(self.known.replace(outvars=(*outs, *kept)))
+
+
+class Recomputing(NamedTuple):
+    """A jaxpr that reads the values `kept`, which it does not compute."""
+
+    jaxpr: Jaxpr
+    kept: list[Var]
+
+
+class EqnParts(NamedTuple):
+    """An eqn cut in two; also the values kept within, and its unknown results."""
+
+    first: Eqn
+    later: tuple[Eqn, ...]
+    kept: list[Var]
+    unknown: list[Var]
+
+
+@functools.lru_cache(maxsize=1024)
+def plan_residuals(
+    closed: ClosedJaxpr, in_unknown: Flags, policy: Policy | None
+) -> ResidualPlan:
+    """Cut a jaxpr, keeping between the two parts only what `policy` allows."""
+    split = split_jaxpr(closed, in_unknown)
+    parts = Parts(closed.jaxpr, closed.jaxpr, [], split.out_unknown)
+    if policy is not None:
+        closed = _inline_calls(closed)
+        parts = _cut(closed.jaxpr, in_unknown, policy)
+    later, kept = parts.recomputing(split.out_unknown)
+    read = used_inputs(later)
+    passed = tuple(i for i, r in enumerate(read) if r)
+    later = later.replace(invars=[*kept, *(later.invars[i] for i in passed)])
+    values = dce_jaxpr(
+        parts.known.replace(
+            invars=_unflagged(parts.known.invars, in_unknown), outvars=kept
+        )
+    )
+    count = split.out_unknown.count(False)
+
+    def run_known(*args: Any) -> list[Any]:
+        outs = run_closed(split.known, args)[:count]
+        return outs + run_closed(ClosedJaxpr(values, closed.consts), args)
+
+    info = closed.jaxpr.debug_info
+    return ResidualPlan(
+        prune(stage(run_known, split.known.in_avals, info)),
+        ClosedJaxpr(later, closed.consts),
+        count,
+        passed,
+        split.out_unknown,
+    )
+
+
+def _unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [x for x, f in zip(xs, flags, strict=True) if not f]
+
+
+def _recompute(
+    jaxpr: Jaxpr, kept: Sequence[Var], wanted: Sequence[bool] | None
+) -> Jaxpr:
+    available = set(kept)
+    eqns = []
+    for e in jaxpr.eqns:
+        if not available.issuperset(e.outvars):
+            # What is kept is not computed again for being a result beside others.
+            outs = [Var(v.aval) if v in available else v for v in e.outvars]
+            eqns.append(e.replace(outvars=tuple(outs)))
+    return dce_jaxpr(jaxpr.replace(eqns=eqns), wanted, within=True)
+
+
+# ---- cutting
+
+
+def _cut(jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy) -> Parts:
+    unknown: set[Atom] = {v for v, u in zip(jaxpr.invars, in_unknown, strict=True) if u}
+    known: list[Eqn] = []
+    later: list[Eqn] = []
+    saved: list[Var] = []
+    for eqn in jaxpr.eqns:
+        flags = tuple(v in unknown for v in eqn.invars)
+        cut = None if eqn.effects else _CUTS.get(type(eqn.op))
+        parts = cut(eqn, flags, policy) if cut else None
+        if parts:
+            known.append(parts.first)
+            later += parts.later
+            saved += parts.kept
+            unknown.update(parts.unknown)
+        elif any(flags):
+            later.append(eqn)
+            unknown.update(eqn.outvars)
+            continue
+        else:
+            known.append(eqn)
+            later.append(eqn)
+        if _is_saved(known[-1], policy):
+            saved += known[-1].outvars
+    flags = tuple(v in unknown for v in jaxpr.outvars)
+    saved = list(dict.fromkeys(saved))
+    return Parts(jaxpr.replace(eqns=known), jaxpr.replace(eqns=later), saved, flags)
+
+
+def _is_saved(eqn: Eqn, policy: Policy) -> bool:
+    avals = [v.aval for v in eqn.invars]
+    return is_kept(policy(eqn.primitive, *avals, **eqn.params))
+
+
+def _cut_scan(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
+    op: Any = eqn.op
+    consts, carry, xs = op.parts(flags)
+    body, before = _inline_calls(op.jaxpr), None
+    while carry != before:  # what an iteration makes unknown, the next one begins with
+        before = carry
+        parts = _cut(body.jaxpr, (*consts, *carry, *xs), policy)
+        carry = [c or u for c, u in zip(carry, parts.out_unknown)]
+    later, kept = parts.recomputing()
+    if not kept:
+        return None
+    rows = [Var(op.stacked(v.aval)) for v in kept]
+    known = parts.making(kept)
+    known = known.replace(invars=_unflagged(known.invars, (*consts, *carry, *xs)))
+    first = op.with_body(
+        ClosedJaxpr(known, body.consts), consts.count(False), carry.count(False)
+    )
+    later = later.replace(invars=(*later.invars, *kept))
+    second = op.with_body(ClosedJaxpr(later, body.consts), len(consts), len(carry))
+    return _eqn_parts(eqn, (*consts, *carry, *xs), first, second, rows, parts)
+
+
+def _eqn_parts(
+    eqn: Eqn, flags: Flags, first: Any, second: Any, kept: list[Var], parts: Parts
+) -> EqnParts:
+    unknown = [v for v, u in zip(eqn.outvars, parts.out_unknown, strict=True) if u]
+    outs = _unflagged(eqn.outvars, parts.out_unknown)
+    known = tuple(_unflagged(eqn.invars, flags))
+    made = eqn.replace(op=first, invars=known, outvars=(*outs, *kept))
+    later = eqn.replace(op=second, invars=(*eqn.invars, *kept))
+    return EqnParts(made, (later,), kept, unknown)
+
+
+def _cut_cond(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
+    op: Any = eqn.op
+    if flags[0]:  # the index
+        return None
+    branches = [_inline_calls(b) for b in op.branches]
+    cuts = [_cut(b.jaxpr, flags[1:], policy) for b in branches]
+    out_unknown = tuple(map(any, zip(*(c.out_unknown for c in cuts), strict=True)))
+    cuts = [c._replace(out_unknown=out_unknown) for c in cuts]
+    found = [c.recomputing() for c in cuts]
+    groups = [kept for _, kept in found]
+    if not any(groups):
+        return None
+    first, second = [], []
+    for i, (branch, parts) in enumerate(zip(branches, cuts, strict=True)):
+        known = parts.making(groups[i])
+        known = known.replace(invars=_unflagged(known.invars, flags[1:]))
+        first.append(_filled(ClosedJaxpr(known, branch.consts), groups, i))
+        others = [v if k == i else Var(v.aval) for k, g in enumerate(groups) for v in g]
+        later = found[i].jaxpr
+        later = later.replace(invars=(*later.invars, *others))
+        second.append(ClosedJaxpr(later, branch.consts))
+    kept = [Var(v.aval) for group in groups for v in group]
+    made = op.with_branches(tuple(first)), op.with_branches(tuple(second))
+    return _eqn_parts(eqn, flags, *made, kept, cuts[0])
+
+
+def _filled(closed: ClosedJaxpr, groups: Sequence[list[Var]], i: int) -> ClosedJaxpr:
+    """The branch `i` with zeros for what the others keep."""
+
+    def run(*args: Any) -> list[Any]:
+        results = run_closed(closed, args)
+        outs = results[: len(results) - len(groups[i])]
+        for k, group in enumerate(groups):
+            own = k == i
+            outs += results[len(results) - len(group) :] if own and group else []
+            outs += [] if own else [zeros(v.aval) for v in group]
+        return outs
+
+    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _cut_map(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
+    op: Any = eqn.op
+    if all(flags) or not any(flags):
+        return None
+    with op.inside():
+        plan = plan_residuals(op.body, flags, policy)
+        count = plan.known_out_count
+        places = tuple((False, i) for i in range(count, len(plan.known.out_avals)))
+        split = Split(plan.known, plan.unknown, plan.out_unknown, places)
+        cut = cut_as(op, flags, split, [op.in_specs[i] for i in plan.passed])
+    kept = [Var(a) for a in cut.known.aval()[count:]]
+    outs = _unflagged(eqn.outvars, plan.out_unknown)
+    late = [v for v, u in zip(eqn.outvars, plan.out_unknown, strict=True) if u]
+    known = tuple(_unflagged(eqn.invars, flags))
+    first = eqn.replace(op=cut.known, invars=known, outvars=(*outs, *kept))
+    passed = [eqn.invars[i] for i in plan.passed]
+    second = eqn.replace(op=cut.unknown, invars=(*kept, *passed), outvars=tuple(late))
+    return EqnParts(first, (first, second), kept, late)
+
+
+_CUTS: dict[type, Callable[[Eqn, Flags, Policy], EqnParts | None]] = {
+    Scan: _cut_scan,
+    Cond: _cut_cond,
+    ShardMap: _cut_map,
+}
+
+
+# ---- calls
+
+
+def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with every `jit` eqn replaced by its body."""
+    if not any(isinstance(e.op, Call) for e in closed.eqns):
+        return closed
+
+    def run(*args: Any) -> list[Any]:
+        return _eval_inlined(closed, args)
+
+    return stage(run, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _eval_inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    jaxpr = closed.jaxpr
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        operands = [env[v] if type(v) is Var else v.val for v in eqn.invars]  # type: ignore[union-attr]
+        if isinstance(eqn.op, Call):
+            out: Any = _eval_inlined(eqn.op.jaxpr, operands)
+        else:
+            out = eqn.op(*operands)
+            out = out if eqn.op.multiple_results else [out]
+        env.update(zip(eqn.outvars, out, strict=True))
+    return [env[v] if type(v) is Var else v.val for v in jaxpr.outvars]  # type: ignore[union-attr]
