@@ -14,6 +14,7 @@ from curta.primitives.linalg import (
     QR,
     SVD,
     Cholesky,
+    CholeskyUpdate,
     Eig,
     Eigh,
     Geqrf,
@@ -22,6 +23,7 @@ from curta.primitives.linalg import (
     LUPivotsToPermutation,
     Ormqr,
     Schur,
+    SymmetricProduct,
     TriangularSolve,
     Tridiagonal,
     TridiagonalSolve,
@@ -175,6 +177,27 @@ def test_tridiagonal_solves(dtype):
     assert_same(TridiagonalSolve(), lower, diagonal + 4, upper, b)
     found = run(TridiagonalSolve(), 0 * lower, 0 * diagonal, upper, b)[0]
     assert not np.isfinite(found).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_updates(dtype, batch):
+    a, c = numbers((*batch, 5, 3), dtype), numbers((*batch, 5, 5), dtype, 1)
+    assert_same(SymmetricProduct(2.0, 0.5), a, c)
+    if np.dtype(dtype).kind == "f":
+        for n in (1, 5, 40):
+            r = np.triu(numbers((*batch, n, n), dtype)) + 5 * np.eye(n, dtype=dtype)
+            assert_same(CholeskyUpdate(), r, numbers((*batch, n), dtype))
+
+
+def test_updates_by_nothing_and_of_zeros():
+    r = np.triu(numbers((2, 3, 3), "float64"))
+    r[:, 0, 0], r[1, 1, 1] = -2, 0
+    assert_close(run(CholeskyUpdate(), r, np.zeros((2, 3)))[0], r)
+    w = np.array([[3e200, 1, 1], [np.nan, 0, 1]])
+    found = run(CholeskyUpdate(), r, w)[0]
+    np.testing.assert_allclose(found[0, 0, 0], -0.0 + 3e200)
+    assert np.isnan(found[1]).any()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])

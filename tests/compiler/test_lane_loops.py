@@ -24,6 +24,7 @@ from curta.primitives.linalg import (
     Geqrf,
     HouseholderProduct,
     TriangularSolve,
+    TridiagonalSolve,
 )
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
@@ -75,6 +76,35 @@ def test_triangular_solves(dtype, left, width):
         for transposed, conjugated in ((0, 0), (1, 0), (1, 1), (0, 1)):
             how = bool(transposed), bool(conjugated), transposed == conjugated
             assert_in_lanes(TriangularSolve(left, lower, *how), a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("perturb", [True, False])
+def test_tridiagonal_solves(dtype, perturb):
+    for n, width in ((1, 2), (2, 1), (7, 3)):
+        lower, diagonal, upper = (numbers((BATCH, n), dtype, i) for i in range(3))
+        b = numbers((BATCH, n, width), dtype, 3)
+        upper[:, -1] = lower[:, 0] = np.nan  # outside of the matrix
+        op = TridiagonalSolve(perturb)
+        assert_in_lanes(op, lower, diagonal, upper, b)
+        if perturb:  # LAPACK does not, so that few matrices are lanes as well
+            assert_in_lanes(op, lower[0], diagonal[0], upper[0], b[0])
+            assert_in_lanes(op, lower[:3], diagonal[:3], upper[:3], b[:3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_tridiagonal_matrices_without_an_inverse(dtype):
+    zero, one = np.zeros((BATCH, 5), dtype), np.ones((BATCH, 5), dtype)
+    b = numbers((BATCH, 5, 1), dtype)
+    d = one.copy()
+    d[4] = 0
+    found = run(TridiagonalSolve(), zero, d, zero, b)[0]
+    assert np.isnan(found[4]).all()
+    assert_close(np.delete(found, 4, 0), np.delete(b, 4, 0))
+    assert np.isfinite(run(TridiagonalSolve(True), zero, d, zero, b)[0]).all()
+    d[7, 2] = np.nan
+    found = run(TridiagonalSolve(True), one, d, one, b)[0]
+    assert np.isnan(found[7]).any() and np.isfinite(np.delete(found, 7, 0)).all()
 
 
 def test_only_a_triangle_is_read():

@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.pipeline import compile_jaxpr
 
 
 def on_platform(x):
@@ -58,3 +59,19 @@ def test_results_of_a_barrier_are_memory_of_their_own():
     x = jnp.arange(3.0)
     (y,) = lax.optimization_barrier([x])
     assert y.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+
+
+def test_compiled_barriers_are_native_and_part_what_is_around_them():
+    def total(x):
+        y, n = lax.optimization_barrier((jnp.sin(x), 3))
+        return (y + jnp.sin(x)).sum() * n
+
+    x = jnp.arange(5.0)
+    compiled = compile_jaxpr(curta.make_jaxpr(total)(x))
+    assert compiled.native is not None
+    np.testing.assert_allclose(curta.jit(total)(x), 6 * np.sin(x).sum(), rtol=1e-6)
+    np.testing.assert_allclose(
+        curta.jit(curta.grad(total))(x), 6 * np.cos(x), rtol=1e-5
+    )
+    empty = curta.jit(lambda x: lax.optimization_barrier((x, x[:0])))(x)
+    assert [a.shape for a in empty] == [(5,), (0,)]

@@ -24,13 +24,14 @@ from curta.compiler.library.lapack_calls import (
     Work,
 )
 from curta.compiler.library.permutation import Permutations
+from curta.compiler.library.rotations import RankOneUpdate
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise.arithmetic import neg, sub
+from curta.primitives.elementwise.arithmetic import add, mul, neg, sub
 from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.elementwise.comparison import gt, lt, ne
 from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
@@ -44,6 +45,7 @@ from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.matrices import (
     columns,
     conjugate,
+    matmul,
     rows,
     swapped,
     tril,
@@ -54,7 +56,7 @@ from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.linalg.updates import Ormqr
+from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr, SymmetricProduct
 from curta.primitives.reduction import ReduceAnd
 from curta.primitives.slicing import Pad
 from curta.primitives.structure import BroadcastInDim, zeros
@@ -126,12 +128,29 @@ class Permuted(LibraryOp):
         return Permutations(pivots.size // count, count, self.size)
 
 
+@dataclass(frozen=True)
+class Rotated(LibraryOp):
+    """`CholeskyUpdate`, natively."""
+
+    name: ClassVar[str] = "rotated"
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
+
+    def eval(self, *args: Any) -> Any:
+        return CholeskyUpdate().eval(*args)
+
+    def routine(self, *avals: ShapedArray) -> RankOneUpdate:
+        n = avals[1].shape[-1]
+        kind = "f64" if avals[0].dtype.itemsize == 8 else "f32"
+        return RankOneUpdate(avals[1].size // n, n, kind)
+
+
 def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that such an op stands for; None for others and for empty arrays."""
     if type(op) not in _RULES or not all(a.size for a in avals):
         return None
-    perturbed = isinstance(op, TridiagonalSolve) and op.perturb_singular
-    if perturbed or not blas.available():
+    if not blas.available():
         return None
     return _decomposed(op, tuple(a.strip_weak_type() for a in avals))
 
@@ -431,6 +450,16 @@ def _ormqr(op: Any, a: Any, taus: Any, c: Any) -> list[Any]:
     return [swapped(call(swapped(a), taus, swapped(c))[0])]
 
 
+def _cholesky_update(op: Any, r: Any, w: Any) -> list[Any]:
+    return [Rotated()(r, w)]
+
+
+def _symmetric_product(op: Any, a: Any, c: Any) -> list[Any]:
+    scalar = typeof(a).dtype.type
+    product = mul(matmul(a, swapped(a)), scalar(op.alpha))
+    return [add(product, mul(c, scalar(op.beta)))]
+
+
 # ------------------------------------------------------------------------ helpers
 
 
@@ -471,4 +500,6 @@ _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     Eig: _eig,
     TridiagonalSolve: _tridiagonal_solve,
     Ormqr: _ormqr,
+    CholeskyUpdate: _cholesky_update,
+    SymmetricProduct: _symmetric_product,
 }

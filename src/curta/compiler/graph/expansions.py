@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Sequence
 
 from curta.compiler.graph.lanewise import lanewise
+from curta.compiler.graph.routines import barrier
 from curta.compiler.graph.small_matrices import expanded
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -28,6 +29,8 @@ def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
         if found is None:
             others = importlib.import_module("curta.compiler.graph.decompositions")
             found = others.decomposed(op, avals)
+    else:
+        found = barrier(op, avals)
     return found
 
 

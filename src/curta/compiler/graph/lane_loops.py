@@ -24,6 +24,7 @@ from curta.compiler.library.lane_factors import (
     Substitution,
 )
 from curta.compiler.library.lane_routine import LaneRoutine
+from curta.compiler.library.lane_tridiagonal import TridiagonalElimination
 from curta.compiler.llvm import target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -38,9 +39,11 @@ from curta.primitives.linalg.lu import LU
 from curta.primitives.linalg.matrices import columns, rows, triu
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.triangular import TriangularSolve
+from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.slicing import Pad
 
 LARGEST = 32  # rows and columns of a matrix
+_LARGEST_BLOCK = 1 << 12  # elements of the diagonals of a matrix, and the other side
 _FEWEST_BLOCKS = 2  # of as many matrices as there are lanes
 _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
 _SINGLE = np.dtype(np.float32)
@@ -66,13 +69,14 @@ class LaneLoops(LibraryOp):
         op, dtype = self.op, avals[0].dtype
         assert isinstance(op, MatrixOp)
         batch, ends = _batch_and_ends(op, avals)
-        kind = _KINDS[dtype.char]
+        count, kind = math.prod(batch), _KINDS[dtype.char]
+        most = min(count, target.host().lanes(kind))
         return LaneRoutine(
             _ALGORITHMS[type(op)](op, *ends),
-            math.prod(batch),
+            count,
             kind,
             2 if dtype.kind == "c" else 1,
-            target.host().lanes(kind),
+            1 << (most.bit_length() - 1),
         )
 
 
@@ -84,9 +88,16 @@ def in_lanes(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
         return None
     batch, ends = _batch_and_ends(op, avals)
     sizes = [d for end in ends for d in end]
+    if not all(0 < d for d in (*batch, *sizes)):
+        return None
     lanes = target.host().lanes("f64" if avals[0].dtype.char in "dD" else "f32")
-    few = math.prod(batch) < _FEWEST_BLOCKS * lanes
-    if few or lanes == 1 or not all(0 < d <= LARGEST for d in sizes):
+    many = lanes > 1 and math.prod(batch) >= _FEWEST_BLOCKS * lanes
+    if isinstance(op, TridiagonalSolve):
+        lies_near = sum(map(math.prod, ends)) <= _LARGEST_BLOCK
+        wanted = op.perturb_singular or (many and lies_near)  # LAPACK does not perturb
+    else:
+        wanted = many and all(d <= LARGEST for d in sizes)
+    if not wanted:
         return None
     return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
 
@@ -158,6 +169,9 @@ _ALGORITHMS: dict[type[Op], Callable[..., LaneAlgorithm]] = {
     TriangularSolve: _substitution,
     Geqrf: lambda _, a: Reflections(*a),
     HouseholderProduct: lambda _, a, taus: ProductOfReflections(*a, *taus),
+    TridiagonalSolve: lambda op, dl, d, du, b: TridiagonalElimination(
+        b[0], b[1], op.perturb_singular
+    ),
 }
 
 _RULES: dict[type[Op], Callable[..., Sequence[Any]]] = {

@@ -6,16 +6,22 @@ Rewrites (sorting.py, ...) express ops of the language by these; no user sees th
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from curta.compiler.graph.items import RoutineItem
+from curta.compiler.library.copies import Copies
 from curta.compiler.library.routine import Routine
+from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Eqn
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn
 from curta.core.op import Op
+from curta.core.stage import stage
+from curta.lazy_dataclass import dataclass
+from curta.primitives.barrier import OptimizationBarrier
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
@@ -29,11 +35,46 @@ class LibraryOp(Op):
         """The routine for operands of these avals."""
 
 
+@dataclass(frozen=True)
+class Barrier(LibraryOp):
+    """`OptimizationBarrier`: copies, which nothing around them knows to be that."""
+
+    name: ClassVar[str] = "barrier"
+    multiple_results: ClassVar[bool] = True
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return avals
+
+    def eval(self, *args: Any) -> Any:
+        return [x.copy() for x in args]
+
+    def routine(self, *avals: ShapedArray) -> Copies:
+        return Copies(tuple(a.size * a.dtype.itemsize for a in avals))
+
+
+def barrier(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """The jaxpr that an `OptimizationBarrier` stands for; None for other ops."""
+    plain = all(isinstance(a.dtype, np.dtype) for a in avals)
+    if not isinstance(op, OptimizationBarrier) or not avals or not plain:
+        return None
+    return stage(lambda *args: Barrier()(*args), avals)
+
+
 def routine_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item that runs a `LibraryOp`."""
     assert isinstance(eqn.op, LibraryOp)
     routine = eqn.op.routine(*[v.aval for v in eqn.invars])
-    operands: list[Any] = [maker.operand(v) for v in eqn.invars]
+    operands = [_in_memory(maker, v) for v in eqn.invars]
     memory = ShapedArray((max(routine.scratch, 1),), np.dtype(np.uint8))
     scratch = maker.new_buffer(memory, f"{results[0].name}.memory")
     maker.items.append(RoutineItem(routine, tuple(operands), results, scratch))
+
+
+def _in_memory(maker: ItemMaker, atom: Atom) -> Buffer:
+    """The buffer of an operand; a literal is stored for it."""
+    found = maker.buffer_of(atom)
+    if found is None:
+        found = maker.new_buffer(atom.aval, f"literal{len(maker.avals)}")
+        index = loop_dims(atom.aval.shape)
+        maker.emit_map(found, index, maker.elements.at(atom, index), "literal")
+    return found

@@ -134,7 +134,7 @@ def _eliminate(lu: Any, pivots: Any, start: int, stop: int) -> None:
     """Eliminate columns `start` to `stop`, and update the columns after them."""
     with np.errstate(all="ignore"):
         for k in range(start, stop):
-            pivots[..., k] = k + np.argmax(_size(lu[..., k:, k]), -1)
+            pivots[..., k] = k + np.argmax(pivot_size(lu[..., k:, k]), -1)
             _exchange(lu, k, pivots[..., k])
             pivot = lu[..., k, k, None]
             below = lu[..., k + 1 :, k]
@@ -149,7 +149,7 @@ def _eliminate(lu: Any, pivots: Any, start: int, stop: int) -> None:
             right[..., stop:, :] -= known
 
 
-def _size(x: Any) -> Any:
+def pivot_size(x: Any) -> Any:
     """What LAPACK compares to find a pivot: |re| + |im|."""
     return abs(x.real) + abs(x.imag) if x.dtype.kind == "c" else abs(x)
 

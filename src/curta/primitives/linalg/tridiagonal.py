@@ -13,6 +13,7 @@ from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul, neg
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
+from curta.primitives.linalg.lu import pivot_size
 from curta.primitives.linalg.matrices import along_columns, columns, rows
 from curta.primitives.structure import add_tangents, instantiate, zeros
 
@@ -99,12 +100,13 @@ def _solve(dl: Any, d: Any, du: Any, b: Any, perturb: bool) -> Any:
     x = b.copy()
     # Each row of the triangle has its diagonal and two more elements.
     first, second = d.copy(), du.copy()
+    second[..., n - 1 :] = 0
     third = np.zeros_like(du)
     with np.errstate(all="ignore"):
         for i in range(n - 1):
             pivot, below = first[..., i].copy(), dl[..., i + 1]
             rows_ = x[..., i, :].copy(), x[..., i + 1, :].copy()
-            swap = abs(pivot) < abs(below)
+            swap = pivot_size(pivot) < pivot_size(below)
             greater, smaller = np.where(swap, [below, pivot], [pivot, below])
             factor = np.where(greater == 0, 0, smaller / greater)
             here = (second[..., i].copy(), first[..., i + 1].copy())
@@ -121,11 +123,14 @@ def _solve(dl: Any, d: Any, du: Any, b: Any, perturb: bool) -> Any:
             other = np.where(wide, rows_[0], rows_[1])
             x[..., i + 1, :] = other - factor[..., None] * x[..., i, :]
         if perturb and n:
-            largest = np.abs([first, second, third]).max((0, -1), keepdims=True)[0]
+            largest = pivot_size(np.array([first, second, third]))
+            largest = largest.max((0, -1), keepdims=True)[0]
             limits = np.finfo(d.dtype)
             tiny = np.maximum(limits.eps * largest, limits.tiny / limits.eps)
             sign = np.where(first.real < 0, -1, 1)
-            first = np.where(abs(first) < tiny, sign * tiny, first).astype(d.dtype)
+            first = np.where(pivot_size(first) < tiny, sign * tiny, first).astype(
+                d.dtype
+            )
         for i in reversed(range(n)):
             value = x[..., i, :].copy()
             if i + 1 < n:

@@ -37,10 +37,9 @@ class CholeskyUpdate(MatrixOp):
         for k in range(w.shape[-1]):
             # A rotation of row k and w that leaves nothing of w's element k.
             a, b = r[..., k, k].copy(), w[..., k].copy()
-            length = np.hypot(a, b)
-            safe = np.where(length == 0, 1, length)
-            c = np.where(length == 0, 1, a / safe)[..., None]
-            s = (b / safe)[..., None]
+            length = np.where(b == 0, 1, np.hypot(a, b))
+            c = np.where(b == 0, 1, a / length)[..., None]
+            s = (b / length)[..., None]
             row = r[..., k, :].copy()
             r[..., k, :] = c * row + s * w
             w = c * w - s * row
