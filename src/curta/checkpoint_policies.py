@@ -43,8 +43,11 @@ def nothing_saveable(*args: Any, **params: Any) -> bool:
     return False
 
 
-def dots_saveable(primitive: Primitive, *args: Any, **params: Any) -> bool:
+@dataclass(frozen=True)
+class DotsSaveable:
     """Keep the results of matrix products: dear to compute, small to keep.
+
+    With `only_if_no_batch_dims`, only of those without batch dims: those with weights.
 
     >>> import curta, curta.numpy as jnp
     >>> f = lambda w, x: jnp.sin(x @ w).sum()
@@ -53,23 +56,17 @@ def dots_saveable(primitive: Primitive, *args: Any, **params: Any) -> bool:
     Array([[3.],
            [3.]], dtype=float32)
     """
-    return primitive is _dot
+
+    only_if_no_batch_dims: bool
+
+    def __call__(self, primitive: Primitive, *args: Any, **params: Any) -> bool:
+        if primitive is not _dot:
+            return False
+        return not (self.only_if_no_batch_dims and any(params["dimension_numbers"][1]))
 
 
-def dots_with_no_batch_dims_saveable(
-    primitive: Primitive, *args: Any, **params: Any
-) -> bool:
-    """Keep the results of matrix products without batch dims: those with weights.
-
-    >>> import curta, curta.numpy as jnp
-    >>> f = lambda w, x: jnp.sin(x @ w).sum()
-    >>> policy = curta.checkpoint_policies.dots_with_no_batch_dims_saveable
-    >>> curta.grad(curta.checkpoint(f, policy=policy))(jnp.zeros(2), jnp.ones((3, 2)))
-    Array([3., 3.], dtype=float32)
-    """
-    return primitive is _dot and not any(params["dimension_numbers"][1])
-
-
+dots_saveable = DotsSaveable(only_if_no_batch_dims=False)
+dots_with_no_batch_dims_saveable = DotsSaveable(only_if_no_batch_dims=True)
 checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
