@@ -98,25 +98,31 @@ def plan_residuals(
     read = used_inputs(later)
     passed = tuple(i for i, r in enumerate(read) if r)
     later = later.replace(invars=[*kept, *(later.invars[i] for i in passed)])
-    values = dce_jaxpr(
-        parts.known.replace(
-            invars=_unflagged(parts.known.invars, in_unknown), outvars=kept
-        )
-    )
-    count = split.out_unknown.count(False)
-
-    def run_known(*args: Any) -> list[Any]:
-        outs = run_closed(split.known, args)[:count]
-        return outs + run_closed(ClosedJaxpr(values, closed.consts), args)
-
-    info = closed.jaxpr.debug_info
     return ResidualPlan(
-        prune(stage(run_known, split.known.in_avals, info)),
+        prune(_known_part(closed, in_unknown, split, parts, kept)),
         ClosedJaxpr(later, closed.consts),
-        count,
+        split.out_unknown.count(False),
         passed,
         split.out_unknown,
     )
+
+
+def _known_part(
+    closed: ClosedJaxpr, in_unknown: Flags, split: Split, parts: Parts, kept: list[Var]
+) -> ClosedJaxpr:
+    """From the known inputs to the known outputs and what is kept."""
+    known = parts.making(kept)
+    known = known.replace(invars=_unflagged(known.invars, in_unknown))
+    if kept and parts.out_unknown == split.out_unknown:
+        return ClosedJaxpr(known, closed.consts)
+    # `split` looks closer at which outputs are known, and keeps calls as they are.
+    count = split.out_unknown.count(False)
+    values = ClosedJaxpr(dce_jaxpr(known.replace(outvars=kept)), closed.consts)
+
+    def run(*args: Any) -> list[Any]:
+        return run_closed(split.known, args)[:count] + run_closed(values, args)
+
+    return stage(run, split.known.in_avals, closed.jaxpr.debug_info)
 
 
 def _unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
