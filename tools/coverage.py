@@ -28,23 +28,13 @@ ROOT = HERE.parent
 PAGE = ROOT / "docs" / "coverage.md"
 XLA = "part of XLA's own interface"
 TRACES = "JAX's traces, which are made otherwise here"
-ONE_PROCESS = "one process only"
 REASONS = {
-    "core": TRACES,
     "custom_derivatives.remat_opt_p": TRACES,
-    "distributed": ONE_PROCESS,
     "experimental": "without documentation in JAX",
-    "experimental.multihost_utils": ONE_PROCESS,
-    "experimental.rnn": "cuDNN's LSTM, for GPUs",
     "extend.backend": XLA,
     "extend.core": TRACES,
-    "extend.linear_util": TRACES,
-    "extend.source_info_util": TRACES,
     "interpreters.ad": TRACES,
-    "interpreters.batching": TRACES,
-    "memory": "memories of GPUs and TPUs",
     "profiler": XLA,
-    "stages": XLA,
 }
 MISSING = object()
 

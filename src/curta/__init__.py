@@ -170,12 +170,20 @@ from curta.version import __version__ as __version__
 if TYPE_CHECKING:
     from curta import (
         api_util as api_util,
+        distributed as distributed,
         experimental as experimental,
         extend as extend,
         image as image,
+        memory as memory,
         scipy as scipy,
     )
 
 __getattr__, __dir__ = on_demand(
-    __name__, frozenset({"api_util", "experimental", "extend", "image", "scipy"})
+    __name__,
+    frozenset(
+        {
+            *("api_util", "distributed", "experimental", "extend", "image", "memory"),
+            "scipy",
+        }
+    ),
 )

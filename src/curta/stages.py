@@ -1,8 +1,31 @@
 """The stages of ahead-of-time compilation: what `jit(f).trace` and on give."""
 
+from typing import Any, Protocol, runtime_checkable
+
 from curta.api.aot import (
     ArgInfo as ArgInfo,
     Compiled as Compiled,
     Lowered as Lowered,
     Traced as Traced,
 )
+
+CompilerOptions = dict[str, str | bool]
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """What `jit` gives: a function that can be traced and compiled before it is called.
+
+    >>> import curta
+    >>> isinstance(curta.jit(abs), curta.stages.Wrapped)
+    True
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result; the function is compiled if it has to be."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function staged for these arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """`trace(...).lower()`."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import curta
 import curta.numpy as jnp
 from curta import random
 from curta.experimental import rnn
@@ -92,3 +93,27 @@ def test_what_is_refused():
     lengths = jnp.ones(1, "int32")
     with pytest.raises(NotImplementedError, match="Dropout not supported"):
         rnn.lstm(zeros, zeros, zeros, weights, lengths, 1, 1, 1, 0.5, False)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_the_two_passes(bidirectional):
+    """`lstm_fwd` and `lstm_bwd` are `lstm` and its transposed derivative."""
+    directions = 2 if bidirectional else 1
+    sizes = INPUT, HIDDEN, LAYERS, 0.0, bidirectional, None
+    keys = random.split(random.key(3), 4)
+    weights = rnn.init_lstm_weight(keys[0], INPUT, HIDDEN, LAYERS, bidirectional)
+    x = random.normal(keys[1], (BATCH, TIME, INPUT))
+    h, c = random.normal(keys[2], (2, directions * LAYERS, BATCH, HIDDEN))
+    outs, residuals = rnn.lstm_fwd(x, h, c, weights, LENGTHS, *sizes)
+    plain, pull = curta.vjp(
+        lambda *args: rnn.lstm(*args, LENGTHS, *sizes), x, h, c, weights
+    )
+    *found, of_lengths = rnn.lstm_bwd(*sizes, residuals, outs)
+    for a, b in zip([*outs, *found], [*plain, *pull(plain)], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not of_lengths.any() and of_lengths.dtype == np.int32
+    avals = [curta.typeof(a) for a in (x, h, c, weights, LENGTHS)]
+    types = rnn.rnn_abstract_eval(*avals, *sizes[:-1], False)
+    assert types[:3] == tuple(map(curta.typeof, outs))
+    kept = [*map(curta.typeof, outs), *avals[:4], types[0], types[3], avals[4]]
+    assert rnn.rnn_bwd_abstract_eval(*kept) == tuple(map(curta.typeof, found))

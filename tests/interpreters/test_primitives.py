@@ -143,3 +143,45 @@ def test_reducers():
         np.testing.assert_array_equal(got, want)
     assert batching.broadcast(x, 5, 1).shape == (2, 5, 3, 4)
     assert batching.bdim_at_front(x, 2, 4).shape == (4, 2, 3)
+
+
+def batch_sum():
+    """A primitive that sums over the examples of the axis it names."""
+    primitive = Primitive("batch_sum")
+    primitive.def_impl(lambda x, *, axis_name: x)
+    primitive.def_abstract_eval(lambda x, *, axis_name: x)
+    return primitive
+
+
+def test_rules_that_know_the_axis():
+    primitive = batch_sum()
+
+    def rule(axis, args, dims, *, axis_name):
+        assert axis.spmd_name is axis.explicit_mesh_axis is None
+        (x,), (dim,) = args, dims
+        if axis.name != axis_name:
+            return primitive.bind(x, axis_name=axis_name), dim
+        return (axis.size * x if dim is None else x.sum(dim)), None
+
+    batching.fancy_primitive_batchers[primitive] = rule
+    x = jnp.arange(6.0).reshape(2, 3)
+    total = lambda x: primitive.bind(x, axis_name="i")  # noqa: E731
+    found = curta.vmap(total, axis_name="i", out_axes=None)(x)
+    np.testing.assert_array_equal(found, x.sum(0))
+    found = curta.vmap(lambda x: x + total(2.0), axis_name="i")(x)
+    np.testing.assert_array_equal(found, x + 4)
+    inner = curta.vmap(curta.vmap(total), axis_name="i", out_axes=None)(x)
+    np.testing.assert_array_equal(inner, x.sum(0))
+
+
+def test_rules_by_size_and_name():
+    primitive = batch_sum()
+
+    def rule(size, name, main_type, args, dims, *, axis_name):
+        assert (size, name, main_type) == (2, "i", None)
+        return args[0].sum(dims[0]), None
+
+    batching.axis_primitive_batchers[primitive] = rule
+    total = lambda x: primitive.bind(x, axis_name="i")  # noqa: E731
+    found = curta.jit(curta.vmap(total, axis_name="i", out_axes=None))(jnp.ones((2, 3)))
+    np.testing.assert_array_equal(found, [2, 2, 2])

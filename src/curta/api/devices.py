@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from curta import tree_util
+from curta import dtypes, tree_util
 from curta.api.jit_shardings import constrained
 from curta.config import config, transfer_guard_host_to_device
 from curta.core.avals import ShapedArray, is_string, placed_aval
 from curta.core.mesh import get_abstract_mesh
-from curta.core.sharding import NamedSharding, Sharding
+from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.core.stage import JaxprTrace
 from curta.core.trace import Trace, Tracer, current_trace, typeof
 from curta.primitives.placing import DevicePut, Reshard
@@ -34,8 +34,9 @@ def device_put(
 
     Args:
       x: a pytree of arrays, NumPy arrays and scalars.
-      device: a `Device`, a sharding, or a pytree of them that is a prefix of `x`;
-        None leaves the arrays where they are.
+      device: a `Device`, a sharding, a `curta.memory.Space` of the devices where the
+        arrays are, or a pytree of them that is a prefix of `x`; None leaves the arrays
+        where they are.
       src: where the arrays were; accepted, since each knows that itself.
       donate: whether the arrays given may not be used afterwards, or a prefix of `x`
         that says so for each.
@@ -51,7 +52,7 @@ def device_put(
     {'n': Array(3, dtype=int32, weak_type=True), 'w': Array([1., 1.], dtype=float32)}
     """
     if may_alias is None and isinstance(donate, bool) and not _is_tree(device):
-        place = as_sharding(device)
+        place = _place(device)
         return tree_util.tree_map(lambda leaf: _put(leaf, place, donate), x)
     leaves, tree = tree_util.tree_flatten(x)
     places = _of_leaves("device", device, x, len(leaves))
@@ -59,8 +60,12 @@ def device_put(
     aliased = _of_leaves("may_alias", may_alias, x, len(leaves))
     if any(d and a for d, a in zip(donated, aliased, strict=True)):
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    put = map(_put, leaves, map(as_sharding, places), donated)
+    put = map(_put, leaves, map(_place, places), donated)
     return tree_util.tree_unflatten(tree, put)
+
+
+def _place(given: Any) -> Any:
+    return given if isinstance(given, MemorySpace) else as_sharding(given)
 
 
 def _of_leaves(what: str, given: Any, x: Any, count: int) -> list[Any]:
@@ -89,7 +94,12 @@ def _not_a_prefix(what: str, given: Any, x: Any, errors: list[Any]) -> ValueErro
     )
 
 
-def _put(x: Any, sharding: Sharding | None, donate: bool) -> Any:
+def _put(x: Any, sharding: Any, donate: bool) -> Any:
+    if isinstance(sharding, MemorySpace):
+        if isinstance(x, Tracer):
+            return DevicePut(sharding)(x)
+        x = x if type(x) is ArrayImpl else _explicit(x, None)
+        sharding = x.sharding.with_memory_kind(sharding.kind)
     if sharding is not None and get_abstract_mesh().manual_axes:
         _check_compiled(sharding)
         sharding = None
@@ -170,7 +180,7 @@ def _check_fits(aval: ShapedArray, sharding: Sharding) -> None:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays in a pytree as NumPy arrays; other leaves stay as they are.
+    """The arrays in a pytree as NumPy arrays; keys and other leaves stay as they are.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.device_get({"a": jnp.arange(3), "b": "text"})
@@ -178,9 +188,15 @@ def device_get(x: Any) -> Any:
     """
 
     def get(leaf: Any) -> Any:
-        return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
+        if not hasattr(leaf, "__array__") or _holds_keys(leaf):
+            return leaf
+        return np.asarray(leaf)
 
     return tree_util.tree_map(get, x)
+
+
+def _holds_keys(x: Any) -> bool:
+    return dtypes.issubdtype(x.dtype, dtypes.extended) if hasattr(x, "dtype") else False
 
 
 def block_until_ready(x: Any) -> Any:

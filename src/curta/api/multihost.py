@@ -6,13 +6,17 @@ their arguments and give what they would give with several.
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from curta import tree_util
 from curta.api.devices import device_put
+from curta.core.avals import ShapedArray
 from curta.core.mesh import Mesh
+from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding
 
 
@@ -73,3 +77,148 @@ def global_array_to_host_local_array(
 ) -> Any:
     """Arrays over the devices of all, as what each process has."""
     return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
+
+
+def host_local_array_to_global_array_impl(
+    arr: Any, *, global_mesh: Mesh, pspec: Any
+) -> Any:
+    """`host_local_array_to_global_array` of one array."""
+    return host_local_array_to_global_array(arr, global_mesh, pspec)
+
+
+def global_array_to_host_local_array_impl(
+    arr: Any, *, global_mesh: Mesh, pspec: Any
+) -> Any:
+    """`global_array_to_host_local_array` of one array."""
+    return global_array_to_host_local_array(arr, global_mesh, pspec)
+
+
+def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> ShapedArray:
+    """The type of the array over all devices of what one process has: the same."""
+    NamedSharding(global_mesh, pspec).check_compatible_aval(arr.shape)
+    return ShapedArray(tuple(arr.shape), arr.dtype)
+
+
+gtl_abstract_eval = ltg_abstract_eval
+
+
+def ltg_batcher(
+    insert_axis: bool,
+    axis_data: Any,
+    vals_in: Sequence[Any],
+    dims_in: Sequence[int | None],
+    global_mesh: Mesh,
+    pspec: Any,
+) -> tuple[Any, int | None]:
+    """`host_local_array_to_global_array` of a batch, whose dim gets its own entry."""
+    (x,), (dim,) = vals_in, dims_in
+    entries = list(pspec)
+    if dim is not None:
+        entries += [None] * (dim - len(entries))
+        entries.insert(dim, axis_data.spmd_name)
+    spec = PartitionSpec(*entries)
+    return host_local_array_to_global_array(x, global_mesh, spec), dim
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether the processes are about to be stopped and should save their state now.
+
+    Nobody tells this process of it: False.
+    """
+    return False
+
+
+class ProcessFailureError(Exception):
+    """Processes ended within a `live_devices` block; theirs are `failed_devices`."""
+
+    def __init__(self, failed_devices: set[Any]):
+        self.failed_devices = failed_devices
+        super().__init__(f"Devices failed: {failed_devices}")
+
+
+@contextlib.contextmanager
+def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
+    """Those of the devices whose processes run: all, as they belong to this one.
+
+    Raises RuntimeError unless `curta.distributed.initialize` was called, ValueError
+    for no devices.
+
+    >>> import curta
+    >>> from curta.experimental.multihost_utils import live_devices
+    >>> curta.distributed.initialize("localhost:1234", 1, 0)
+    >>> with live_devices(curta.devices()) as alive:
+    ...     print(alive)
+    [CpuDevice(id=0)]
+    >>> curta.distributed.shutdown()
+    """
+    if not is_initialized():
+        raise RuntimeError("Distributed JAX not initialized.")
+    if not devices:
+        raise ValueError("No devices provided.")
+    yield sorted({*devices}, key=lambda device: device.id)
+
+
+_started: Final[list[str]] = []
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    **options: Any,
+) -> None:
+    """Say which of how many processes this is.
+
+    Args:
+      coordinator_address: where the first process can be reached, "host:port".
+      num_processes: how many processes there are, which can only be 1.
+      process_id: the number of this one.
+      local_device_ids: the numbers of the devices that belong to this process: all.
+      options: timeouts and the like, which a single process has no use for.
+
+    Raises:
+      ValueError: for arguments that are missing or out of range.
+      TypeError: for numbers that are no ints.
+      RuntimeError: if it was called before.
+      NotImplementedError: for more than one process.
+
+    >>> from curta import distributed
+    >>> distributed.initialize("localhost:1234", num_processes=1, process_id=0)
+    >>> distributed.is_initialized()
+    True
+    >>> distributed.shutdown()
+    """
+    if coordinator_address is None:
+        raise ValueError("coordinator_address should be defined.")
+    if num_processes is None:
+        raise ValueError("Number of processes must be defined.")
+    if process_id is None:
+        raise ValueError("The process id of the current process must be defined.")
+    for name, x in (("process_id", process_id), ("num_processes", num_processes)):
+        if not isinstance(x, int):
+            raise TypeError(f"{name} must be an int. Got {name}={x} of type {type(x)}.")
+    if not 0 <= process_id < num_processes:
+        raise ValueError(
+            "process_id and num_processes must be nonnegative, with process_id <"
+            f" num_processes. Got process_id={process_id},"
+            f" num_processes={num_processes}."
+        )
+    if num_processes > 1:
+        raise NotImplementedError(
+            f"programs of {num_processes} processes are not available: one process has"
+            " all devices, as many as the setting jax_num_cpu_devices says."
+        )
+    if _started:
+        raise RuntimeError("distributed.initialize should only be called once.")
+    _started.append(coordinator_address)
+
+
+def is_initialized() -> bool:
+    """Whether `initialize` was called."""
+    return bool(_started)
+
+
+def shutdown() -> None:
+    """Undo `initialize`, if it was called."""
+    _started.clear()

@@ -1,6 +1,8 @@
 """Avals, ops, traces and jaxprs: what everything else is made of."""
 
-from curta.core.avals import ShapedArray as ShapedArray
+from typing import Any as Value
+
+from curta.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
 from curta.core.compile_time import (
     ensure_compile_time_eval as ensure_compile_time_eval,
     ensure_compile_time_eval as eval_context,
@@ -8,4 +10,5 @@ from curta.core.compile_time import (
 from curta.core.dim import max_dim as max_dim, min_dim as min_dim
 from curta.core.jaxpr import Atom as Atom, eval_jaxpr as eval_jaxpr
 from curta.core.pretty import format_eqn as format_eqn, format_jaxpr as format_jaxpr
+from curta.core.primitive import ParamDict as ParamDict
 from curta.core.trace import Trace as Trace, Tracer as Tracer

@@ -20,7 +20,13 @@ from curta.core.placement import Placement, placement, shape_text
 from curta.core.sharding import NamedSharding, Sharding
 
 
-class ShapedArray:
+class AbstractValue:
+    """The type of a value of a traced function."""
+
+    __slots__ = ()
+
+
+class ShapedArray(AbstractValue):
     """The type of an array: `shape`, `dtype` and `weak_type`.
 
     A weakly typed value comes from Python scalars alone and gives way to the

@@ -15,6 +15,8 @@ from typing import Any
 from curta.core.op import Op
 from curta.core.user_op import UserOp, abstract_eval_rules, impl_rules, new_op_class
 
+ParamDict = dict[str, Any]
+
 
 class Primitive:
     """The identity of an operation: its `name`, and how to apply it.

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
-from curta.core.avals import ShapedArray
+from curta.core.avals import AbstractValue, ShapedArray
 from curta.core.op import Op
 from curta.core.source_info import user_frame
 from curta.core.trace import Trace, Tracer, current_trace, register_other_type
@@ -37,7 +37,7 @@ class RefEffect(str):
 ReadEffect, WriteEffect, AccumEffect = map(RefEffect, ("Read", "Write", "Accum"))
 
 
-class AbstractRef:
+class AbstractRef(AbstractValue):
     """The type of a reference to an array of type `inner_aval`.
 
     >>> import curta

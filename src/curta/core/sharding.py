@@ -7,6 +7,7 @@ of it.
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,27 @@ from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 Index = tuple[slice, ...]
 _MEMORY = "unpinned_host"
 _MEMORIES = ("device", "pinned_host", "unpinned_host")
+
+
+class MemorySpace(enum.Enum):
+    """A kind of memory: that of devices, or that of their host."""
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+    @property
+    def kind(self) -> str:
+        """The memory kind of shardings; ValueError for `Any`, which has none."""
+        if self is MemorySpace.Any:
+            raise ValueError(
+                "MemorySpace.Any does not say where an array is to be: name"
+                " MemorySpace.Device or MemorySpace.Host."
+            )
+        return "pinned_host" if self is MemorySpace.Host else _MEMORY
 
 
 class Sharding:

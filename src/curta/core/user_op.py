@@ -24,6 +24,7 @@ abstract_eval_rules: Rules = {}
 jvp_rules: Rules = {}
 transpose_rules: Rules = {}
 batch_rules: Rules = {}
+axis_batch_rules: Rules = {}  # those that are told which axis is mapped over
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,22 @@ class UserOp(Op):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        rule = self._rule(batch_rules, "batch")
-        out, out_dim = rule(args, dims, **self.params())
+        if self.primitive in axis_batch_rules:
+            rule = axis_batch_rules[self.primitive]
+            out, out_dim = rule(axis, args, dims, **self.params())
+        else:
+            rule = self._rule(batch_rules, "batch")
+            out, out_dim = rule(args, dims, **self.params())
         return out, out_dim
+
+    @property
+    def axis_names(self) -> tuple[Any, ...]:
+        """The named axes along which it communicates, if its rule knows of axes."""
+        if self.primitive not in axis_batch_rules:
+            return ()
+        params = self.params()
+        found = params.get("axis_name", params.get("axes", ()))
+        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
 
 
 def new_op_class(name: str, primitive: Primitive) -> type[UserOp]:

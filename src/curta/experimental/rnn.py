@@ -35,6 +35,8 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax, random
 from curta.api.jit import jit
+from curta.api.vjp import vjp
+from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.nn import sigmoid
 
@@ -42,7 +44,11 @@ __all__ = [
     "get_num_params_in_lstm",
     "init_lstm_weight",
     "lstm",
+    "lstm_bwd",
+    "lstm_fwd",
     "lstm_ref",
+    "rnn_abstract_eval",
+    "rnn_bwd_abstract_eval",
     "swap_lstm_gates",
     "unpack_lstm_weights",
 ]
@@ -170,6 +176,88 @@ def lstm(
     return _run(
         x, (h_0, c_0), arrays, seq_lengths, num_layers, bidirectional, precision
     )
+
+
+def lstm_fwd(
+    x: Any,
+    h_0: Any,
+    c_0: Any,
+    w: Any,
+    seq_lengths: Any,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: Any,
+) -> tuple[tuple[Any, Any, Any], tuple[Any, ...]]:
+    """What `lstm` returns, and what `lstm_bwd` needs: the arguments and outputs.
+
+    The last of these is for what the forward pass could keep, which is nothing.
+    """
+    sizes = input_size, hidden_size, num_layers, dropout, bidirectional
+    outs = lstm(x, h_0, c_0, w, seq_lengths, *sizes, precision)
+    return outs, (x, h_0, c_0, w, seq_lengths, outs[0], jnp.zeros(0, np.float32))
+
+
+def lstm_bwd(
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: Any,
+    residuals: tuple[Any, ...],
+    gradients: tuple[Any, Any, Any],
+) -> tuple[Any, Any, Any, Any, Any]:
+    """The cotangents of `x`, `h_0`, `c_0`, the weights and the lengths.
+
+    `gradients` are those of what `lstm` returns; `lstm_fwd` gives the `residuals`.
+    """
+    *primals, lengths, _, _ = residuals
+    sizes = input_size, hidden_size, num_layers, dropout, bidirectional
+
+    def run(*args: Any) -> tuple[Any, Any, Any]:
+        return lstm(*args, lengths, *sizes, precision)
+
+    found = vjp(run, *primals)[1](tuple(gradients))
+    return (*found, jnp.zeros_like(lengths))
+
+
+def rnn_abstract_eval(
+    x_aval: Any,
+    h_0_aval: Any,
+    c_0_aval: Any,
+    w_aval: Any,
+    seq_lengths_aval: Any,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    cudnn_allow_tf32: bool,
+) -> tuple[ShapedArray, Any, Any, ShapedArray]:
+    """The types of what `lstm` returns, and of what the forward pass keeps."""
+    width = (2 if bidirectional else 1) * hidden_size
+    y = ShapedArray((*x_aval.shape[:2], width), x_aval.dtype)
+    return y, h_0_aval, c_0_aval, ShapedArray((0,), np.dtype(np.float32))
+
+
+def rnn_bwd_abstract_eval(
+    dy_aval: Any,
+    dhn_aval: Any,
+    dcn_aval: Any,
+    x_aval: Any,
+    h0_aval: Any,
+    c0_aval: Any,
+    w_aval: Any,
+    y_aval: Any,
+    reserve_space_aval: Any,
+    seq_lengths_aval: Any,
+    **sizes: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """The types of the cotangents of `x`, `h_0`, `c_0` and the weights: their own."""
+    return x_aval, h0_aval, c0_aval, w_aval
 
 
 def lstm_ref(

@@ -6,10 +6,14 @@ decorators that wrap one more layer around it, the second kind with a value on t
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from curta.config import config
 from curta.core.flat import debug_info as describe
 from curta.core.jaxpr import DebugInfo
 
@@ -41,20 +45,60 @@ class Store:
         return bool(self._values)
 
 
-class WrappedFun:
-    """A function under transformation; `call_wrapped` runs it."""
+Layer = tuple[Callable[..., Any], tuple[Any, ...]]
 
-    def __init__(self, f: Callable[..., Any], debug_info: DebugInfo):
+
+class WrappedFun:
+    """A function under transformation; `call_wrapped` runs it.
+
+    `transforms` are the layers around `f`, the outermost first, with their static
+    arguments; `stores` has for each of them where it puts its side value, if it does.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        debug_info: DebugInfo,
+        transforms: tuple[Layer, ...] = (),
+        stores: tuple[Store | None, ...] = (),
+        params: tuple[tuple[str, Any], ...] = (),
+    ):
         self.f = f
         self.debug_info = debug_info
+        self.transforms = transforms
+        self.stores = stores
+        self.params = params
 
     @property
     def __name__(self) -> str:
         return self.debug_info.name
 
+    def wrap(
+        self, layer: Callable[..., Any], static: tuple[Any, ...], store: Store | None
+    ) -> WrappedFun:
+        """The function with one more layer around it."""
+        return WrappedFun(
+            self.f,
+            self.debug_info,
+            ((layer, static), *self.transforms),
+            (store, *self.stores),
+            self.params,
+        )
+
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the function with all its transformations."""
-        return self.f(*args, **kwargs)
+        f = functools.partial(self.f, **dict(self.params)) if self.params else self.f
+        layers = zip(self.transforms, self.stores, strict=True)
+        for (layer, static), store in reversed([*layers]):
+            side = () if store is None else (store,)
+            f = functools.partial(layer, f, *side, *static)
+        return f(*args, **kwargs)
+
+    def populate_stores(self, stores: tuple[Store | None, ...]) -> None:
+        """Take the side values that another call of the same function left."""
+        for mine, other in zip(self.stores, stores, strict=True):
+            if mine is not None and other is not None:
+                mine.store(other.val)
 
     def __repr__(self) -> str:
         return f"Wrapped function: {self.debug_info.function()}"
@@ -72,8 +116,8 @@ def wrap_init(
     >>> linear_util.wrap_init(lambda x: x + 1).call_wrapped(2)
     3
     """
-    bound = functools.partial(f, **params) if params else f
-    return WrappedFun(bound, debug_info or describe("linear_util.wrap_init", f))
+    info = debug_info or describe("linear_util.wrap_init", f)
+    return WrappedFun(f, info, params=tuple(sorted((params or {}).items())))
 
 
 def transformation2(layer: Callable[..., Any]) -> Callable[..., WrappedFun]:
@@ -89,7 +133,7 @@ def transformation2(layer: Callable[..., Any]) -> Callable[..., WrappedFun]:
 
     @functools.wraps(layer)
     def transform(fun: WrappedFun, *static: Any) -> WrappedFun:
-        return WrappedFun(functools.partial(layer, fun.f, *static), fun.debug_info)
+        return fun.wrap(layer, static, None)
 
     return transform
 
@@ -116,7 +160,109 @@ def transformation_with_aux2(
         fun: WrappedFun, *static: Any
     ) -> tuple[WrappedFun, Callable[[], Any]]:
         store = Store()
-        wrapped = functools.partial(layer, fun.f, store, *static)
-        return WrappedFun(wrapped, fun.debug_info), lambda: store.val
+        return fun.wrap(layer, static, store), lambda: store.val
 
     return transform
+
+
+def transformation(layer: Callable[..., Any]) -> Callable[..., WrappedFun]:
+    """As `transformation2`, for a generator `layer(*static, *args)`.
+
+    It yields the positional and the keyword arguments for the function, is sent what
+    that gives, and yields the result.
+
+    >>> from curta.extend import linear_util
+    >>> @linear_util.transformation
+    ... def scaled(factor, x):
+    ...     out = yield (x,), {}
+    ...     yield factor * out
+    >>> scaled(linear_util.wrap_init(abs), 3).call_wrapped(-2)
+    6
+    """
+    return transformation2(functools.partial(_run_generator, layer))
+
+
+def _run_generator(
+    layer: Callable[..., Any], f: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    steps = layer(*args, **kwargs)
+    inner_args, inner_kwargs = next(steps)
+    return steps.send(f(*inner_args, **inner_kwargs))
+
+
+def transformation_with_aux(
+    layer: Callable[..., Any],
+) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
+    """As `transformation`; the generator yields the result with a side value."""
+    return transformation_with_aux2(functools.partial(_run_with_side_value, layer))
+
+
+def _run_with_side_value(
+    layer: Callable[..., Any],
+    f: Callable[..., Any],
+    store: Store,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    out, side = _run_generator(layer, f, *args, **kwargs)
+    store.store(side)
+    return out
+
+
+def merge_linear_aux(
+    first: Callable[[], Any], second: Callable[[], Any]
+) -> tuple[bool, Any]:
+    """Of two thunks of side values that which has one: whether it is the first.
+
+    Raises StoreException if both have one, or none.
+    """
+    found = []
+    for thunk, is_first in ((first, True), (second, False)):
+        with contextlib.suppress(StoreException):
+            found.append((is_first, thunk()))
+    if len(found) != 1:
+        raise StoreException(f"{'both' if found else 'neither'} store occupied")
+    return found[0]
+
+
+def cache(
+    call: Callable[..., Any], *, explain: Callable[..., None] | None = None
+) -> Callable[..., Any]:
+    """`call(fun, *args)`, remembered for functions with the same layers around them.
+
+    Args:
+      call: takes a `WrappedFun`, and hashable arguments.
+      explain: called as `explain(fun, is_first_use, cache, key, seconds)` when nothing
+        is remembered and the setting jax_explain_cache_misses is on.
+
+    Returns: the function, with `cache_clear()` and `evict_function(f)`.
+
+    >>> from curta.extend import linear_util
+    >>> @linear_util.cache
+    ... def run(fun, x):
+    ...     print("runs")
+    ...     return fun.call_wrapped(x)
+    >>> run(linear_util.wrap_init(abs), -2), run(linear_util.wrap_init(abs), -2)
+    runs
+    (2, 2)
+    """
+    kept: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(call)
+    def remembered(fun: WrappedFun, *args: Any) -> Any:
+        own = kept.setdefault(fun.f, {})
+        key = (fun.transforms, fun.params, args, config.context)
+        if key in own:
+            answer, stores = own[key]
+            fun.populate_stores(stores)
+            return answer
+        start, first = time.perf_counter(), not own
+        answer = call(fun, *args)
+        if explain is not None and config.jax_explain_cache_misses:
+            explain(fun, first, own, key, time.perf_counter() - start)
+        own[key] = answer, fun.stores
+        return answer
+
+    remembered.cache_clear = kept.clear  # type: ignore[attr-defined]
+    remembered.evict_function = lambda f: kept.pop(f, None)  # type: ignore
+    return remembered

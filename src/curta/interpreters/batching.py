@@ -13,7 +13,7 @@ Array([0, 2, 4], dtype=int32)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import lax
@@ -24,15 +24,17 @@ from curta.api.vmappable import (
 )
 from curta.core.primitive import Primitive
 from curta.core.trace import typeof
-from curta.core.user_op import batch_rules
+from curta.core.user_op import axis_batch_rules, batch_rules
 from curta.primitives.structure import batch_dim_at
 
 __all__ = [
+    "axis_primitive_batchers",
     "bdim_at_front",
     "broadcast",
     "defbroadcasting",
     "defreducer",
     "defvectorized",
+    "fancy_primitive_batchers",
     "is_vmappable",
     "not_mapped",
     "primitive_batchers",
@@ -43,6 +45,24 @@ __all__ = [
 # `rule(args, dims, **params)` gives the output and its batch dim (sequences of them for
 # several results); a dim is `not_mapped` where there is none.
 primitive_batchers = batch_rules
+
+# `rule(axis, args, dims, **params)`, with the `size` and `name` of the axis that is
+# mapped over: for primitives that communicate along the axes that their parameter
+# `axis_name` (or `axes`) names.
+fancy_primitive_batchers = axis_batch_rules
+
+
+class _AxisRules:
+    """Takes rules `rule(size, name, main_type, args, dims, **params)`."""
+
+    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+        def with_axis(axis: Any, args: Any, dims: Any, **params: Any) -> Any:
+            return rule(axis.size, axis.name, None, args, dims, **params)
+
+        fancy_primitive_batchers[primitive] = with_axis
+
+
+axis_primitive_batchers = _AxisRules()
 
 not_mapped = None
 

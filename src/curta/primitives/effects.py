@@ -122,6 +122,25 @@ class Empty(Op):
         yield cls((), np.dtype("int32")), []
 
 
+@dataclass(frozen=True)
+class Empty2(Op):
+    """A number of any value: zero."""
+
+    name: ClassVar[str] = "empty2"
+    dtype: Any
+    memory_space: Any = None
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray((), self.dtype)
+
+    def eval(self, *args: Any) -> Any:
+        return np.zeros((), dtypes.physical_dtype(self.dtype))
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls(np.dtype("float32")), []
+
+
 class Stage(Linear):
     """A number or NumPy array as an array. No program has an eqn of it."""
 

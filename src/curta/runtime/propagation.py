@@ -30,7 +30,7 @@ from curta.core.jaxpr import (
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
-from curta.core.sharding import NamedSharding, Sharding, normalised
+from curta.core.sharding import MemorySpace, NamedSharding, Sharding, normalised
 from curta.primitives.partitioning import Entries, Query, out_entries
 from curta.primitives.placing import (
     DevicePut,
@@ -178,7 +178,11 @@ def _op_shardings(
     _scope: Any,
 ) -> Shardings:
     if isinstance(op, DevicePut):
-        return [op.target] * len(outs)
+        target = op.target
+        if isinstance(target, MemorySpace):
+            where = shardings[0] or default_sharding(avals[0])
+            target = where.with_memory_kind(target.kind)
+        return [target] * len(outs)
     mesh = chosen_mesh(mesh_of_op(op), shardings)
     if mesh is None:
         return _single(op, shardings, len(outs))
@@ -258,8 +262,12 @@ def _single(op: Op, shardings: Shardings, count: int) -> Shardings:
 def _last_placing(jaxpr: Jaxpr) -> Sharding | None:
     """The device to which a program moves values, if it does."""
     for eqn in reversed(jaxpr.eqns):
-        if isinstance(eqn.op, DevicePut) and isinstance(eqn.op.target, Sharding):
+        if not isinstance(eqn.op, DevicePut):
+            continue
+        if isinstance(eqn.op.target, Sharding):
             return eqn.op.target
+        if isinstance(eqn.op.target, MemorySpace):
+            return default_sharding().with_memory_kind(eqn.op.target.kind)
     return None
 
 

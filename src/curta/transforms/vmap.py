@@ -27,6 +27,16 @@ class BatchAxis(NamedTuple):
     spmd: tuple[Any, ...] | None = None
     explicit: tuple[Any, ...] = ()
 
+    @property
+    def spmd_name(self) -> tuple[Any, ...] | None:
+        """`spmd`, by the name that rules of programs know."""
+        return self.spmd
+
+    @property
+    def explicit_mesh_axis(self) -> tuple[Any, ...] | None:
+        """`explicit`, by the name that rules of programs know; None for no axes."""
+        return self.explicit or None
+
 
 class BatchTracer(Tracer):
     """A batch of values, seen as one example."""

@@ -14,12 +14,21 @@ from curta.core.jaxpr import (
 )
 from curta.core.primitive import Primitive as Primitive
 from curta.core.trace import use_trace as set_current_trace
-from curta.errors import JaxprTypeError as JaxprTypeError
+from curta.errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+    JaxprTypeError as JaxprTypeError,
+)
 from curta.extend.core import primitives as primitives
+from curta.extend.core.calls import (
+    CallPrimitive as CallPrimitive,
+    call_impl as call_impl,
+)
 from curta.extend.core.environment import (
     array_types as array_types,
+    find_top_trace as find_top_trace,
     get_opaque_trace_state as get_opaque_trace_state,
     nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE,
+    take_current_trace as take_current_trace,
     unsafe_am_i_under_a_jit_DO_NOT_USE as unsafe_am_i_under_a_jit_DO_NOT_USE,
     unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE,
     unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,

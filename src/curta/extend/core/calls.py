@@ -39,5 +39,15 @@ class CallPrimitive(Primitive):
         return self.with_params(jaxpr=closed)(*consts, *args)
 
 
+def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
+    """The outputs of the function of a call; its parameters change nothing.
+
+    >>> from curta.extend.linear_util import wrap_init
+    >>> call_impl(wrap_init(lambda x: [2 * x]), 3)
+    [6]
+    """
+    return f.call_wrapped(*args)
+
+
 call_p = CallPrimitive(CoreCall)
 closed_call_p = CallPrimitive(ClosedCoreCall)

@@ -5,13 +5,14 @@ Results should not depend on that; libraries ask to refuse what would go wrong.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from curta.core.stage import JaxprTrace
-from curta.core.trace import Trace, current_trace
+from curta.core.trace import Trace, base_trace, current_trace, use_trace
 from curta.dtypes import bfloat16
 from curta.transforms.vmap import BatchTrace
 
@@ -50,6 +51,31 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
     Array(False, dtype=bool)
     """
     return OpaqueTraceState()
+
+
+def find_top_trace(xs: Any = ()) -> Trace:
+    """What ops on the arrays `xs` are handed to: the trace at work now."""
+    return current_trace()
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """Gives the trace at work; within the block nothing is, ops are evaluated.
+
+    >>> import curta
+    >>> from curta.extend.core import set_current_trace, take_current_trace
+    >>> def f(x):
+    ...     with take_current_trace() as trace:
+    ...         print(curta.numpy.sin(0.0))
+    ...         with set_current_trace(trace):
+    ...             return 2 * x
+    >>> curta.jit(f)(1.0)
+    0.0
+    Array(2., dtype=float32, weak_type=True)
+    """
+    trace = current_trace()
+    with use_trace(base_trace()):
+        yield trace
 
 
 def _traces() -> Iterator[Trace]:

@@ -2,3 +2,4 @@
 
 from curta.control.primitives import *
 from curta.extend.core.calls import call_p as call_p, closed_call_p as closed_call_p
+from curta.extend.core.values import empty2_p as empty2_p
