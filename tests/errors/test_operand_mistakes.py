@@ -91,6 +91,56 @@ MISTAKES = [
         "and got incompatible shapes for broadcasting",
         "(4, 5)",
     ),
+    # methods of ufuncs
+    (lambda: jnp.add.reduce("x"), TypeError, STAGED, "add.reduce"),
+    (lambda: jnp.add.reduce(M, initial="x"), TypeError, STAGED, "<class 'str'>"),
+    (lambda: jnp.add.at(M, "x", 1, inplace=False), TypeError, STAGED, "add.at"),
+    (lambda: jnp.maximum.at([1], 0, 1, inplace=False), TypeError, "maximum.at", LISTED),
+    (lambda: jnp.maximum.at(M, [0], 1, inplace=False), TypeError, "Using a non-", ""),
+    (lambda: jnp.subtract.reduce(M, axis=(0, 5)), ValueError, "axis 5 is out of", ""),
+    (lambda: jnp.logaddexp.reduce(M, dtype="no"), TypeError, "data type 'no' not", ""),
+    (lambda: jnp.sum(M, keepdims=[1]), ValueError, STATIC, ""),
+    # transforms and matrices
+    (lambda: jnp.fft.fftn(M, s=(2, 2, 2)), ValueError, "FFT input shape (2, 3)", ""),
+    (lambda: jnp.linalg.trace([V]), TypeError, f"jnp.linalg.trace {LISTED}", ""),
+    (lambda: jnp.linalg.matmul(M, [V]), TypeError, f"jnp.linalg.matmul {LISTED}", ""),
+    (
+        lambda: jnp.linalg.matrix_transpose(V),
+        ValueError,
+        "matrix_transpose requires",
+        "",
+    ),
+    # making and converting arrays
+    (lambda: jnp.full(2, 1j, dtype=float), TypeError, "float() argument must", ""),
+    (lambda: jnp.tri(1.5), TypeError, "Shapes must be 1D sequences of concrete", ""),
+    (lambda: jnp.tri(2, k=0.5), TypeError, "'float' object cannot be interpreted", ""),
+    (lambda: jnp.arange([1]), TypeError, "arange requires ndarray, scalar, or", "list"),
+    (
+        lambda: jnp.asarray(V, order="F"),
+        NotImplementedError,
+        "Only implemented for",
+        "",
+    ),
+    (
+        lambda: jnp.asarray(np.ma.array([1], mask=[1])),
+        ValueError,
+        "numpy masked arrays are not supported",
+        "filled",
+    ),
+    (lambda: jnp.can_cast(1, int), TypeError, "can_cast() does not support", "dtype"),
+    (lambda: jnp.astype(K, int), ValueError, "Cannot convert_element_type", "key"),
+    (lambda: jnp.isdtype("x", "y"), TypeError, "data type 'x' not understood", ""),
+    (
+        lambda: M.at[0].get(mode="fill", fill_value=1j),
+        TypeError,
+        "float() argument must be a string or a real",
+        "",
+    ),
+    # several arrays and functions
+    (lambda: jnp.histogram2d(M, M), ValueError, "too many values to unpack", "(2, 3)"),
+    (lambda: jnp.histogramdd(M, bins="x"), ValueError, "should be a bin for each", ""),
+    (lambda: jnp.piecewise(M, 1, [1, 2]), TypeError, "object of type 'int'", "len"),
+    (lambda: jnp.vectorize(jnp.add)("x", 1), TypeError, "Value 'x' with dtype <U1", ""),
     # names that are gone
     (lambda: jnp.fix(M), AttributeError, "curta.numpy.fix was deprecated", "trunc"),
     (lambda: jnp.from_dlpack(1), TypeError, "The array passed to from_dlpack", "int"),
@@ -157,3 +207,12 @@ def test_polynomial_of_eigenvalues():
     given = jnp.array([[2.0, 1.0], [0.0, 3.0]])
     np.testing.assert_allclose(jnp.poly(given), [1, -5, 6], atol=1e-5)
     assert jnp.poly(jnp.zeros(0)).shape == ()
+
+
+def test_what_is_accepted():
+    assert M.transpose(None).shape == (3, 2)
+    assert jnp.fft.irfft(jnp.zeros((2, 0))).shape == (2, 0)
+    assert jnp.subtract.reduce(M, dtype=int).dtype == jnp.int32
+    assert jnp.add.accumulate(M, axis=None).shape == (6,)
+    assert jnp.vectorize(jnp.add)([1], 1).shape == (1,)
+    assert jnp.digitize(V, 1j * V).tolist() == [3, 3, 3]

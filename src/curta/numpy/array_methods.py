@@ -35,7 +35,7 @@ def reshape(
 
 def transpose(self: Any, *args: Any) -> Any:
     """The dims in another order: `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
-    if not args:
+    if not args or args == (None,):
         return _transpose(self)
     return _transpose(self, args[0] if len(args) == 1 and np.ndim(args[0]) else args)
 
@@ -53,11 +53,6 @@ def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     if dtype is None:
         dtype = dtypes.default_float_dtype()
     dtype = dtypes.check_user_dtype(dtype, "astype", 3)
-    if x.dtype != dtype and isinstance(x.dtype, dtypes.ExtendedDType):
-        raise TypeError(
-            f"Cannot cast from dtype {x.dtype} to {dtype}: random keys are no numbers."
-            " random.key_data gives their words."
-        )
     if is_complex(x) and not dtypes.issubdtype(dtype, np.complexfloating):
         x = _without_imaginary(x, dtype)
     out = cast(x, dtype)

@@ -13,6 +13,7 @@ from curta.api.out_sharding import (
     sum_of_terms,
     takes_out_sharding,
 )
+from curta.core.trace import typeof
 from curta.errors import ShardingTypeError
 from curta.numpy.arguments import (
     concrete,
@@ -83,10 +84,10 @@ def bincount(
             )
     if weights is None:
         return _counted(x, length=length, out_sharding=out_sharding)
-    if np.shape(weights) != x.shape:
+    if typeof(weights).shape != x.shape:
         raise ValueError(
             "type of weights must match type of x. Their shapes differ: got"
-            f" {np.shape(weights)} and {x.shape}"
+            f" {typeof(weights).shape} and {x.shape}"
         )
     return _counted(x, weights, length=length, out_sharding=out_sharding)
 

@@ -73,7 +73,7 @@ def asarray(
     >>> jnp.asarray(3.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    if type(a) is ArrayImpl and dtype is None and not copy and device is None:
+    if type(a) is ArrayImpl and dtype is None and not copy and device is order is None:
         return a
     if dtype is not None and not is_string(dtype):
         dtype = dtypes.check_user_dtype(dtype, "asarray", 3)
@@ -115,6 +115,8 @@ def _from_value(x: Any, dtype: Any) -> Any:
     if hasattr(x, "__jax_array__"):
         return asarray(x.__jax_array__(), dtype)
     if isinstance(x, (np.ndarray, np.generic)):
+        if hasattr(x, "mask"):
+            typeof(x)  # refuses masked arrays
         return _from_numpy(x, dtype)
     leaves = list(_leaves(x))
     if any(isinstance(leaf, Array) for leaf in leaves):

@@ -98,6 +98,8 @@ def full(
     dtype = user_dtype(dtype, "full")
     check_arraylike("full", fill_value)
     if np.ndim(fill_value) == 0:
+        if isinstance(fill_value, complex) and dtype is not None:
+            fill_value = asarray(fill_value, dtype=dtype)  # TypeError for real dtypes
         return place_on(device, lax.full(canonical_shape(shape), fill_value, dtype))
     fill_value = asarray(fill_value, dtype=dtype)
     return place_on(device, broadcast_to_shape(fill_value, canonical_shape(shape)))

@@ -136,6 +136,11 @@ def histogram2d(
     if count not in (1, 2):
         bins = [asarray(bins)] * 2
     x, y = promote_dtypes(x, y)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(
+            "too many values to unpack (expected 2): histogram2d takes two vectors, got"
+            f" arrays of shapes {x.shape} and {y.shape}"
+        )
     sample = lax.concatenate([lax.expand_dims(x, (0,)), lax.expand_dims(y, (0,))], 0)
     sample = lax.transpose(sample, (1, 0))
     counts, edges = histogramdd(sample, bins, range, weights, density)
@@ -171,7 +176,7 @@ def histogramdd(
         )
     several = isinstance(bins, (list, tuple)) or np.ndim(bins) > 0
     each = list(bins) if several else [bins] * dims
-    if len(each) != dims:
+    if len(each) != dims or isinstance(bins, str):
         raise ValueError("should be a bin for each dimension.")
     columns = lax.unstack(sample, 1)
     edges = [histogram_bin_edges(x, b, r) for x, b, r in zip(columns, each, ranges)]

@@ -61,6 +61,7 @@ def getitem(
 ) -> Any:
     """The elements of `x` at `index`; the meaning of `x[index]` and `x.at[].get()`."""
     entries = parse(index, x.shape)
+    fill = None if fill_value is None else _fill_value(fill_value, x.dtype)
     parsed = None if mode is None else lax.GatherScatterMode.from_any(mode)
     if config.jax_check_static_indices and parsed in (None, _CLAMPING[0]):
         check_bounds(entries, x.shape, wrap_negative)
@@ -75,17 +76,16 @@ def getitem(
             return moving.apply(x, wrap_negative)
     entries = expand_masks(entries, x.shape)
     gather = plan_gather(entries, x.shape, wrap_negative)
-    return _apply_gather(
-        x, gather, indices_are_sorted, unique_indices, mode, _fill_value(fill_value)
-    )
+    return _apply_gather(x, gather, indices_are_sorted, unique_indices, mode, fill)
 
 
-def _fill_value(value: Any) -> Any:
-    if value is None:
-        return None
+def _fill_value(value: Any, dtype: Any) -> Any:
     value = concrete(value, "fill_value argument to indexed get()")
     if np.ndim(value) != 0:
         raise ValueError("fill_value argument to indexed get() must be a scalar")
+    dtypes.dtype(value)  # TypeError for what is no number
+    if isinstance(value, complex):
+        np.asarray(value, dtype)  # TypeError for real dtypes
     return value.item() if hasattr(value, "item") else value
 
 

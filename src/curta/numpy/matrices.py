@@ -69,10 +69,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
            [1., 1., 0.]], dtype=float32)
     """
     dtype = np.dtype(np.float32) if dtype is None else user_dtype(dtype, "tri")
-    k = ensure_arraylike("tri", k)
+    shape = canonical_shape((N, N if M is None else M))
+    k = ensure_arraylike("tri", as_dim(k) if isinstance(k, float) else k)
     if not dtypes.issubdtype(k.dtype, np.integer):
         raise TypeError(f"offset must be an integer, got {k!r}")
-    shape = (as_dim(N), as_dim(N if M is None else M))
     i = lax.broadcasted_iota(np.int32, shape, 0)
     below = lax.add(i, cast(k, np.dtype(np.int32)))
     below = lax.ge(below, lax.broadcasted_iota(np.int32, shape, 1))

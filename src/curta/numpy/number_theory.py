@@ -8,7 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.numpy.arguments import canonical_axis, ensure_arraylike
+from curta.numpy.arguments import axis_of_shape, ensure_arraylike
 from curta.numpy.arithmetic import absolute, floor_divide, multiply
 from curta.numpy.promotion import cast, const, promote_args
 from curta.numpy.reductions import any, sum
@@ -76,7 +76,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     a = cast(lax.ne(a, const(a, 0)), np.dtype(np.uint8))
     if axis is None:
         a, axis = ravel(a), 0
-    axis = canonical_axis(axis, a.ndim)
+    axis = axis_of_shape(axis, a.ndim)
     a = swapaxes(a, axis, -1)
     missing = -a.shape[-1] % 8
     if missing:
@@ -103,7 +103,7 @@ def unpackbits(
     places = _bit_places(bitorder)
     if axis is None:
         a, axis = ravel(a), 0
-    axis = canonical_axis(axis, a.ndim)
+    axis = axis_of_shape(axis, a.ndim)
     a = swapaxes(a, axis, -1)
     shape = (*a.shape, 8)
     wide = lax.broadcast_in_dim(a, shape, tuple(range(a.ndim)))

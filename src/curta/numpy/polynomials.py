@@ -68,6 +68,15 @@ def polysub(a1: Any, a2: Any) -> Any:
     return polyadd(a1, negative(a2))
 
 
+def _require_dim(name: str, *polynomials: Any) -> None:
+    for p in polynomials:
+        if p.ndim == 0:
+            raise TypeError(
+                f"len() of unsized object: {name} takes the coefficients of"
+                f" polynomials, got an array of shape {p.shape}"
+            )
+
+
 @inner_jit(static_argnames=("m",))
 def polyder(p: Any, m: int = 1) -> Any:
     """The m-th derivative of a polynomial.
@@ -77,6 +86,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     Array([2., 2.], dtype=float32)
     """
     (p,) = promote_dtypes_inexact(ensure_arraylike("polyder", p))
+    _require_dim("polyder", p)
     m = concrete_index(m, "'m' argument of jnp.polyder")
     if m < 0:
         raise ValueError("Order of derivative must be positive")
@@ -99,6 +109,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     m = concrete_index(m, "'m' argument of jnp.polyint")
     constants = 0 if k is None else k
     p, constants = ensure_arraylikes("polyint", p, constants)
+    _require_dim("polyint", p)
     p, constants = promote_dtypes_inexact(p, constants)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
@@ -112,15 +123,6 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     divisors = np.prod([np.maximum(powers - i, 1) for i in range(m)], axis=0)
     joined = lax.concatenate([p, constants], 0)
     return lax.div(joined, asarray(divisors, dtype=p.dtype))
-
-
-def _require_dim(name: str, *polynomials: Any) -> None:
-    for p in polynomials:
-        if p.ndim == 0:
-            raise TypeError(
-                f"len() of unsized object: {name} takes the coefficients of"
-                f" polynomials, got an array of shape {p.shape}"
-            )
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
@@ -150,6 +152,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     u, v = promote_dtypes_inexact(*ensure_arraylikes("polydiv", u, v))
+    _require_dim("polydiv", u, v)
     steps = max(u.shape[0] - v.shape[0] + 1, 1)
     quotient = lax.full((steps,), 0, u.dtype)
     leading = getitem(v, 0)

@@ -15,11 +15,11 @@ from curta.errors import InconclusiveDimensionOperation
 from curta.numpy.arguments import (
     axis_of_shape,
     canonical_axis,
-    check_arraylike,
     concrete,
     concrete_index,
     ensure_arraylikes,
     ensure_operands,
+    is_arraylike,
     user_dtype,
 )
 from curta.numpy.arithmetic import power
@@ -30,6 +30,15 @@ from curta.numpy.promotion import broadcast_to_shape, cast
 
 
 @takes_out_sharding
+def _check_scalars(*given: Any) -> None:
+    for place, x in enumerate(given):
+        if not (x is None and place or is_arraylike(x)):
+            raise TypeError(
+                "arange requires ndarray, scalar, or None arguments, got"
+                f" {type(x)} at position {place}."
+            )
+
+
 def arange(
     start: Any,
     stop: Any = None,
@@ -48,7 +57,7 @@ def arange(
     Array([2, 5], dtype=int32)
     """
     dtype = user_dtype(dtype, "arange")
-    check_arraylike("arange", start)
+    _check_scalars(start, stop, step)
     if stop is None and step is None:
         names = ("stop",)
         values = [_known("stop", start)]

@@ -17,6 +17,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.jit_options import check_hashable
 from curta.config import config
 from curta.core.array import Array
 from curta.numpy.arguments import (
@@ -64,6 +65,8 @@ def fold_axes(
     """`a` reduced by `fold`, with all that NumPy's reductions can be asked for."""
     refuse_out(fold.name, out)
     a = ensure_operand(fold.name, a)
+    if keepdims is not False and keepdims is not True:
+        check_hashable(keepdims)
     where = check_where(fold.name, where)
     axis = concrete(axis, f"axis argument to jnp.{fold.name}().")
     axes, names = named_axes(axis, a.ndim)

@@ -12,6 +12,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
+from curta.api.jit_options import check_hashable
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
@@ -105,6 +106,12 @@ def piecewise(
     """
     x = ensure_arraylike("piecewise", x)
     conditions = asarray(condlist, dtype=bool)
+    if conditions.ndim == 0 or not isinstance(funclist, Sequence):
+        unsized = funclist if conditions.ndim else condlist
+        raise TypeError(
+            f"object of type {type(unsized).__name__!r} has no len(): piecewise takes"
+            " as many functions as conditions, and perhaps a default"
+        )
     count = conditions.shape[0]
     functions = list(funclist)
     if len(functions) == count:
@@ -179,6 +186,7 @@ def _arg_extremum(
 ) -> Any:
     a = ensure_arraylike(name, a)
     refuse_out(name, out)
+    check_hashable(keepdims)
     if axis is None:
         dims, a, axis = range(a.ndim), ravel(a), 0
     else:

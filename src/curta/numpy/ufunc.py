@@ -14,12 +14,14 @@ from curta.api.inner import inner_jit
 from curta.api.tracing import eval_shape
 from curta.api.vmap import vmap
 from curta.numpy.arguments import (
+    canonical_axes,
     canonical_axis,
     check_arraylike,
+    check_operands,
     ensure_arraylike,
-    ensure_arraylikes,
     ensure_operands,
     static_axes,
+    user_dtype,
 )
 from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import parse
@@ -134,8 +136,10 @@ class ufunc:
         where: Any = None,
     ) -> Any:
         """The elements along an axis folded into one; None folds all."""
+        name = f"{self.__name__}.reduce"
+        check_operands(name, a, *(x for x in (initial, where) if x is not None))
         self._require_binary("reduce", out)
-        check_arraylike(f"{self.__name__}.reduce", a)
+        dtype = user_dtype(dtype, name)
         if where is not None:
             if self.identity is None and initial is None:
                 raise ValueError(
@@ -155,10 +159,12 @@ class ufunc:
         self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
         """The folds of all elements up to each place."""
+        name = f"{self.__name__}.accumulate"
+        check_operands(name, a)
         self._require_binary("accumulate", out)
-        if axis is None or isinstance(axis, tuple):
+        if self._own_accumulate is None and (axis is None or isinstance(axis, tuple)):
             raise ValueError("accumulate does not allow multiple axes")
-        check_arraylike(f"{self.__name__}.accumulate", a)
+        dtype = user_dtype(dtype, name)
         return _accumulate(self, a, axis=axis, dtype=dtype)
 
     def reduceat(
@@ -170,8 +176,8 @@ class ufunc:
         out: None = None,
     ) -> Any:
         """The folds of the parts that start at `indices`, each up to the next one."""
+        a, indices = ensure_operands(f"{self.__name__}.reduceat", a, indices)
         self._require_binary("reduceat", out)
-        a, indices = ensure_arraylikes(f"{self.__name__}.reduceat", a, indices)
         if a.ndim == 0:
             raise ValueError(
                 f"reduceat: a must have 1 or more dimension, got a.shape={a.shape}"
@@ -187,8 +193,8 @@ class ufunc:
 
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of every pair of an element of `A` and one of `B`."""
-        self._require_binary("outer", None)
         A, B = ensure_operands(f"{self.__name__}.outer", A, B)
+        self._require_binary("outer", None)
         pairs = vmap(vmap(self, (None, 0)), (0, None))(ravel(A), ravel(B))
         return reshape(pairs, (*A.shape, *B.shape))
 
@@ -206,10 +212,13 @@ class ufunc:
                 " capture the result; e.g.\n"
                 ">>> arr = jnp.add.at(arr, ind, val, inplace=False)\n"
             )
-        others = () if b is None else (asarray(b),)
+        name, given = f"{self.__name__}.at", (a,) if b is None else (a, b)
+        if isinstance(indices, str):
+            check_operands(name, indices)
+        a, *others = ensure_operands(name, *given)
         if self._own_at is not None:
-            return self._own_at(asarray(a), indices, *others)
-        return _update_one_by_one(self, asarray(a), indices, *others)
+            return self._own_at(a, indices, *others)
+        return _update_one_by_one(self, a, indices, *others)
 
     def _require_binary(self, method: str, out: None) -> None:
         if self.nin != 2:
@@ -261,8 +270,9 @@ def _reduce(
         )
     a = asarray(a)
     if isinstance(axis, tuple):
+        canonical_axes(axis, a.ndim)
         raise NotImplementedError("tuple of axes")
-    dtype = self.result_dtype(a, a) if dtype is None else np.dtype(dtype)
+    dtype = self.result_dtype(a, a) if dtype is None else dtype
     initial = self.identity if initial is None else initial
     mask = None if where is None else broadcast_to_shape(asarray(where), a.shape)
     kept = (1,) * a.ndim
@@ -300,7 +310,7 @@ def _accumulate(self: ufunc, a: Any, axis: int, dtype: Any) -> Any:
     if self._own_accumulate is not None:
         return self._own_accumulate(a, axis=axis, dtype=dtype)
     a = asarray(a)
-    dtype = self.result_dtype(a, a) if dtype is None else np.dtype(dtype)
+    dtype = self.result_dtype(a, a) if dtype is None else dtype
     axis = canonical_axis(axis, a.ndim)
     if a.size == 0:
         return lax.full(a.shape, 0, dtype)
@@ -337,6 +347,8 @@ def _reduceat(self: ufunc, a: Any, indices: Any, axis: int) -> Any:
 def _update_one_by_one(self: ufunc, a: Any, indices: Any, *others: Any) -> Any:
     """The function applied at each place of the index in turn."""
     a = cast(a, self.result_dtype(a, *others))
+    if isinstance(indices, list):
+        parse(indices, a.shape)  # which refuses it
     items = indices if isinstance(indices, tuple) else (indices,)
     arrays = [x for x in items if not isinstance(x, slice)]
     shape = lax.broadcast_shapes(*map(np.shape, arrays)) if arrays else ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import lax
+from curta import dtypes, lax
 from curta.numpy import arithmetic, bitwise, log_sums, logic
 from curta.numpy.arguments import ensure_arraylike, is_complex, static_axes
 from curta.numpy.cumulative import cumprod, cumsum
@@ -40,7 +40,7 @@ def _folding(
 
 
 def _integers(x: Any) -> Any:
-    if x.dtype != np.bool_ and x.dtype.kind not in "iu":
+    if x.dtype != np.bool_ and not dtypes.issubdtype(x.dtype, np.integer):
         raise ValueError(f"integer argument required; got dtype={x.dtype}")
     return x
 

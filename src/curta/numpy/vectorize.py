@@ -89,7 +89,6 @@ class _Call:
             given = dict(zip(mapped, arrays))
             return fun(*[given.get(i, x) for i, x in enumerate(args)], **kwargs)
 
-        check_arraylike("vectorize", *(args[i] for i in mapped))
         arrays = [asarray(args[i]) for i in mapped]
         return self._mapped(function, arrays, in_dims, out_dims)
 

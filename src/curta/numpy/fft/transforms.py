@@ -10,6 +10,8 @@ from typing import Any
 from curta.lax.fft import fft as transform
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.complex_numbers import conj
+from curta.numpy.constructors import asarray
+from curta.numpy.creation import zeros
 from curta.numpy.padding import pad
 from curta.numpy.shapes import moveaxis
 from curta.primitives.fft import FftType
@@ -128,11 +130,11 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     >>> jnp.fft.ihfft(jnp.array([6., 0., -2., 0.])).real
     Array([1., 2., 1.], dtype=float32)
     """
-    a = ensure_arraylike("jax.numpy.fft.ihfft", a)
+    a = asarray(a)
     _check_axis("ihfft", axis)
     length = a.shape[axis] if n is None else n
     found = _along_axis("ihfft", FftType.RFFT, a, n, axis, norm)
-    return conj(found) * (1 / length)
+    return conj(found) * (1 / max(length, 1))
 
 
 def fft2(
@@ -228,6 +230,11 @@ def _transformed(
         )
     given = axes if axes is not None else s
     rank = x.ndim if given is None else len(given)
+    if axes is None and rank > x.ndim:
+        raise ValueError(
+            f"FFT input shape {x.shape} must have at least as many input dimensions as"
+            f" fft_lengths {tuple(given)}."
+        )
     last = tuple(range(x.ndim - rank, x.ndim))
     if axes is not None:
         x = moveaxis(x, tuple(axes), last)
@@ -237,6 +244,8 @@ def _transformed(
             s = (*s[:-1], max(0, 2 * (s[-1] - 1)))
     else:
         x = _resized(x, s, kind)
+    if kind is FftType.IRFFT and 0 in s[-1:]:
+        return zeros((*x.shape[: x.ndim - rank], *s), x.real.dtype)
     out = transform(x, kind, tuple(s))
     if norm is not None:
         out = out * _factor(s, name, norm)

@@ -14,7 +14,16 @@ from curta.numpy.linalg.decompositions import (
 from curta.numpy.linalg.determinants import det, slogdet
 from curta.numpy.linalg.norms import matrix_norm, multi_dot, norm, vector_norm
 from curta.numpy.linalg.powers import matrix_power
-from curta.numpy.linalg.products import cross, diagonal, outer, trace
+from curta.numpy.linalg.products import (
+    cross,
+    diagonal,
+    matmul,
+    matrix_transpose,
+    outer,
+    tensordot,
+    trace,
+    vecdot,
+)
 from curta.numpy.linalg.solving import (
     cond,
     inv,
@@ -24,5 +33,3 @@ from curta.numpy.linalg.solving import (
     tensorinv,
     tensorsolve,
 )
-from curta.numpy.linear_algebra import matmul, tensordot, vecdot
-from curta.numpy.shapes import matrix_transpose

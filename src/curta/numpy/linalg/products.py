@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.numpy import linear_algebra
-from curta.numpy.arguments import ensure_arraylikes
+from curta.numpy import linear_algebra, shapes
+from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
@@ -15,6 +15,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     >>> jnp.linalg.trace(jnp.ones((3, 2, 2)))
     Array([2., 2., 2.], dtype=float32)
     """
+    x = ensure_arraylike("jnp.linalg.trace", x)
     return linear_algebra.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
@@ -26,6 +27,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     Array([[0, 3],
            [4, 7]], dtype=int32)
     """
+    x = ensure_arraylike("jnp.linalg.diagonal", x)
     return linear_algebra.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
@@ -64,3 +66,90 @@ def outer(x1: Any, x2: Any, /) -> Any:
             f" x1.ndim={x1.ndim} x2.ndim={x2.ndim}"
         )
     return linear_algebra.outer(x1, x2)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The matrices in the last two dims transposed; ValueError for rank 0 and 1.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.matrix_transpose(jnp.zeros((5, 2, 3))).shape
+    (5, 3, 2)
+    """
+    x = ensure_arraylike("jnp.linalg.matrix_transpose", x)
+    if x.ndim < 2:
+        raise ValueError(
+            f"matrix_transpose requires at least 2 dimensions; got ndim={x.ndim}"
+        )
+    return shapes.matrix_transpose(x)
+
+
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The products of the matrices in the last two dims; see `numpy.matmul`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.matmul(jnp.array([[1, 2]]), jnp.array([3, 4]))
+    Array([11], dtype=int32)
+    """
+    x1, x2 = ensure_arraylikes("jnp.linalg.matmul", x1, x2)
+    return linear_algebra.matmul(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The dot products of the vectors along an axis; see `numpy.vecdot`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
+    x1, x2 = ensure_arraylikes("jnp.linalg.vecdot", x1, x2)
+    return linear_algebra.vecdot(
+        x1,
+        x2,
+        axis=axis,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: Any = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The sums of products over pairs of dims; see `numpy.tensordot`.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))
+    Array(6., dtype=float32)
+    """
+    x1, x2 = ensure_arraylikes("jnp.linalg.tensordot", x1, x2)
+    return linear_algebra.tensordot(
+        x1,
+        x2,
+        axes,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
