@@ -155,6 +155,41 @@ def operand_type(name: str, place: int, x: Any) -> ShapedArray:
         ) from None
 
 
+def _method_of_elements(name: str) -> Any:
+    """A method that only arrays with elements have."""
+
+    def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise errors.ConcretizationTypeError(
+            self, f"The {name}() method was called on {self._error_repr()}."
+        )
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+def _attribute_of_elements(name: str) -> Any:
+    """An attribute that only arrays with elements have."""
+
+    def refuse(self: Tracer) -> NoReturn:
+        raise errors.ConcretizationTypeError(
+            self, f"The '{name}' attribute is not available on {self._error_repr()}."
+        )
+
+    return property(refuse)
+
+
+def _absent(name: str, kind: str) -> Any:
+    """What `hasattr` does not find on tracers."""
+
+    def refuse(self: Tracer) -> NoReturn:
+        raise AttributeError(
+            f"The '{name}' {kind} is not available on {self._error_repr()}."
+            f"{self._origin_msg()}"
+        )
+
+    return property(refuse)
+
+
 class Tracer(Array):
     """A value of a trace. Arithmetic and methods are attached in numpy/operators."""
 
@@ -209,6 +244,25 @@ class Tracer(Array):
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise errors.TracerArrayConversionError(self)
 
+    __dlpack__ = _method_of_elements("__dlpack__")
+    addressable_data = _method_of_elements("addressable_data")
+    delete = _method_of_elements("delete")
+    devices = _method_of_elements("devices")
+    is_deleted = _method_of_elements("is_deleted")
+    on_device_size_in_bytes = _method_of_elements("on_device_size_in_bytes")
+    tobytes = _method_of_elements("tobytes")
+    unsafe_buffer_pointer = _method_of_elements("unsafe_buffer_pointer")
+
+    addressable_shards = _attribute_of_elements("addressable_shards")
+    committed = _attribute_of_elements("committed")
+    global_shards = _attribute_of_elements("global_shards")
+    is_fully_addressable = _attribute_of_elements("is_fully_addressable")
+    is_fully_replicated = _attribute_of_elements("is_fully_replicated")
+
+    block_until_ready = _absent("block_until_ready", "method")
+    copy_to_host_async = _absent("copy_to_host_async", "method")
+    device = _absent("device", "attribute")
+
     @property
     def sharding(self) -> NoReturn:
         """Only concrete arrays are placed on devices; raises AttributeError."""
@@ -231,7 +285,7 @@ class Tracer(Array):
         return f"{type(self).__name__}({weak}{self.aval.str_short()})"
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
+        return object.__format__(self, spec)  # TypeError but for an empty one
 
     # The texts from which errors about this tracer are made.
 
@@ -313,7 +367,12 @@ def typeof(x: Any) -> ShapedArray:
             " supported. To avoid this error, either explicitly convert your object"
             " using jax.numpy.array(), or register your object as a pytree."
         )
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
+    raise TypeError(_no_type(x))
+
+
+def _no_type(x: Any) -> str:
+    kind = str(type(x)) if isinstance(x, str) else f"'{type(x)}'"
+    return f"Argument '{x}' of type {kind} is not a valid JAX type"
 
 
 def is_array_like(x: Any) -> bool:
@@ -333,9 +392,12 @@ def _numpy_aval(x: Any) -> ShapedArray:
         )
     dtype = dtypes.canonicalize_dtype(x.dtype)
     if dtype.kind in "OSTUMm":
+        if isinstance(x, np.generic):
+            raise TypeError(_no_type(x))
         raise TypeError(
-            f"Argument '{x}' of dtype {x.dtype} is not a valid JAX type: arrays hold"
-            " booleans, integers, floats or complex numbers"
+            f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric"
+            f" types are supported by JAX: booleans, integers, floats and complex"
+            f" numbers; got {x!r}."
         )
     return ShapedArray(np.shape(x), dtype)
 
