@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import curta
+import curta.numpy as jnp
 from curta.core.sharding import SingleDeviceSharding
 
 
@@ -116,3 +117,27 @@ def test_compile_time():
         return x * n
 
     assert f(2).item() == 12
+
+
+def test_traced_values_stay_traced_at_compile_time():
+    @curta.jit
+    def f(x, y):
+        with curta.ensure_compile_time_eval():
+            assert (y == y).shape == (2,)
+            known = curta.jit(lambda a: a * 2)(jnp.ones(3))
+            assert float(known.sum()) == 6
+            scaled = curta.jit(lambda a: a * x)(known)
+            _, sums = curta.lax.scan(lambda c, a: (c + a, c * x), 0.0, jnp.arange(3.0))
+            slope = curta.grad(lambda t: curta.nn.relu(t) * x)(1.0)
+            assert float(curta.grad(curta.nn.relu)(1.0)) == 1
+        return scaled, sums, slope
+
+    for run in (f, curta.jit(f)):
+        scaled, sums, slope = run(3.0, jnp.ones(2))
+        assert (scaled.tolist(), sums.tolist(), slope) == ([6.0] * 3, [0, 0, 3], 3)
+    assert curta.grad(lambda x: f(x, jnp.ones(2))[0].sum())(1.0) == 6
+    assert curta.vmap(lambda x: f(x, jnp.ones(2))[2])(jnp.arange(3.0)).tolist() == [
+        0,
+        1,
+        2,
+    ]

@@ -235,10 +235,10 @@ def _listing(names: Sequence[str]) -> str:
 
 
 def recording_trace() -> JaxprTrace | None:
-    """The innermost trace at work that records a jaxpr, if there is one."""
+    """The innermost trace at work that records all ops in a jaxpr, if there is one."""
     trace: Trace | None = current_trace()
     while trace is not None and not isinstance(trace, JaxprTrace):
-        trace = trace.parent
+        trace = None if trace.evaluates_known else trace.parent
     return trace
 
 

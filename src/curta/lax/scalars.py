@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.core.stage import JaxprTrace
-from curta.core.trace import Trace, current_trace, typeof
+from curta.core.stage import recording_trace
+from curta.core.trace import typeof
 from curta.runtime.array import wrap
 from curta.runtime.transfer import guard_implicit_transfer
 
@@ -17,11 +17,9 @@ def scalar_array(x: Any) -> Any:
 
     While a jaxpr is recorded it is a literal of the jaxpr.
     """
-    trace: Trace | None = current_trace()
-    while trace is not None:
-        if isinstance(trace, JaxprTrace):
-            return trace.tracer(x)
-        trace = trace.parent
+    recording = recording_trace()
+    if recording is not None:
+        return recording.tracer(x)
     aval = typeof(x)
     guard_implicit_transfer(aval)
     return wrap(np.asarray(x, aval.dtype), aval)
