@@ -359,3 +359,19 @@ def test_what_no_step_changes_is_a_constant_of_the_loop():
     assert batched[0].tolist() == [1, 2] and batched[1].tolist() == [3, 6]
     count, out = lax.scan(lambda c, x: (c, x), 0, ys)
     assert isinstance(count, curta.Array) and out.tolist() == [0, 1, 2]
+
+
+def test_branches_share_the_places_of_residuals():
+    def dear(x):
+        return jnp.sin(x) * jnp.cos(x)
+
+    def fun(i, x):
+        return lax.switch(i, [dear, jnp.exp, lambda x: 2 * x, dear], x).sum()
+
+    x = jnp.arange(3.0)
+    eqns = curta.make_jaxpr(curta.grad(fun, 1))(0, x).eqns
+    forward, _ = [e for e in eqns if e.op.name == "cond"]
+    assert len(forward.outvars) == 1 + 4
+    for i, branch in enumerate([dear, jnp.exp, lambda x: 2 * x, dear]):
+        expected = curta.grad(lambda x: branch(x).sum())(x)
+        np.testing.assert_allclose(curta.grad(fun, 1)(i, x), expected, rtol=1e-6)

@@ -231,41 +231,71 @@ def _split_branches(
 ) -> tuple[Branches, Branches, tuple[bool, ...], int]:
     """The known and the unknown part of each branch, all with the same residuals.
 
-    Also which outputs are unknown, and the number of residuals: each branch has its
-    own, and gives zeros for those of the others.
+    Also which outputs are unknown, and the number of residuals: branches share them.
     """
     plain = [split_jaxpr(b, unknown).out_unknown for b in branches]
     out_unknown = tuple(map(any, zip(*plain, strict=True)))
     splits = [split_jaxpr(b, unknown, out_unknown) for b in branches]
-    avals = [s.unknown.in_avals[: len(s.residual_places)] for s in splits]
-    count = sum(map(len, avals))
-    known = tuple(_known_branch(i, s, avals) for i, s in enumerate(splits))
-    later = tuple(_unknown_branch(i, s, avals) for i, s in enumerate(splits))
-    return known, later, out_unknown, count
+    shared, places = share_residuals(
+        [s.unknown.in_avals[: len(s.residual_places)] for s in splits]
+    )
+    known = tuple(
+        _known_branch(s, shared, p) for s, p in zip(splits, places, strict=True)
+    )
+    later = tuple(
+        _unknown_branch(s, shared, p) for s, p in zip(splits, places, strict=True)
+    )
+    return known, later, out_unknown, len(shared)
 
 
-def _known_branch(i: int, split: Split, avals: list[Any]) -> ClosedJaxpr:
+def share_residuals(
+    groups: Sequence[Sequence[ShapedArray]],
+) -> tuple[list[ShapedArray], list[list[int]]]:
+    """Avals for the residuals of any of the branches, and the places of each one's.
+
+    One branch runs, so that those of different branches need only one place.
+    """
+    shared: list[ShapedArray] = []
+    places: list[list[int]] = []
+    for group in groups:
+        own: list[int] = []
+        for aval in group:
+            fits = (i for i, a in enumerate(shared) if a is aval and i not in own)
+            place = next(fits, len(shared))
+            if place == len(shared):
+                shared.append(aval)
+            own.append(place)
+        places.append(own)
+    return shared, places
+
+
+def shared_residuals(
+    own: Sequence[Any], avals: Sequence[ShapedArray], places: Sequence[int]
+) -> list[Any]:
+    """A branch's own residuals at their places, and zeros at the others."""
+    found = dict(zip(places, own, strict=True))
+    return [found[i] if i in found else zeros(a) for i, a in enumerate(avals)]
+
+
+def _known_branch(
+    split: Split, avals: Sequence[ShapedArray], places: Sequence[int]
+) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
         results = run_closed(split.known, args)
         outs = results[: split.out_unknown.count(False)]
-        for k, others in enumerate(avals):
-            own = k == i
-            outs += split.residuals(args, results) if own else map(zeros, others)
-        return outs
+        return outs + shared_residuals(split.residuals(args, results), avals, places)
 
     return stage(run, split.known.in_avals)
 
 
-def _unknown_branch(i: int, split: Split, avals: list[Any]) -> ClosedJaxpr:
-    start = sum(map(len, avals[:i]))
-    total = sum(map(len, avals))
-
+def _unknown_branch(
+    split: Split, avals: Sequence[ShapedArray], places: Sequence[int]
+) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
-        own = args[start : start + len(avals[i])]
-        return run_closed(split.unknown, [*own, *args[total:]])
+        own = [args[i] for i in places]
+        return run_closed(split.unknown, [*own, *args[len(avals) :]])
 
-    inputs = split.unknown.in_avals[len(avals[i]) :]
-    return stage(run, [a for group in avals for a in group] + list(inputs))
+    return stage(run, [*avals, *split.unknown.in_avals[len(places) :]])
 
 
 @functools.lru_cache(maxsize=512)

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta.control.call import Call
-from curta.control.cond import Cond
+from curta.control.cond import Cond, share_residuals, shared_residuals
 from curta.control.saving import is_kept
 from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap, cut_as
+from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.stage import stage
 from curta.lazy_dataclass import dataclass
-from curta.primitives.structure import zeros
 from curta.transforms.dce import dce_jaxpr, used_inputs
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import Split, prune, split_jaxpr
@@ -220,34 +220,34 @@ def _cut_cond(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
     out_unknown = tuple(map(any, zip(*(c.out_unknown for c in cuts), strict=True)))
     cuts = [c._replace(out_unknown=out_unknown) for c in cuts]
     found = [c.recomputing() for c in cuts]
-    groups = [kept for _, kept in found]
-    if not any(groups):
+    avals, places = share_residuals([[v.aval for v in kept] for _, kept in found])
+    if not avals:
         return None
     first, second = [], []
-    for i, (branch, parts) in enumerate(zip(branches, cuts, strict=True)):
-        known = parts.making(groups[i])
+    for (later, own), branch, parts, at in zip(found, branches, cuts, places):
+        known = parts.making(own)
         known = known.replace(invars=_unflagged(known.invars, flags[1:]))
-        first.append(_filled(ClosedJaxpr(known, branch.consts), groups, i))
-        others = [v if k == i else Var(v.aval) for k, g in enumerate(groups) for v in g]
-        later = found[i].jaxpr
-        later = later.replace(invars=(*later.invars, *others))
+        first.append(_filled(ClosedJaxpr(known, branch.consts), len(own), avals, at))
+        given = dict(zip(at, own, strict=True))
+        taken = [given.get(i) or Var(a) for i, a in enumerate(avals)]
+        later = later.replace(invars=(*later.invars, *taken))
         second.append(ClosedJaxpr(later, branch.consts))
-    kept = [Var(v.aval) for group in groups for v in group]
     made = op.with_branches(tuple(first)), op.with_branches(tuple(second))
-    return _eqn_parts(eqn, flags, *made, kept, cuts[0])
+    return _eqn_parts(eqn, flags, *made, [Var(a) for a in avals], cuts[0])
 
 
-def _filled(closed: ClosedJaxpr, groups: Sequence[list[Var]], i: int) -> ClosedJaxpr:
-    """The branch `i` with zeros for what the others keep."""
+def _filled(
+    closed: ClosedJaxpr,
+    count: int,
+    avals: Sequence[ShapedArray],
+    places: Sequence[int],
+) -> ClosedJaxpr:
+    """A branch whose last outputs, which it keeps, are at their places among others."""
 
     def run(*args: Any) -> list[Any]:
         results = run_closed(closed, args)
-        outs = results[: len(results) - len(groups[i])]
-        for k, group in enumerate(groups):
-            own = k == i
-            outs += results[len(results) - len(group) :] if own and group else []
-            outs += [] if own else [zeros(v.aval) for v in group]
-        return outs
+        outs = len(results) - count
+        return results[:outs] + shared_residuals(results[outs:], avals, places)
 
     return stage(run, closed.in_avals, closed.jaxpr.debug_info)
 
