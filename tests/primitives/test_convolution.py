@@ -1,5 +1,6 @@
 """Convolutions: layouts, strides, padding, dilations, groups; gradients; errors."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.pipeline import compile_jaxpr
 from curta.test_util import check_grads
 
 RNG = np.random.default_rng(0)
@@ -288,3 +290,61 @@ def test_group_errors():
     with pytest.raises(TypeError, match="must not be narrower"):
         x = normal(1, 2, 3)
         lax.conv(x, x, (1,), "SAME", preferred_element_type=np.float16)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int32", "int8", "uint16", "uint32", "int64", "complex64", "complex128"]
+)
+@pytest.mark.parametrize("groups", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("features", [2, 16])
+def test_other_dtypes_are_native_at_any_size(dtype, groups, features):
+    """The largest numbers wrap around as they do in NumPy."""
+    by_feature, by_batch = groups
+    rng = np.random.default_rng(0)
+    x, k = (
+        rng.normal(size=(4, 6, 9, 10)),
+        rng.normal(size=(features, 6 // by_feature, 3, 2)),
+    )
+    if np.dtype(dtype).kind == "c":
+        x, k = (v + 1j * rng.normal(size=v.shape) for v in (x, k))
+    else:
+        x, k = (1000 * v for v in (x, k))
+    with curta.enable_x64(True):
+        x, k = x.astype(dtype), k.astype(dtype)
+        fun = functools.partial(
+            lax.conv_general_dilated,
+            window_strides=(1, 2),
+            padding=((1, 2), (0, 3)),
+            lhs_dilation=(2, 1),
+            rhs_dilation=(1, 2),
+            feature_group_count=by_feature,
+            batch_group_count=by_batch,
+        )
+        closed = curta.make_jaxpr(fun)(x, k)
+        assert compile_jaxpr(closed).native is not None
+        found = np.asarray(curta.jit(fun)(x, k))
+        (eqn,) = closed.eqns
+        expected = eqn.op.eval(x, k)
+    assert found.dtype == expected.dtype == dtype
+    if found.dtype.kind == "c":
+        bound = 1e-4 if dtype == "complex64" else 1e-12
+        np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint32", "int64", "uint64"])
+def test_products_of_integers_wrap_around(dtype):
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    with curta.enable_x64(True):
+        for m, k, n in ((33, 50, 70), (3, 4, 5), (1, 20, 40)):
+            a = rng.integers(limits.min, limits.max, (m, k), dtype)
+            b = rng.integers(limits.min, limits.max, (k, n), dtype)
+            for x, y in ((a, b), (a, np.asfortranarray(b)), (a.T.copy().T, b)):
+                found = curta.jit(lambda x, y: lax.dot(x, y))(x, y)
+                assert found.dtype == dtype
+                np.testing.assert_array_equal(found, x @ y)
+            wide = lax.dot(a, b, preferred_element_type=np.int64)
+            expected = a.astype(np.int64) @ b.astype(np.int64)
+            np.testing.assert_array_equal(wide, expected)

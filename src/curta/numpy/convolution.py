@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import ensure_arraylikes, is_complex
-from curta.numpy.linear_algebra import dot
 from curta.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 
 _STATIC = ("mode", "precision", "preferred_element_type")
@@ -83,11 +80,12 @@ def _slide(x: Any, window: Any, mode: str, precision: Any, dtype: Any) -> Any:
     }
     if mode not in borders:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    x = lax.pad(x, np.zeros((), x.dtype)[()], ((*borders[mode], 0),))
-    count = x.shape[0] - width + 1
-    starts = lax.broadcasted_iota(np.int32, (count, 1), 0)
-    numbers = lax.GatherDimensionNumbers(
-        offset_dims=(1,), collapsed_slice_dims=(), start_index_map=(0,)
+    found = lax.conv_general_dilated(
+        lax.expand_dims(x, (0, 1)),
+        lax.expand_dims(window, (0, 1)),
+        (1,),
+        [borders[mode]],
+        precision=precision,
+        preferred_element_type=dtype,
     )
-    parts = lax.gather(x, starts, numbers, (width,), indices_are_sorted=True)
-    return dot(parts, window, precision=precision, preferred_element_type=dtype)
+    return lax.squeeze(found, (0, 1))

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curta.compiler.graph.dots import KINDS, working_dtype
 from curta.compiler.graph.folds import FoldCode
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library.contraction import Axis, Contraction, merged, panel_width
 from curta.compiler.library.gemm import Dot
 from curta.compiler.llvm import target
-from curta.compiler.loops.build import FLOAT32, NoLowering, is_half
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
 
 Dims = tuple[int, ...]
-_KINDS = {np.dtype("float32"): "f32", np.dtype("float64"): "f64"}
 _FEW = 4  # output features of a group, below which vectors of them are no use
 _WRITTEN_OUT = 64  # products of a sum that is one expression
+_SHORT_SUM = 32  # products, of several inputs, of a sum that is as good as a product
 _LONG_ROW = 512  # bytes between rows of a panel, from which it is copied
-_LITTLE_WORK = 1 << 16  # products that are a fold, in dtypes that libraries do better
 
 
 @dataclass(frozen=True)
@@ -85,19 +84,24 @@ def conv_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a convolution into `result`."""
     op, (lhs, rhs), out = eqn.op, eqn.invars, eqn.outvars[0].aval
     assert isinstance(op, ConvGeneralDilated)
-    working = FLOAT32 if is_half(out.dtype) else out.dtype
+    working = working_dtype(out.dtype)
     conv = _Conv(op, lhs, rhs, out, working)
     index = loop_dims(out.shape)
     if not (conv.depth and lhs.aval.size and out.size):
         return maker.emit_map(result, index, maker.builder.const(0, out.dtype), "zeros")
-    few = conv.groups > 1 and conv.features < _FEW
+    few = _has_few_features(conv)
     if few and conv.depth <= _WRITTEN_OUT:
         return maker.emit_map(result, index, _sum(maker, conv, index), op.name)
-    if working in _KINDS and not few:
+    if working in KINDS and not few:
         return _product_items(maker, conv, result)
-    if working not in _KINDS and conv.depth * out.size > _LITTLE_WORK:
-        raise NoLowering(f"large convolutions of {out.dtype}")
     return _fold(maker, conv, index, result)
+
+
+def _has_few_features(conv: _Conv) -> bool:
+    """Whether vectors run better along places of the result than along its features."""
+    if conv.groups > 1 or conv.working.kind == "i":
+        return conv.features < _FEW
+    return conv.features == 1 and (conv.inputs == 1 or conv.depth <= _SHORT_SUM)
 
 
 # -------------------------------------------------------------- element by element
@@ -320,7 +324,7 @@ def _kernel(maker: ItemMaker, conv: _Conv) -> _Kernel:
     """The kernel in a layout with output features side by side."""
     op, rhs = conv.op, conv.rhs
     rhs_spec = op.dimension_numbers.rhs_spec
-    kind, size = _KINDS[conv.working], conv.working.itemsize
+    kind, size = KINDS[conv.working], conv.working.itemsize
     width = panel_width(kind, conv.features, target.host().vector_bytes)
     panels = -(-conv.features // width)
     buffer, strides = maker.buffer_of(rhs), _strides(rhs.aval.shape)
@@ -371,7 +375,7 @@ def _pointwise(
     if not plain or min(conv.features, conv.inputs) < 2:
         return None
     rows = math.prod(sizes[:-1])
-    return Dot(1, rows, conv.features, conv.inputs, _KINDS[conv.working])
+    return Dot(1, rows, conv.features, conv.inputs, KINDS[conv.working])
 
 
 def _contraction(
@@ -402,7 +406,7 @@ def _contraction(
             apart = batches * a[lhs_spec[0]]
         free.append(Axis(conv.groups, conv.features, apart, kernel.group))
     return Contraction(
-        _KINDS[conv.working],
+        KINDS[conv.working],
         merged(sorted(free, key=lambda x: -x.c)),
         rows,
         conv.features,

@@ -2,8 +2,9 @@
 
 Matrices go to the product kernels of library/gemm.py as they lie in memory, upright
 or transposed; another order of dims is copied first. Products with a vector are
-limited by memory and are folds, which fuse with their neighbours; so are products of
-integers. Complex matrices of some size go to BLAS.
+limited by memory and are folds, which fuse with their neighbours. Integers are
+multiplied in 32 or 64 bits, which wrap around to the same in fewer. Complex matrices of
+some size go to BLAS.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
 
 Dims = tuple[int, ...]
-_KINDS = {np.dtype("float32"): "f32", np.dtype("float64"): "f64"}
+KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
+         np.dtype("i8"): "i64"}  # fmt: skip
+"""How the product kernels call the dtypes that they work in."""
+
 _COMPLEX_KINDS = {np.dtype("complex64"): "c64", np.dtype("complex128"): "c128"}
-_WORTH_BLAS = 4096  # multiplications of complex numbers
+_WORTH_A_CALL = 4096  # multiplications of complex numbers or integers
 
 
 def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
@@ -43,7 +47,7 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     batch, m = _size(left, left_batch), _size(left, left_free)
     n, k = _size(right, right_free), _size(left, left_sum)
     out = eqn.outvars[0].aval
-    working = FLOAT32 if is_half(out.dtype) else out.dtype
+    working = working_dtype(out.dtype)
     kind = _kind(working, batch * m * n * k)
     if kind is None or min(m, n, k) <= 1 or not batch:
         return _fold(maker, eqn, result, working)
@@ -62,11 +66,22 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     )
 
 
+def working_dtype(dtype: Any) -> Any:
+    """The dtype in which products of a dtype are added up."""
+    if is_half(dtype):
+        return FLOAT32
+    if dtype.kind in "iu":
+        return np.dtype("i4" if dtype.itemsize <= 4 else "i8")
+    return dtype
+
+
 def _kind(dtype: Any, work: int) -> str | None:
     """How the product kernels call a dtype; None where a fold does better."""
-    if dtype in _COMPLEX_KINDS and work >= _WORTH_BLAS and blas.available():
+    if dtype.kind != "f" and work < _WORTH_A_CALL:
+        return None
+    if dtype in _COMPLEX_KINDS and blas.available():
         return _COMPLEX_KINDS[dtype]
-    return _KINDS.get(dtype)
+    return KINDS.get(dtype)
 
 
 def _size(x: Atom, dims: Dims) -> int:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from curta.compiler.graph.complex_convolutions import by_parts
 from curta.compiler.graph.lanewise import lanewise
 from curta.compiler.graph.routines import barrier
 from curta.compiler.graph.small_matrices import expanded
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
+from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.fft import Fft
 from curta.primitives.linalg.family import MatrixOp
 
@@ -24,6 +26,8 @@ def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     if isinstance(op, Fft):
         fourier = importlib.import_module("curta.compiler.graph.fourier")
         found = fourier.transformed(op, avals)
+    elif isinstance(op, ConvGeneralDilated):
+        found = by_parts(op, avals)
     elif isinstance(op, MatrixOp):
         found = lanewise(op, avals) or _in_lanes(op, avals)
         if found is None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import groupby
 
-from curta.compiler.library.gemm import by_part
+from curta.compiler.library.gemm import TILED, by_part
 from curta.compiler.library.packing import even_parts
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
@@ -66,12 +66,8 @@ class Contraction:
 
 def panel_width(kind: str, columns: int, vector_bytes: int) -> int:
     """The columns of a panel."""
-    lanes = vector_bytes // _size(kind)
+    lanes = vector_bytes // Type(kind).size
     return lanes if columns <= lanes else 2 * lanes
-
-
-def _size(kind: str) -> int:
-    return 4 if kind == "f32" else 8
 
 
 def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
@@ -94,7 +90,7 @@ def emit_contraction(module: Module, name: str, product: Contraction) -> None:
 
     It wants the code generator's GOOD level: sums that spill to memory are useless.
     """
-    if product.kind not in ("f32", "f64") or not product.work:
+    if product.kind not in TILED or not product.work:
         raise ValueError(f"no code for {product}")
     _Emitter(module, name, product).emit()
 
@@ -104,7 +100,7 @@ class _Emitter:
 
     def __init__(self, module: Module, name: str, product: Contraction) -> None:
         self.module, self.name, self.product = module, name, product
-        self.lanes = module.vector_bytes // _size(product.kind)
+        self.lanes = module.vector_bytes // Type(product.kind).size
         self.width = panel_width(product.kind, product.columns, module.vector_bytes)
         self.sums = 24 if module.vector_bytes == 64 else 12
         self.element = Type(product.kind)

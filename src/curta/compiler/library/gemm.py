@@ -27,6 +27,9 @@ from curta.lazy_dataclass import dataclass
 
 _CACHED_PANEL = 16 << 10  # bytes of a panel that stays in the first-level cache
 _K_BYTES = 1024  # of a row of A, after which a panel of B would leave the cache
+TILED = ("f32", "f64", "i32", "i64")
+"""The kinds of which products are made here."""
+
 _LONG_ROW = 2048  # bytes of rows that share few sets of the cache
 _ROWS, _WIDE_ROWS = 192, 512  # of a unit, of a narrow and of a wide panel
 _WORTH_PACKING = 32  # rows that share a packed panel
@@ -39,7 +42,7 @@ class Dot:
     """c[s,i,j] = sum over t of a[s,i,t] * b[s,t,j], each array contiguous.
 
     `a_transposed` means that a lies in memory as [s,t,i], `b_transposed` that b lies
-    as [s,j,t]. `kind` is that of the elements: f32, f64 (BLAS also does c64, c128).
+    as [s,j,t]. `kind` is that of the elements: f32, f64, i32, i64; BLAS does c64, c128.
     """
 
     batch: int
@@ -65,7 +68,7 @@ class Blocking:
 
     @property
     def size(self) -> int:
-        return 4 if self.dot.kind == "f32" else 8
+        return Type(self.dot.kind).size
 
     @property
     def lanes(self) -> int:
@@ -153,7 +156,7 @@ def emit_tiled(module: Module, name: str, dot: Dot) -> None:
     It wants the code generator's GOOD level: sums that spill to memory are useless. A
     transposed B needs the function of `packing.emit_turn`, to be imported.
     """
-    if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in ("f32", "f64"):
+    if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in TILED:
         raise ValueError(f"no tiled code for {dot}")
     _Emitter(module, name, Blocking(dot, module.vector_bytes)).emit()
 

@@ -140,9 +140,9 @@ class Instructions(ABC):
         return self.convert(self.add(self.mul(a, b), c), "f32")
 
     def muladd(self, x: Operand, y: Operand, z: Operand) -> Value:
-        """x * y + z rounded once, or twice where the machine has no FMA."""
+        """x * y + z; of floats rounded once, or twice where there is no FMA."""
         a, b, c = self._triple(x, y, z)
-        if self.has_fma:
+        if self.has_fma and a.type.is_float:
             return self.intrinsic("fma", a.type, a, b, c)
         return self.add(self.mul(a, b), c)
 
