@@ -290,3 +290,42 @@ def test_draws_of_a_batch_of_keys():
     assert out.sharding.spec == P("x", None)
     same = curta.vmap(lambda k: curta.random.normal(k, (3,)))(curta.reshard(keys, P()))
     np.testing.assert_array_equal(out, same)
+
+
+def test_rows_of_a_scan_are_split_as_their_array():
+    with curta.set_mesh(curta.make_mesh((2,), ("x",))):
+        xs = curta.device_put(
+            np.arange(12.0, dtype=np.float32).reshape(3, 4), P(None, "x")
+        )
+        types = []
+
+        def step(carry, x):
+            types.append(str(curta.typeof(x)))
+            return carry + x, 2 * x
+
+        def run(xs):
+            return lax.scan(step, jnp.zeros_like(xs[0]), xs)
+
+        for call in (run, curta.jit(run)):
+            total, twice = call(xs)
+            np.testing.assert_array_equal(total, np.sum(xs, 0))
+            assert total.sharding.spec == P("x")
+            np.testing.assert_array_equal(twice, 2 * xs)
+            assert twice.sharding.spec == P(None, "x")
+        assert set(types) == {"float32[4@x]"}
+        found = curta.grad(lambda xs: (run(xs)[0] ** 2).sum())(xs)
+        np.testing.assert_array_equal(found, np.tile(2 * np.sum(xs, 0), (3, 1)))
+        assert found.sharding.spec == P(None, "x")
+        with pytest.raises(ValueError, match="0th dimension of all xs should be repl"):
+            lax.scan(step, jnp.zeros(3), curta.reshard(jnp.ones((4, 3)), P("x")))
+
+
+def test_arrays_like_others_are_split_alike():
+    with curta.set_mesh(curta.make_mesh((2,), ("x",))):
+        x = curta.device_put(np.arange(4.0, dtype=np.float32), P("x"))
+        for like in (jnp.zeros_like, jnp.ones_like, lambda x: jnp.full_like(x, 3)):
+            assert str(curta.typeof(like(x))) == "float32[4@x]"
+            assert str(*curta.make_jaxpr(like)(x).out_avals) == "float32[4@x]"
+            np.testing.assert_array_equal(curta.jit(like)(x), like(x))
+        (whole,) = curta.make_jaxpr(lambda x: jnp.zeros_like(x, shape=3))(x).out_avals
+        assert str(whole) == "float32[3]"

@@ -205,6 +205,23 @@ class TestTerms:
         with pytest.raises(ShardingTypeError, match="fully replicated or fully unred"):
             jnp.bincount(ones, length=2, out_sharding=P("x"))
 
+    def test_sums_of_what_is_not_summed(self):
+        with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"))):
+            m = curta.reshard(self.A, P("x", unreduced={"y"}))
+            for axes in (), ("x",), ("x", "y"):
+                place = P(unreduced={*axes}) if axes else None
+                out = lax.reduce_sum(m, (0,), out_sharding=place)
+                assert out.sharding.spec.unreduced == {*(axes or ("y",))}
+                np.testing.assert_array_equal(summed(out), self.A.sum(0))
+
+    def test_selection(self, two):
+        r = curta.device_put(X, SAME)
+        cotangents = grad(lambda p, x, y: lax.select(p, x, y).sum(), (1, 2))
+        for call in (cotangents, jit(cotangents)):
+            for found, expected in zip(call(r > 3, r, r), (X > 3, X <= 3), strict=True):
+                assert found.sharding.spec.unreduced == {"x"}
+                np.testing.assert_array_equal(summed(found), expected)
+
     def test_three_operands_and_other_axes(self):
         with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"))):
             v = curta.device_put(X[:2], P("x"))

@@ -62,6 +62,11 @@ def sum_of_terms(
         tuple(spec.partitions[d] for d in dims)
         for spec, dims in zip(specs, summed, strict=True)
     ]
+    if any(spec.unreduced for spec in specs):
+        raise ShardingTypeError(
+            "lhs or rhs passed to dot_general cannot be unreduced. Got"
+            f" {', '.join(str(typeof(x)) for x in operands)}"
+        )
     if len({*found}) > 1:
         raise ShardingTypeError(
             "lhs and rhs contracting dims should be sharded identically when"
@@ -90,7 +95,7 @@ def terms_on_devices(
             entry_of(n for n in entry_axes(e) if d in dims and n in axes)
             for d, e in enumerate(spec.partitions)
         ]
-        in_specs.append(PartitionSpec(*entries))
+        in_specs.append(PartitionSpec(*entries, unreduced=spec.unreduced & axes))
         placed.append(_as(x, place.update(spec=in_specs[-1])))
     mapped = shard_map(
         fun,

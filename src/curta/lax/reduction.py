@@ -33,7 +33,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     if out_sharding is None:
         return op(operand)
     split = typeof(operand).sharding.spec.for_rank(typeof(operand).ndim)
-    over = {n for d in axes for n in entry_axes(split.partitions[d])}
+    over = {n for d in axes for n in entry_axes(split.partitions[d])} | split.unreduced
     if not out_sharding.spec.unreduced <= over:
         raise ShardingTypeError(
             "out_sharding's unreduced axes should be in operand's specs that were"

@@ -18,6 +18,7 @@ from curta.core.array import Array
 from curta.core.avals import is_python_scalar
 from curta.core.dim import as_dim
 from curta.core.mesh import AbstractMesh, get_abstract_mesh
+from curta.core.placement import placed_as
 from curta.core.shapes import (
     canonicalize_axes,
     canonicalize_axis,
@@ -485,7 +486,8 @@ def full_like(
     """An array like `x` with every element `fill_value`.
 
     Shape and dtype are those of `x` unless given; so are the devices, if `x` was placed
-    on some. `x` may be anything with `shape` and `dtype`.
+    on some, and the split that its type has. `x` may be anything with `shape` and
+    `dtype`.
 
     >>> import curta
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)
@@ -493,6 +495,7 @@ def full_like(
     """
     aval = aval_of(x)
     weak_type = dtype is None and aval.weak_type
+    alike = sharding is None and shape is None and isinstance(x, Tracer)
     shape = aval.shape if shape is None else canonicalize_shape(shape)
     if dtype is None:
         dtype = aval.dtype
@@ -501,9 +504,11 @@ def full_like(
         same = found is not None and (shape == aval.shape or found.is_fully_replicated)
         sharding = found if same and _is_known(found) else None
     if not weak_type:
-        return full(shape, fill_value, dtype, sharding=sharding)
-    out = broadcast(convert_element_type(fill_value, dtype, True), shape)
-    return out if sharding is None else device_put(out, sharding)
+        out = full(shape, fill_value, dtype, sharding=sharding)
+    else:
+        out = broadcast(convert_element_type(fill_value, dtype, True), shape)
+        out = out if sharding is None else device_put(out, sharding)
+    return placed_as(out, None, aval.placement) if alike else out
 
 
 def _is_known(sharding: Any) -> bool:

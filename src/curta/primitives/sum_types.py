@@ -167,15 +167,19 @@ def _select(op: SelectN, avals: Sequence[ShapedArray]) -> tuple[Axes, Axes]:
     which, *cases = avals
     if _unreduced(which):
         _rule.dispatch(Op)(op, avals)
-    return _sum(op, cases)
+    return _beside_zeros(op, cases) if scope().guesses else _sum(op, cases)
 
 
 @_rule.register(DynamicUpdateSlice)
 @_rule.register(WindowUpdate)
 def _update(op: Op, avals: Sequence[ShapedArray]) -> tuple[Axes, Axes]:
-    """Cotangents of slices are put into zeros, which are anything."""
     if not scope().guesses:
         return _rule.dispatch(Op)(op, avals)
+    return _beside_zeros(op, avals)
+
+
+def _beside_zeros(op: Op, avals: Sequence[ShapedArray]) -> tuple[Axes, Axes]:
+    """Cotangents put into zeros, or between them, which are anything."""
     unreduced = _common(op, "unreduced", [_unreduced(a) for a in avals])
     return unreduced, _common(op, "reduced", [_reduced(a) for a in avals])
 

@@ -128,7 +128,12 @@ def _pair(body: TracedFunction) -> tuple[Any, Any]:
 
 def _row_aval(x: Any) -> ShapedArray:
     aval = typeof(x)
-    return aval.update(shape=aval.shape[1:])
+    if aval.placement is not None and aval.sharding.spec.partitions[0] is not None:
+        raise ValueError(
+            "0th dimension of all xs should be replicated. Got"
+            f" {aval.sharding.spec} for {aval.str_short()}"
+        )
+    return aval.without_dim(0)
 
 
 def _scan_length(leaves: Sequence[Any], length: Any) -> int:
