@@ -373,5 +373,5 @@ def test_branches_share_the_places_of_residuals():
     forward, _ = [e for e in eqns if e.op.name == "cond"]
     assert len(forward.outvars) == 1 + 4
     for i, branch in enumerate([dear, jnp.exp, lambda x: 2 * x, dear]):
-        expected = curta.grad(lambda x: branch(x).sum())(x)
+        expected = curta.vjp(branch, x)[1](jnp.ones(3))[0]
         np.testing.assert_allclose(curta.grad(fun, 1)(i, x), expected, rtol=1e-6)
