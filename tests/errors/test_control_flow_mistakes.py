@@ -109,7 +109,7 @@ MISTAKES = [
         "reduce dims",
         lambda: lax.reduce(X, 0.0, lax.add, (1,)),
         ValueError,
-        "reduction axes (1,) contains out-of-bounds indices for float32[3].",
+        "reduction axes (1,) contains out-of-bounds indices for float32[3]",
         "",
     ),
     (

@@ -31,7 +31,7 @@ def test_bitwise_reductions():
     np.testing.assert_array_equal(lax.reduce(x, 0, lax.bitwise_xor, (0,)), [4, 4])
 
 
-@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (-1,), ()])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), ()])
 def test_any_function(axes):
     def run(x):
         return lax.reduce(x, 0.0, lambda a, b: a + 1.0 * b, axes)

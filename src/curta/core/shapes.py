@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from curta.core.dim import as_dim
 from curta.core.trace import Tracer
 
@@ -61,6 +63,33 @@ def _shape_message(shape: Any, context: str) -> str:
             " subfunctions."
         )
     return message + "".join(d._origin_msg() for d in tracers)
+
+
+def integers(name: str, values: Any, least: int = 0) -> tuple[Any, ...]:
+    """`values`, which are called `name`, as a tuple of dims.
+
+    Raises TypeError unless they are known integers, not below `least`: 0 or 1.
+    """
+    found = tuple(values)
+    if not all(type(d) is int for d in found):
+        found = tuple(_integer(name, d, found) for d in found)
+    if any(d < least for d in found):
+        kind = "strictly positive" if least else "nonnegative"
+        raise TypeError(f"{name} must have every element be {kind}, got {found}.")
+    return found
+
+
+def _integer(name: str, value: Any, values: Sequence[Any]) -> Any:
+    try:
+        if not isinstance(value, (bool, np.bool_)):
+            return as_dim(value)
+    except TypeError:
+        if isinstance(value, Tracer):
+            raise
+    raise TypeError(
+        f"{name} must have every element be an integer type, got"
+        f" {tuple(map(type, values))}."
+    )
 
 
 def check_nonnegative(name: str, shape: Sequence[int]) -> None:

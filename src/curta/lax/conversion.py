@@ -12,7 +12,7 @@ from curta import dtypes, tree
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
 from curta.core.trace import typeof
-from curta.lax.scalars import scalar_array
+from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives import elementwise as ops
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.effects import Stage
@@ -29,6 +29,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Array(2, dtype=int32)
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
+    refuse_complex(operand, dtype)
     if _is_complex(operand) and not dtypes.issubdtype(dtype, np.complexfloating):
         warnings.warn(
             "Casting complex values to real discards the imaginary part",

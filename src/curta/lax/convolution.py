@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,13 +95,13 @@ def conv_general_dilated(
             preferred_element_type, "conv_general_dilated"
         )
     return ConvGeneralDilated(
-        tuple(window_strides),
+        tuple(map(as_dim, window_strides)),
         _pairs(padding),
-        spread,
-        rhs_dilation,
+        tuple(map(as_dim, spread)),
+        tuple(map(as_dim, rhs_dilation)),
         numbers,
-        feature_group_count,
-        batch_group_count,
+        operator.index(feature_group_count),
+        operator.index(batch_group_count),
         canonicalize_precision(precision),
         preferred_element_type,
     )(lhs, rhs)

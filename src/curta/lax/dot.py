@@ -11,21 +11,15 @@ import numpy as np
 from curta import dtypes
 from curta.api.out_sharding import sum_of_terms, takes_out_sharding
 from curta.config import config
-from curta.core.trace import typeof
+from curta.core.trace import operand_type, typeof
 from curta.primitives.dot import DotDims, DotGeneral
 from curta.primitives.elementwise import convert_element_type
-from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
-
-_PRECISIONS = {
-    "highest": Precision.HIGHEST,
-    "float32": Precision.HIGHEST,
-    "high": Precision.HIGH,
-    "bfloat16_3x": Precision.HIGH,
-    "tensorfloat32": Precision.HIGH,
-    "default": Precision.DEFAULT,
-    "bfloat16": Precision.DEFAULT,
-    "fastest": Precision.DEFAULT,
-}
+from curta.primitives.precision import (
+    PRECISIONS,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    Precision,
+)
 
 
 @takes_out_sharding(sums=True)
@@ -54,7 +48,7 @@ def dot(
     Array([3., 3.], dtype=float32)
     """
     if dimension_numbers is None:
-        dimension_numbers = _simple_numbers(typeof(lhs).shape, typeof(rhs).shape)
+        dimension_numbers = _simple_numbers(np.shape(lhs), np.shape(rhs))
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = (
         (_dims(lhs_contract), _dims(rhs_contract)),
@@ -64,7 +58,9 @@ def dot(
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot")
     precision = canonicalize_precision(precision)
     wanted = preferred_element_type
-    operands = typeof(lhs).dtype, typeof(rhs).dtype
+    operands = [
+        operand_type(DotGeneral.name, i, x).dtype for i, x in enumerate((lhs, rhs))
+    ]
     # The sums are of what the operands are; only they become integers, or real.
     later = wanted is not None and any(_loses_parts(d, wanted) for d in operands)
     op = DotGeneral(numbers, precision, None if later else wanted)
@@ -155,17 +151,17 @@ def canonicalize_precision(precision: Any) -> Any:
 def _precision(name: Any, given: Any) -> Precision:
     if isinstance(name, Precision):
         return name
-    if not isinstance(name, str) or name not in _PRECISIONS:
+    if not isinstance(name, str) or name not in PRECISIONS:
         raise ValueError(
             "Precision argument must be one of:\n- None,\n"
-            f"- a string in {list(_PRECISIONS)},\n"
+            f"- a string in {list(PRECISIONS)},\n"
             "- a lax.Precision value,\n"
             "- a tuple of two lax.Precision values or strings,\n"
             "- a lax.DotAlgorithmPreset or the name of one of these presets, or\n"
             "- a lax.DotAlgorithm value;\n"
             f"but got {given}."
         )
-    return _PRECISIONS[name]
+    return PRECISIONS[name]
 
 
 def _simple_numbers(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> DotDims:

@@ -11,9 +11,10 @@ import numpy as np
 from curta import dtypes, tree
 from curta.api.out_sharding import takes_out_sharding
 from curta.control.reduction import Reduce, ReduceWindow
+from curta.core.dim import as_dim
 from curta.core.flat import debug_info
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.shapes import canonicalize_axes
+from curta.core.shapes import integers
 from curta.core.stage import stage
 from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
 from curta.lax.arithmetic import add, max, min, mul
@@ -29,6 +30,7 @@ from curta.lax.reduction import (
 )
 from curta.lax.windows import padtype_to_pads
 from curta.primitives.elementwise import convert_element_type
+from curta.primitives.families import check_axes
 from curta.primitives.reduction import (
     ReduceAnd,
     ReduceMax,
@@ -112,14 +114,9 @@ def _axes(operands: Sequence[Any], dimensions: Sequence[int]) -> tuple[int, ...]
     if any(a.shape != avals[0].shape for a in avals):
         shapes = ", ".join(str(a.shape) for a in avals)
         raise ValueError(f"reduce requires operands of one shape, got {shapes}.")
-    ndim = avals[0].ndim
-    axes = tuple(operator.index(d) for d in dimensions)
-    if not all(-ndim <= d < ndim for d in axes):
-        raise ValueError(
-            f"reduction axes {axes} contains out-of-bounds indices for"
-            f" {avals[0].str_short()}."
-        )
-    return canonicalize_axes(axes, ndim)
+    axes = tuple(map(operator.index, dimensions))
+    check_axes("reduce", axes, avals[0])
+    return axes
 
 
 def reduce_window(
@@ -175,14 +172,20 @@ def _window_fields(shape: tuple[int, ...], given: Sequence[Any]) -> tuple[Any, .
     if isinstance(padding, str):
         wide = dimensions
         if window is not None:
+            if any(d < 1 for d in window):
+                raise TypeError(f"All dilations must be positive, got {window}.")
             wide = tuple(map(dilated, dimensions, window))
         padding = padtype_to_pads(shape, wide, strides or ones, padding)
+
+    def sizes(name: str, given: Any) -> tuple[Any, ...]:
+        return integers(f"reduce_window {name}", ones if given is None else given, 1)
+
     return (
-        tuple(dimensions),
-        ones if strides is None else tuple(strides),
-        tuple((low, high) for low, high in padding),
-        ones if base is None else tuple(base),
-        ones if window is None else tuple(window),
+        sizes("window_dimensions", dimensions),
+        sizes("window_strides", strides),
+        tuple((as_dim(low), as_dim(high)) for low, high in padding),
+        sizes("base_dilation", base),
+        sizes("window_dilation", window),
     )
 
 

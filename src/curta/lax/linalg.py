@@ -138,7 +138,7 @@ def eig(
     >>> w
     Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
-    if implementation is not None and implementation not in EigImplementation:
+    if implementation is not None and not isinstance(implementation, EigImplementation):
         raise ValueError(
             "Only the lapack implementation is supported on CPU. Got"
             f" {implementation!r}, which is no EigImplementation."
@@ -179,7 +179,9 @@ def eigh(
     """
     if symmetrize_input:
         x = symmetrize(x)
-    if implementation is not None and implementation not in EighImplementation:
+    if implementation is not None and not isinstance(
+        implementation, EighImplementation
+    ):
         raise ValueError(
             "implementation must be None or an EighImplementation, got"
             f" {implementation!r}."
@@ -405,7 +407,7 @@ def svd(
     >>> curta.lax.linalg.svd(x, compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    if algorithm is not None and algorithm not in SvdAlgorithm:
+    if algorithm is not None and not isinstance(algorithm, SvdAlgorithm):
         raise NotImplementedError(
             "The SVD algorithm is None or an SvdAlgorithm; not implemented:"
             f" {algorithm!r}."

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from curta import dtypes
 from curta.core.stage import recording_trace
 from curta.core.trace import typeof
 from curta.runtime.array import wrap
@@ -23,3 +24,10 @@ def scalar_array(x: Any) -> Any:
     aval = typeof(x)
     guard_implicit_transfer(aval)
     return wrap(np.asarray(x, aval.dtype), aval)
+
+
+def refuse_complex(x: Any, dtype: Any) -> None:
+    """Raise TypeError for a Python complex number that is to become a real dtype."""
+    if type(x) is complex and not dtypes.issubdtype(dtype, np.complexfloating):
+        if not isinstance(dtype, dtypes.ExtendedDType):
+            dtypes.scalar_type_of(dtype)(x)

@@ -24,15 +24,16 @@ from curta.core.shapes import (
     canonicalize_axis,
     canonicalize_shape,
     check_nonnegative,
+    integers,
 )
-from curta.core.trace import Tracer, typeof
-from curta.lax.scalars import scalar_array
+from curta.core.trace import Tracer, operand_type, typeof
+from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.random_bits.ops import RandomWrap
 from curta.primitives.random_bits.registry import implementation_of
-from curta.primitives.shape import Iota, Rev, Squeeze, Tile
-from curta.primitives.slicing import Pad, Slice
+from curta.primitives.shape import Iota, Rev, Squeeze, Tile, check_repetitions
+from curta.primitives.slicing import Pad, Slice, check_padding_length
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 from curta.runtime.transfer import to_array
 
@@ -59,7 +60,13 @@ def reshape(
     """
     shape = canonicalize_shape(new_sizes)
     if dimensions is not None:
-        operand = transpose(operand, dimensions)
+        dims, found = tuple(dimensions), typeof(operand).shape
+        if set(dims) != {*range(len(found))} or len(dims) != len(found):
+            raise TypeError(
+                "reshape dimensions must be a permutation of operand dimensions, got"
+                f" dimensions {dims} for shape {found}."
+            )
+        operand = transpose(operand, dims)
     if shape and isinstance(operand, Array) and operand.shape == shape:
         return operand
     return Reshape(shape)(operand)
@@ -111,7 +118,8 @@ def broadcast_in_dim(
     Array([[0, 0, 0],
            [1, 1, 1]], dtype=int32)
     """
-    shape, dims = tuple(shape), tuple(broadcast_dimensions)
+    shape = integers("broadcast_in_dim shape", shape)
+    dims = integers("broadcast_in_dim broadcast_dimensions", broadcast_dimensions)
     if isinstance(operand, Array) and operand.shape == shape:
         if dims == tuple(range(len(shape))):
             return operand
@@ -191,6 +199,12 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     (2, 3, 4)
     """
     found = [canonicalize_shape(shape) for shape in shapes]
+    for shape in found:
+        if any(d < 0 for d in shape):
+            raise TypeError(
+                "Only non-negative indices are allowed when broadcasting static shapes,"
+                f" but got shape {shape}."
+            )
     rank = max(map(len, found), default=0)
     out = []
     for sizes in zip(*((1,) * (rank - len(s)) + s for s in found), strict=True):
@@ -267,8 +281,10 @@ def slice(
     >>> curta.lax.slice(curta.numpy.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)
     """
-    steps = None if strides is None else tuple(strides)
-    return Slice(tuple(start_indices), tuple(limit_indices), steps)(operand)
+    starts = integers("slice start_indices", start_indices)
+    limits = integers("slice limit_indices", limit_indices)
+    steps = None if strides is None else integers("slice strides", strides)
+    return Slice(starts, limits, steps)(operand)
 
 
 def slice_in_dim(
@@ -285,7 +301,8 @@ def slice_in_dim(
     Array([3, 4, 5], dtype=int32)
     """
     shape = typeof(operand).shape
-    size, axis = shape[axis], operator.index(axis)
+    axis = int(axis)
+    size = shape[axis]
     start = 0 if start_index is None else as_dim(start_index)
     limit = size if limit_index is None else as_dim(limit_index)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
@@ -304,6 +321,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     >>> curta.lax.index_in_dim(curta.numpy.arange(6), -1, keepdims=False)
     Array(5, dtype=int32)
     """
+    axis = int(axis)
     size = typeof(operand).shape[axis]
     place = as_dim(index)
     place = place + size if place < 0 else place
@@ -329,6 +347,7 @@ def pad(
     >>> curta.lax.pad(curta.numpy.arange(3.), 9., ((1, 0, 1),))
     Array([9., 0., 9., 1., 9., 2.], dtype=float32)
     """
+    check_padding_length(padding_config, operand_type("pad", 0, operand).shape)
     config = tuple(
         (as_dim(lo), as_dim(hi), as_dim(between)) for lo, hi, between in padding_config
     )
@@ -342,7 +361,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     >>> curta.lax.rev(curta.numpy.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
     """
-    return Rev(tuple(dimensions))(operand)
+    return Rev(integers("rev dimensions", dimensions))(operand)
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
@@ -352,6 +371,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     >>> curta.lax.tile(curta.numpy.arange(2), (2,))
     Array([0, 1, 0, 1], dtype=int32)
     """
+    check_repetitions(reps, operand_type("tile", 0, operand).ndim)
     return Tile(tuple(map(as_dim, reps)))(operand)
 
 
@@ -391,7 +411,8 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     >>> curta.lax.stack([curta.numpy.zeros(3)] * 2).shape
     (2, 3)
     """
-    if len(operands) == 0:
+    operands = tuple(operands)
+    if not operands:
         raise ValueError("stack requires a non-empty sequence of arrays")
     return Stack(canonicalize_axis(axis, typeof(operands[0]).ndim + 1))(*operands)
 
@@ -428,7 +449,7 @@ def broadcasted_iota(
            [0, 1, 2]], dtype=int32)
     """
     dtype = dtypes.check_user_dtype(dtype, "iota")
-    return Iota(dtype, canonicalize_shape(shape), operator.index(dimension))()
+    return Iota(dtype, canonicalize_shape(shape), int(dimension))()
 
 
 def full(
@@ -445,7 +466,7 @@ def full(
     """
     shape = canonicalize_shape(shape)
     check_nonnegative("broadcast_in_dim shape", shape)
-    found = typeof(fill_value).shape
+    found = np.shape(fill_value)
     if found:
         raise TypeError(
             f"full must be called with scalar fill_value, got fill_value.shape {found}."
@@ -471,6 +492,7 @@ def _full_of_keys(shape: tuple[int, ...], value: Any, dtype: dtypes.KeyDType) ->
 
 
 def _scalar(value: Any, dtype: Any, weak_type: bool) -> Any:
+    refuse_complex(value, dtype)
     if weak_type and is_python_scalar(value):
         return value
     return convert_element_type(value, dtype, weak_type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +79,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> curta.lax.cumsum(curta.numpy.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
     """
-    return cumulative.CumSum(operator.index(axis), bool(reverse))(operand)
+    return cumulative.CumSum(int(axis), bool(reverse))(operand)
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -90,7 +89,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> curta.lax.cumprod(curta.numpy.arange(1, 5))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
-    return cumulative.CumProd(operator.index(axis), bool(reverse))(operand)
+    return cumulative.CumProd(int(axis), bool(reverse))(operand)
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -100,7 +99,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> curta.lax.cummax(curta.numpy.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
     """
-    return cumulative.CumMax(operator.index(axis), bool(reverse))(operand)
+    return cumulative.CumMax(int(axis), bool(reverse))(operand)
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -110,7 +109,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> curta.lax.cummin(curta.numpy.array([3, 1, 2]))
     Array([3, 1, 1], dtype=int32)
     """
-    return cumulative.CumMin(operator.index(axis), bool(reverse))(operand)
+    return cumulative.CumMin(int(axis), bool(reverse))(operand)
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -120,4 +119,4 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> curta.lax.cumlogsumexp(curta.numpy.zeros(3))
     Array([0.       , 0.6931472, 1.0986123], dtype=float32)
     """
-    return cumulative.CumLogSumExp(operator.index(axis), bool(reverse))(operand)
+    return cumulative.CumLogSumExp(int(axis), bool(reverse))(operand)

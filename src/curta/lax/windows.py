@@ -53,6 +53,8 @@ def padtype_to_pads(
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides):
         size, window, stride = as_dim(size), as_dim(window), as_dim(stride)
+        if stride < 1:
+            raise ValueError(f"window_strides must be positive, got {window_strides}.")
         windows = -(-size // stride)
         total = max_dim((windows - 1) * stride + window - size, 0)
         less, more = total // 2, total - total // 2

@@ -27,23 +27,26 @@ class Precision(enum.Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> Precision | None:
-        return {
-            None: cls.DEFAULT,
-            "default": cls.DEFAULT,
-            "bfloat16": cls.DEFAULT,
-            "fastest": cls.DEFAULT,
-            "high": cls.HIGH,
-            "bfloat16_3x": cls.HIGH,
-            "tensorfloat32": cls.HIGH,
-            "highest": cls.HIGHEST,
-            "float32": cls.HIGHEST,
-        }.get(value)  # type: ignore[call-overload,no-any-return]
+        return PRECISIONS.get(value)
 
     def __repr__(self) -> str:
         return f"Precision.{self.name}"
 
     def __str__(self) -> str:
         return self.name
+
+
+PRECISIONS: dict[Any, Precision] = {
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "default": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    None: Precision.DEFAULT,
+}
 
 
 def check_preferred_type(result: Any, preferred: Any) -> None:

@@ -123,6 +123,15 @@ class Rev(Linear):
         yield cls((1,)), [((2, 0), "any")]
 
 
+def check_repetitions(reps: Sequence[Any], ndim: int) -> None:
+    """Raise TypeError unless there is an entry for each dim."""
+    if len(reps) != ndim:
+        raise TypeError(
+            f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and"
+            f" x.ndim={ndim}."
+        )
+
+
 @dataclass(frozen=True)
 class Tile(Linear):
     """The operand laid side by side, `reps[i]` times along dim i."""
@@ -133,11 +142,8 @@ class Tile(Linear):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
-        if len(self.reps) != x.ndim:
-            raise TypeError(
-                f"reps length must be equal to the ndim of x, got reps={self.reps} for"
-                f" an operand of shape {x.shape}."
-            )
+        check_repetitions(self.reps, x.ndim)
+        check_nonnegative("tile reps", self.reps)
         shape = tuple(d * r for d, r in zip(x.shape, self.reps, strict=True))
         return x.update(shape=shape)
 

@@ -144,6 +144,15 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 """(low, high, interior) for every dim; low and high may be negative."""
 
 
+def check_padding_length(config: Sequence[Any], shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless there is an entry for each dim."""
+    if len(config) != len(shape):
+        raise ValueError(
+            "length of padding_config must equal the number of axes of operand,"
+            f" got padding_config {tuple(config)} for operand shape {shape}"
+        )
+
+
 @dataclass(frozen=True)
 class Pad(Linear):
     """The operand with padding before, after and between its elements.
@@ -157,20 +166,12 @@ class Pad(Linear):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         x, padding = avals
         config = self.padding_config
-        if x.dtype != padding.dtype:
-            raise TypeError(
-                "pad operand and padding_value must be same dtype: got"
-                f" {x.dtype.name} and {padding.dtype.name}."
-            )
         if padding.shape:
             raise ValueError(
-                f"padding_value must be a scalar; got shape {padding.shape}"
+                "padding_value must be a scalar; got"
+                f" np.shape(padding_value)={padding.shape}"
             )
-        if len(config) != x.ndim:
-            raise ValueError(
-                "length of padding_config must equal the number of axes of operand,"
-                f" got padding_config {config} for operand shape {x.shape}"
-            )
+        check_padding_length(config, x.shape)
         if any(between < 0 for _, _, between in config):
             raise ValueError(
                 "interior padding in padding_config must be nonnegative, got"
@@ -184,6 +185,11 @@ class Pad(Linear):
             raise ValueError(
                 "Dimension size after padding is not at least 0, got result shape"
                 f" {shape}, for padding_config {config} and operand shape {x.shape}"
+            )
+        if x.dtype != padding.dtype:
+            raise TypeError(
+                "pad operand and padding_value must be same dtype: got"
+                f" {x.dtype.name} and {padding.dtype.name}."
             )
         return ShapedArray(shape, x.dtype, x.weak_type and padding.weak_type)
 

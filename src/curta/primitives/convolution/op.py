@@ -108,7 +108,7 @@ class ConvGeneralDilated(Op):
                     f" number of dimensions, but got {spatial} and {len(dilation)}"
                 )
         if any(s < 1 for s in self.window_strides):
-            raise TypeError(
+            raise ValueError(
                 "conv_general_dilated window_strides must have every element be"
                 f" strictly positive, got {self.window_strides}."
             )

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.core.avals import ShapedArray
-from curta.core.dim import SymbolicDim, max_dim
+from curta.core.dim import max_dim
+from curta.core.shapes import integers
 
 Dims = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -131,16 +132,7 @@ def check_window_fields(name: str, operand: ShapedArray, window: Sliding) -> Non
         "window_dilation": window.window_dilation,
     }
     for field, sizes in fields.items():
-        if not all(isinstance(d, (int, np.integer, SymbolicDim)) for d in sizes):
-            raise TypeError(
-                f"{name} {field} must have every element be an integer type, got"
-                f" {tuple(map(type, sizes))}."
-            )
-        if any(d < 1 for d in sizes):
-            raise TypeError(
-                f"{name} {field} must have every element be strictly positive, got"
-                f" {tuple(sizes)}."
-            )
+        integers(f"{name} {field}", sizes, least=1)
     if operand.ndim != len(window.dimensions):
         raise TypeError(
             f"{name} got the wrong number of window_dimensions for operand: got"
