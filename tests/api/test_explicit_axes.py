@@ -329,3 +329,26 @@ def test_arrays_like_others_are_split_alike():
             np.testing.assert_array_equal(curta.jit(like)(x), like(x))
         (whole,) = curta.make_jaxpr(lambda x: jnp.zeros_like(x, shape=3))(x).out_avals
         assert str(whole) == "float32[3]"
+
+
+def test_operands_of_another_mesh_are_refused():
+    mesh = curta.make_mesh((2, 1), ("x", "y"))
+    with curta.set_mesh(mesh):
+        x = curta.device_put(np.ones((8, 2)), P("x", "y"))
+
+        def f(x):
+            x = x * 2
+            partly = mesh.abstract_mesh.update_axis_types({"x": AxisType.Auto})
+            with use_abstract_mesh(partly):
+                return x @ x.T
+
+        for call in (f, curta.jit(f)):
+            with pytest.raises(
+                ValueError, match="For primitive .*context mesh.*aval mesh"
+            ):
+                call(x)
+    other = AbstractMesh((2,), ("x",), (AxisType.Explicit,))
+    single = NamedSharding(other.update(axis_sizes=(1,)), P("x"))
+    given = curta.ShapeDtypeStruct((8, 2), np.float32, sharding=single)
+    with use_abstract_mesh(other), pytest.raises(ValueError, match="should match"):
+        curta.jit(lambda x: x * 2).trace(given)

@@ -14,7 +14,7 @@ import numpy as np
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
-from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.mesh import AbstractMesh, get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
 from curta.core.placement import Placement, placement, set_rules
@@ -76,6 +76,7 @@ def _with_placement(
                 f" {', '.join(str(p.mesh) for p in placements)}"
             )
         mesh = next(p.mesh for p in placements if p.entries)
+        _check_context(op, avals, mesh)
         entries = [a.sharding.spec.partitions for a in avals]
         strict = not scope().guesses
         query = Query(op, avals, entries, outs, mesh.size_of, strict)
@@ -85,6 +86,19 @@ def _with_placement(
         _in_scope(a.update(placement=placement(mesh, e, varying, unreduced, reduced)))
         for a, e in zip(outs, split, strict=True)
     ]
+
+
+def _check_context(op: Op, avals: Sequence[ShapedArray], mesh: AbstractMesh) -> None:
+    """Refuse operands split over another mesh than that in scope, if there is one."""
+    around = get_abstract_mesh()
+    if around.empty or around is mesh or scope().guesses:
+        return
+    split = next(a for a in avals if a.placement is not None and a.placement.entries)
+    raise ValueError(
+        f"For primitive {op.name}, context mesh {around} should match the aval mesh"
+        f" {mesh} for shape {split.str_short()}. Use it where its mesh is in scope, or"
+        " move it with jax.device_put or jax.sharding.reshard."
+    )
 
 
 def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
