@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.out_sharding import explicit_sharding, takes_out_sharding
+from curta.api.out_sharding import (
+    explicit_sharding,
+    says_nothing,
+    takes_out_sharding,
+)
 from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
 from curta.numpy.index_update import scatter_update
 from curta.numpy.ranges import arange
@@ -124,7 +128,7 @@ def _split(
     fold: Callable[..., Any], name: str, out_sharding: Any
 ) -> Callable[..., Any]:
     """The fold whose result is split as said, if that is."""
-    if out_sharding is None:
+    if out_sharding is None or says_nothing(out_sharding):
         return fold
     unreduced = explicit_sharding(name, out_sharding).spec.unreduced
     if unreduced and name != "segment_sum":

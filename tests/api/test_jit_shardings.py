@@ -7,6 +7,7 @@ import pytest
 from tests.api.eight_devices import eight_devices  # noqa: F401
 
 import curta
+import curta.numpy as jnp
 from curta import NamedSharding, P, lax
 from curta.experimental.pjit import pjit
 from curta.sharding import (
@@ -210,3 +211,20 @@ class TestAheadOfTime:
         split = curta.core.ShapedArray((8, 2), np.float32, **where)
         assert split.str_short(True) == "f32[8@x,2]{V:y}"
         assert split.update(shape=(2,)).str_short(True) == "f32[2]{V:y}"
+
+
+def test_the_sharding_of_an_array_that_no_mesh_splits():
+    """It says nothing where a result is to be split; `jit` refuses it."""
+    x = jnp.arange(3.0)
+    whole = curta.typeof(x).sharding
+    key = curta.random.key(0)
+    assert curta.random.normal(key, (3,), out_sharding=whole).shape == (3,)
+    assert jnp.zeros(3, out_sharding=whole).shape == (3,)
+    assert jnp.einsum("i,j->ij", x, x, out_sharding=whole).shape == (3, 3)
+    assert x.at[jnp.array([0])].get(out_sharding=whole).shape == (1,)
+    places = jnp.array([0, 1, 1])
+    assert jnp.bincount(places, length=2, out_sharding=whole).tolist() == [1, 2]
+    sums = curta.ops.segment_sum(x, places, 2, out_sharding=whole)
+    assert sums.tolist() == [0, 3]
+    with pytest.raises(ValueError, match="One of out_shardings leaf .* got an empty"):
+        curta.jit(lambda x: x, out_shardings=whole)(x)

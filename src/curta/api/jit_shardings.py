@@ -40,6 +40,11 @@ def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
                 f"{what} leaf specifications are expected to be PartitionSpec instances"
                 f" or None, but got {x}"
             )
+        if isinstance(x, NamedSharding) and x.mesh.empty:
+            raise ValueError(
+                f"One of {what} leaf specifications got an empty NamedSharding: {x}"
+                " which is not allowed. Say None where the place does not matter."
+            )
         if isinstance(x, (NamedSharding, PartitionSpec)):
             spec = x if isinstance(x, PartitionSpec) else x.spec
             _check_once(what, spec)

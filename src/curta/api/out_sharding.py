@@ -33,7 +33,7 @@ def takes_out_sharding(fun: F | None = None, /, *, sums: bool = False) -> F:
 
     @functools.wraps(plain)
     def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        if out_sharding is None:
+        if out_sharding is None or says_nothing(out_sharding):
             return plain(*args, **kwargs)
         place = explicit_sharding(plain.__name__, out_sharding)
         if sums and place.spec.unreduced:
@@ -43,6 +43,11 @@ def takes_out_sharding(fun: F | None = None, /, *, sums: bool = False) -> F:
         return resharded(plain(*args, **kwargs), place)
 
     return call  # type: ignore[return-value]
+
+
+def says_nothing(sharding: Any) -> bool:
+    """Whether it is the sharding of a type that no mesh splits."""
+    return isinstance(sharding, NamedSharding) and sharding.mesh.empty
 
 
 def sum_of_terms(

@@ -10,6 +10,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import (
     explicit_sharding,
+    says_nothing,
     sum_of_terms,
     takes_out_sharding,
 )
@@ -75,7 +76,7 @@ def bincount(
         length = concrete_index(
             length, "The error occurred because of argument 'length' of jnp.bincount."
         )
-    if out_sharding is not None:
+    if out_sharding is not None and not says_nothing(out_sharding):
         out_sharding = explicit_sharding("bincount", out_sharding)
         if any(out_sharding.spec.partitions):
             raise ShardingTypeError(
