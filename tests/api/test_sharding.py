@@ -483,3 +483,15 @@ class TestExplicit:
             x = curta.reshard(X, P("x"))
             with pytest.raises(TypeError, match="shardings do not match"):
                 lax.scan(lambda c, _: (curta.reshard(c, P("y")), None), x, None, 2)
+
+
+def test_sums_are_over_explicit_axes():
+    mesh = curta.make_mesh((1, 1), ("x", "y"), (AxisType.Auto, AxisType.Explicit))
+    assert NamedSharding(mesh, P("x", unreduced={"y"})).unreduced_axes == ("y",)
+    for kind in ("unreduced", "reduced"):
+        with pytest.raises(
+            ValueError, match="axes can only refer to mesh axes that is"
+        ):
+            NamedSharding(mesh, P("y", **{kind: {"x"}}))
+        with pytest.raises(ValueError, match="is not found in mesh.axis_names"):
+            NamedSharding(mesh, P("y", **{kind: {"z"}}))

@@ -396,6 +396,11 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f"{what} axes {set(sums)} is not found in mesh.axis_names="
                 f"{mesh.axis_names}. Got pspec={spec}"
             )
+        if sums and not sums <= {*mesh.explicit_axes}:
+            raise ValueError(
+                f"{what} axes can only refer to mesh axes that is of type `Explicit`."
+                f" Got {what.lower()} axes: {set(sums)} and mesh: {mesh}"
+            )
     for name in used:
         if name not in mesh.axis_names:
             raise ValueError(
