@@ -32,8 +32,7 @@ from curta.primitives.reduction import ReduceOr
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
 
-_F32 = np.dtype(np.float32)
-_MANY = 1000  # draws that are worth compiling a loop
+_KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def gamma_in_loops(eqn: Eqn, context: Context) -> Results | None:
@@ -42,21 +41,24 @@ def gamma_in_loops(eqn: Eqn, context: Context) -> Results | None:
     if not isinstance(op, RandomGamma) or not op.impl.lowers:
         return None
     keys, a = (v.aval for v in eqn.invars)
-    if a.dtype != _F32 or a.size < _MANY:
+    if a.dtype not in _KINDS or not a.size:
         return None
-    closed = stage(lambda *args: [_Draws(op).gamma(*args)], [keys, a])
+    closed = stage(lambda *args: [_Draws(op, a.dtype).gamma(*args)], [keys, a])
     return inlined(closed.jaxpr, eqn.invars, context)
-
-
-def _number(x: float) -> Any:
-    return np.float32(x)
 
 
 class _Draws:
     """The draws of an op, for arrays of keys."""
 
-    def __init__(self, op: RandomGamma):
+    def __init__(self, op: RandomGamma, dtype: Any):
         self.op = op
+        self.dtype = dtype
+
+    def _number(self, x: float) -> Any:
+        return self.dtype.type(x)
+
+    def _full(self, shape: tuple[int, ...], value: float) -> Any:
+        return BroadcastInDim(shape, ())(self._number(value))
 
     def _split(self, keys: Any, count: int) -> list[Any]:
         shape = typeof(keys).shape
@@ -68,15 +70,20 @@ class _Draws:
         ]
 
     def _uniform(self, keys: Any) -> Any:
-        bits = RandomBits(32, (), self.op.partitionable, self.op.impl)(keys)
-        mantissa = shift_right_logical(bits, np.uint32(9))
-        floats = BitcastConvertType(_F32)(or_(mantissa, np.uint32(0x3F800000)))
-        return sub(floats, _number(1))
+        width = 8 * self.dtype.itemsize
+        bits = RandomBits(width, (), self.op.partitionable, self.op.impl)(keys)
+        unsigned = np.dtype(f"uint{width}").type
+        one = self._number(1)
+        spare = unsigned(width - np.finfo(self.dtype).nmant)
+        mantissa = shift_right_logical(bits, spare)
+        exponent = np.asarray(one).view(unsigned)[()]
+        floats = BitcastConvertType(self.dtype)(or_(mantissa, exponent))
+        return sub(floats, one)
 
     def _normal(self, keys: Any) -> Any:
-        low = np.nextafter(np.float32(-1), np.float32(0))
-        u = add(mul(self._uniform(keys), _number(1) - low), low)
-        return mul(_number(math.sqrt(2)), erf_inv(max_(low, u)))
+        low = np.nextafter(self._number(-1), self._number(0))
+        u = add(mul(self._uniform(keys), self._number(1) - low), low)
+        return mul(self._number(math.sqrt(2)), erf_inv(max_(low, u)))
 
     def gamma(self, keys: Any, a: Any) -> Any:
         """The draws, or their logarithms, in the shape of `a`."""
@@ -85,26 +92,28 @@ class _Draws:
         each = RandomSplit((count,), op.partitionable, op.impl)(keys)
         size = (math.prod(shape),)
         each, alpha = Reshape(size)(each), Reshape(size)(a)
-        boosted = ge(alpha, _number(1))
-        d = sub(select_n(boosted, add(alpha, _number(1)), alpha), _number(1 / 3))
+        boosted = ge(alpha, self._number(1))
+        d = sub(
+            select_n(boosted, add(alpha, self._number(1)), alpha), self._number(1 / 3)
+        )
         each, for_boost = self._split(each, 2)
-        v = self._accepted(each, d, div(_number(1 / 3), sqrt(d)))
-        u, power = self._uniform(for_boost), div(_number(1), alpha)
+        v = self._accepted(each, d, div(self._number(1 / 3), sqrt(d)))
+        u, power = self._uniform(for_boost), div(self._number(1), alpha)
         if op.log_space:
             log_u = log1p(neg(u))
-            none = or_(boosted, not_(ne(log_u, _number(0))))
-            boost = select_n(none, mul(log_u, power), _full(size, 0))
+            none = or_(boosted, not_(ne(log_u, self._number(0))))
+            boost = select_n(none, mul(log_u, power), self._full(size, 0))
             out = add(add(log(d), log(v)), boost)
         else:
-            boost = pow_(sub(_number(1), u), power)
-            boost = select_n(boosted, boost, _full(size, 1))
+            boost = pow_(sub(self._number(1), u), power)
+            boost = select_n(boosted, boost, self._full(size, 1))
             out = mul(mul(d, v), boost)
         return Reshape(shape)(out)
 
     def _accepted(self, keys: Any, d: Any, c: Any) -> Any:
         """The first v of each key that passes the test; NaN for a NaN."""
         done = ne(d, d)
-        v = select_n(done, _full(typeof(d).shape, 1), d)
+        v = select_n(done, self._full(typeof(d).shape, 1), d)
 
         def waits(keys: Any, done: Any, v: Any) -> list[Any]:
             return [ReduceOr((0,))(not_(done))]
@@ -114,9 +123,9 @@ class _Draws:
             x, new = self._positive(x_key, c, done)
             square, cube = mul(x, x), mul(mul(new, new), new)
             u = self._uniform(u_key)
-            inner = add(sub(_number(1), cube), log(cube))
-            bound = add(mul(square, _number(0.5)), mul(d, inner))
-            quick = sub(_number(1), mul(_number(0.0331), mul(square, square)))
+            inner = add(sub(self._number(1), cube), log(cube))
+            bound = add(mul(square, self._number(0.5)), mul(d, inner))
+            quick = sub(self._number(1), mul(self._number(0.0331), mul(square, square)))
             rejected = and_(ge(u, quick), ge(log(u), bound))
             v = select_n(or_(done, rejected), cube, v)
             return [key, or_(done, not_(rejected)), v]
@@ -126,25 +135,21 @@ class _Draws:
     def _positive(self, keys: Any, c: Any, done: Any) -> tuple[Any, Any]:
         """Normal draws x with v = 1 + c x positive, and these v."""
         shape = typeof(c).shape
-        v = select_n(done, _full(shape, -1), _full(shape, 1))
+        v = select_n(done, self._full(shape, -1), self._full(shape, 1))
 
         def waits(keys: Any, x: Any, v: Any) -> list[Any]:
-            return [ReduceOr((0,))(le(v, _number(0)))]
+            return [ReduceOr((0,))(le(v, self._number(0)))]
 
         def draw(c: Any, keys: Any, x: Any, v: Any) -> list[Any]:
-            waiting = le(v, _number(0))
+            waiting = le(v, self._number(0))
             key, subkey = self._split(keys, 2)
             new = self._normal(subkey)
             x = select_n(waiting, x, new)
-            v = select_n(waiting, v, add(_number(1), mul(new, c)))
+            v = select_n(waiting, v, add(self._number(1), mul(new, c)))
             return [key, x, v]
 
-        _, x, v = _loop(waits, draw, (c,), (keys, _full(shape, 0), v))
+        _, x, v = _loop(waits, draw, (c,), (keys, self._full(shape, 0), v))
         return x, v
-
-
-def _full(shape: tuple[int, ...], value: float) -> Any:
-    return BroadcastInDim(shape, ())(_number(value))
 
 
 def _loop(condition: Any, body: Any, consts: Any, carry: Any) -> Any:

@@ -1,0 +1,45 @@
+"""Gamma draws compiled as loops, against their `eval` rule."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import lax, random
+from curta.compiler.pipeline import compile_jaxpr
+
+KEY = random.key(3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("draw", [random.gamma, random.loggamma])
+def test_compiled_draws_are_those_of_numpy(draw, dtype):
+    with curta.enable_x64(True):
+        a = np.array([0.01, 0.3, 1, 2.5, 40, np.nan], dtype)
+
+        def fun(key, a):
+            return draw(key, a, (7, 6), dtype)
+
+        assert compile_jaxpr(curta.make_jaxpr(fun)(KEY, a)).native is not None
+        found, expected = curta.jit(fun)(KEY, a), fun(KEY, a)
+    assert found.dtype == dtype
+    bound = 2e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
+    assert np.isnan(found[:, 5]).all() and np.isfinite(found[:, 1:5]).all()
+
+
+def test_few_draws_in_a_loop():
+    def chain(key):
+        def step(x, key):
+            x = random.beta(key, 1 + x, 2.0, (3,))
+            return x, x
+
+        return lax.scan(step, jnp.zeros(3), random.split(key, 5))[1]
+
+    assert compile_jaxpr(curta.make_jaxpr(chain)(KEY)).native is not None
+    found = np.asarray(curta.jit(chain)(KEY))
+    x, expected = np.zeros(3, "float32"), []
+    for key in random.split(KEY, 5):
+        x = np.asarray(random.beta(key, 1 + x, 2.0, (3,)))
+        expected.append(x)
+    np.testing.assert_allclose(found, np.stack(expected), rtol=1e-4)
