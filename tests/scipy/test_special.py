@@ -233,3 +233,11 @@ def test_xlogx_at_zero():
 def test_mistakes(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_which_results_of_python_numbers_are_weakly_typed():
+    for fun in special.ndtr, special.log_ndtr, special.ndtri, special.spence:
+        assert not fun(0.3).weak_type
+    assert special.betaln(0.3, 2.0).weak_type and special.betaln(30.0, 20.0).weak_type
+    half = special.betaln(jnp.ones(2, "bfloat16"), 9.0)
+    assert half.dtype == "bfloat16" and not half.weak_type

@@ -202,6 +202,10 @@ def dtype(x: Any) -> DType:
     Raises:
         TypeError: `x` has no dtype, or one that arrays cannot have.
         ValueError: `x` is None.
+
+    >>> from curta import lax, numpy as jnp
+    >>> lax.dtype(jnp.ones(2, "bfloat16")), lax.dtype(1.0), lax.dtype(int)
+    (dtype(bfloat16), dtype('float32'), dtype('int32'))
     """
     return dtype_and_weak_type(x)[0]
 

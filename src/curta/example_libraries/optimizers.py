@@ -108,14 +108,30 @@ def _first(state: Any) -> Any:
 
 @optimizer
 def sgd(step_size: Any) -> Any:
-    """Stochastic gradient descent; `step_size` is a number or a schedule."""
+    """Stochastic gradient descent; `step_size` is a number or a schedule.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.sgd(0.1)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.2,  0.4], dtype=float32)
+    """
     step_size = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - step_size(i) * g, lambda x: x
 
 
 @optimizer
 def momentum(step_size: Any, mass: float) -> Any:
-    """Gradient descent with momentum (B. Polyak, 1964)."""
+    """Gradient descent with momentum (B. Polyak, 1964).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.momentum(0.1, 0.9)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.2,  0.4], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -128,7 +144,15 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def nesterov(step_size: Any, mass: float) -> Any:
-    """Gradient descent with Y. Nesterov's momentum (1983)."""
+    """Gradient descent with Y. Nesterov's momentum (1983).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.nesterov(0.1, 0.9)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.38,  0.76], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -141,7 +165,15 @@ def nesterov(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
-    """Adaptive subgradients (J. Duchi, E. Hazan and Y. Singer, 2011)."""
+    """Adaptive subgradients (J. Duchi, E. Hazan and Y. Singer, 2011).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.adagrad(0.1)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.01,  0.01], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -157,7 +189,15 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
 
 @optimizer
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
-    """Gradients over the root of their mean square (G. Hinton, 2012)."""
+    """Gradients over the root of their mean square (G. Hinton, 2012).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.rmsprop(0.1)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.3162,  0.3162], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -172,7 +212,15 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 def rmsprop_momentum(
     step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
-    """`rmsprop` with momentum."""
+    """`rmsprop` with momentum.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.rmsprop_momentum(0.1)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.3162,  0.3162], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -187,7 +235,15 @@ def rmsprop_momentum(
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Adaptive moments (D. Kingma and J. Ba, 2015)."""
+    """Adaptive moments (D. Kingma and J. Ba, 2015).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.adam(0.1)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.1,  0.1], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -206,7 +262,15 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 def adamax(
     step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> Any:
-    """Adam with the largest gradient for their mean square (ibid., section 7.1)."""
+    """Adam with the largest gradient for their mean square (ibid., section 7.1).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.adamax(0.1)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.1,  0.1], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -221,7 +285,15 @@ def adamax(
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """Adagrad with a vector for each axis (R. Anil et al., 2019)."""
+    """Adagrad with a vector for each axis (R. Anil et al., 2019).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, params = optimizers.sm3(0.1)
+    >>> state = update(0, jnp.array([2.0, -4.0]), init(jnp.zeros(2)))
+    >>> params(state).round(4)
+    Array([-0.01,  0.01], dtype=float32)
+    """
     step_size = make_schedule(step_size)
 
     def init(x: Any) -> Any:
@@ -251,19 +323,34 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
 
 
 def constant(step_size: Any) -> Schedule:
-    """The same step size at every step."""
+    """The same step size at every step.
+
+    >>> from curta.example_libraries import optimizers
+    >>> optimizers.constant(0.1)(1000)
+    0.1
+    """
     return lambda i: step_size
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """step_size * decay_rate ** (i / decay_steps)."""
+    """step_size * decay_rate ** (i / decay_steps).
+
+    >>> from curta.example_libraries import optimizers
+    >>> optimizers.exponential_decay(1.0, 10, 0.5)(20)
+    0.25
+    """
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
-    """step_size / (1 + decay_rate * i / decay_steps), in whole steps if `staircase`."""
+    """step_size / (1 + decay_rate * i / decay_steps), in whole steps if `staircase`.
+
+    >>> from curta.example_libraries import optimizers
+    >>> optimizers.inverse_time_decay(1.0, 10, 0.5)(20)
+    0.5
+    """
 
     def schedule(i: Any) -> Any:
         share = jnp.floor(i / decay_steps) if staircase else i / decay_steps
@@ -275,7 +362,12 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
-    """From `step_size` to `final_step_size`, and so on from there."""
+    """From `step_size` to `final_step_size`, and so on from there.
+
+    >>> from curta.example_libraries import optimizers
+    >>> optimizers.polynomial_decay(1.0, 10, 0.0)(5)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
 
     def schedule(i: Any) -> Any:
         left = (1 - jnp.minimum(i, decay_steps) / decay_steps) ** power
@@ -285,7 +377,13 @@ def polynomial_decay(
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """`values[k]` after the k-th of the increasing `boundaries`."""
+    """`values[k]` after the k-th of the increasing `boundaries`.
+
+    >>> from curta.example_libraries import optimizers
+    >>> schedule = optimizers.piecewise_constant([10, 20], [1.0, 0.5, 0.1])
+    >>> schedule(15)
+    Array(0.5, dtype=float32)
+    """
     boundaries, values = jnp.array(boundaries), jnp.array(values)
     if not boundaries.ndim == values.ndim == 1:
         raise ValueError("boundaries and values must be sequences")
@@ -295,7 +393,12 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule as it is, a number as the schedule that is constant."""
+    """A schedule as it is, a number as the schedule that is constant.
+
+    >>> from curta.example_libraries import optimizers
+    >>> optimizers.make_schedule(0.1)(1000)
+    0.1
+    """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if jnp.ndim(scalar_or_schedule) == 0:
@@ -307,13 +410,25 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
 
 def l2_norm(tree: Any) -> Any:
-    """The length of a pytree as one vector."""
+    """The length of a pytree as one vector.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> optimizers.l2_norm({"a": jnp.array(3.0), "b": jnp.array(4.0)})
+    Array(5., dtype=float32, weak_type=True)
+    """
     leaves = tree_util.tree_leaves(tree)
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in leaves))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """The gradients, shortened to `max_norm` if they are longer."""
+    """The gradients, shortened to `max_norm` if they are longer.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.example_libraries import optimizers
+    >>> optimizers.clip_grads(jnp.array([3.0, 4.0]), 1.0).round(4)
+    Array([0.6, 0.8], dtype=float32)
+    """
     norm = l2_norm(grad_tree)
 
     def clipped(g: Any) -> Any:

@@ -34,7 +34,15 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:  # noqa: B008
-    """inputs W + b."""
+    """inputs W + b.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.Dense(4)
+    >>> shape, params = init(curta.random.key(0), (1, 3))
+    >>> shape
+    (1, 4)
+    """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         of_weights, of_bias = random.split(rng)
@@ -91,7 +99,15 @@ def GeneralConv(
     W_init: Any = None,
     b_init: Any = normal(1e-6),  # noqa: B008
 ) -> Layer:
-    """A convolution, with the layouts `dimension_numbers` of `conv_general_dilated`."""
+    """A convolution, with the layouts `dimension_numbers` of `conv_general_dilated`.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 4, (3, 3))
+    >>> shape, params = init(curta.random.key(0), (2, 5, 5, 3))
+    >>> shape
+    (2, 3, 3, 4)
+    """
     return _convolution(
         lax.conv_general_dilated,
         lax.conv_general_shape_tuple,
@@ -114,7 +130,15 @@ def GeneralConvTranspose(
     W_init: Any = None,
     b_init: Any = normal(1e-6),  # noqa: B008
 ) -> Layer:
-    """A transposed convolution; see `GeneralConv`."""
+    """A transposed convolution; see `GeneralConv`.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 4, (3, 3))
+    >>> shape, params = init(curta.random.key(0), (2, 5, 5, 3))
+    >>> shape
+    (2, 7, 7, 4)
+    """
     return _convolution(
         lax.conv_transpose,
         lax.conv_transpose_shape_tuple,
@@ -144,6 +168,13 @@ def BatchNorm(
     """Mean 0 and variance 1 over `axis`, then scaled and moved.
 
     S. Ioffe and C. Szegedy, Batch normalization (2015).
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.BatchNorm()
+    >>> shape, params = init(curta.random.key(0), (2, 5, 5, 3))
+    >>> shape
+    (2, 5, 5, 3)
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -165,7 +196,14 @@ def BatchNorm(
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """A function of each element as a layer."""
+    """A function of each element as a layer.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.elementwise(curta.numpy.negative)
+    >>> apply((), curta.numpy.ones(2))
+    Array([-1., -1.], dtype=float32)
+    """
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         return fun(inputs, **fun_kwargs)
@@ -247,7 +285,15 @@ Identity: Layer = (_unchanged, lambda params, inputs, **kwargs: inputs)
 
 
 def FanOut(num: int) -> Layer:
-    """The input, several times."""
+    """The input, several times.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.FanOut(2)
+    >>> shape, params = init(curta.random.key(0), (1, 3))
+    >>> shape
+    [(1, 3), (1, 3)]
+    """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         return [input_shape] * num, ()
@@ -262,7 +308,15 @@ FanInSum: Layer = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Several inputs, joined along an axis."""
+    """Several inputs, joined along an axis.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.serial(stax.FanOut(2), stax.FanInConcat())
+    >>> shape, params = init(curta.random.key(0), (1, 3))
+    >>> shape
+    (1, 6)
+    """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         place = axis % len(input_shape[0])
@@ -274,7 +328,14 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Each element with probability `rate`, scaled; all unless `mode` is "train"."""
+    """Each element with probability `rate`, scaled; all unless `mode` is "train".
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.Dropout(0.5)
+    >>> apply((), curta.numpy.ones(4), rng=curta.random.key(0))
+    Array([0., 0., 2., 2.], dtype=float32)
+    """
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
@@ -293,7 +354,15 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def serial(*layers: Layer) -> Layer:
-    """One layer after the other."""
+    """One layer after the other.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.serial(stax.Dense(4), stax.Relu, stax.Dense(2))
+    >>> shape, params = init(curta.random.key(0), (1, 3))
+    >>> shape
+    (1, 2)
+    """
     inits, applies = zip(*layers)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
@@ -318,7 +387,15 @@ def _split(rng: Any, count: int) -> Any:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Each layer on its own input."""
+    """Each layer on its own input.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.parallel(stax.Dense(4), stax.Identity)
+    >>> shape, params = init(curta.random.key(0), [(1, 3), (1, 2)])
+    >>> shape
+    ((1, 4), (1, 2))
+    """
     inits, applies = zip(*layers)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
@@ -337,7 +414,15 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """The layer that `make_layer` gives for the shape of the input."""
+    """The layer that `make_layer` gives for the shape of the input.
+
+    >>> import curta
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.shape_dependent(lambda shape: stax.Dense(2 * shape[-1]))
+    >>> shape, params = init(curta.random.key(0), (1, 3))
+    >>> shape
+    (1, 6)
+    """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         return make_layer(input_shape)[0](rng, input_shape)

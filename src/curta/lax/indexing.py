@@ -191,7 +191,15 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Any:
-    """`operand` with `updates` subtracted from windows of it; see `scatter`."""
+    """`operand` with `updates` subtracted from windows of it; see `scatter`.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i = curta.numpy.arange(3.0), curta.numpy.array([[2], [2]])
+    >>> lax.scatter_sub(x, i, curta.numpy.ones(2), numbers)
+    Array([0., 1., 0.], dtype=float32)
+    """
     return _scatter(
         ScatterSub,
         operand,
@@ -214,7 +222,15 @@ def scatter_mul(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Any:
-    """`operand` with windows of it multiplied by `updates`; see `scatter`."""
+    """`operand` with windows of it multiplied by `updates`; see `scatter`.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i = curta.numpy.arange(3.0), curta.numpy.array([[2], [2]])
+    >>> lax.scatter_mul(x, i, curta.numpy.array([2.0, 5.0]), numbers)
+    Array([ 0.,  1., 20.], dtype=float32)
+    """
     return _scatter(
         ScatterMul,
         operand,
@@ -237,7 +253,15 @@ def scatter_min(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Any:
-    """`operand` with the lesser of it and `updates` in windows; see `scatter`."""
+    """`operand` with the lesser of it and `updates` in windows; see `scatter`.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i = curta.numpy.arange(3.0), curta.numpy.array([[2], [2]])
+    >>> lax.scatter_min(x, i, curta.numpy.array([1.0, 5.0]), numbers)
+    Array([0., 1., 1.], dtype=float32)
+    """
     return _scatter(
         ScatterMin,
         operand,
@@ -260,7 +284,15 @@ def scatter_max(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Any:
-    """`operand` with the greater of it and `updates` in windows; see `scatter`."""
+    """`operand` with the greater of it and `updates` in windows; see `scatter`.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, i = curta.numpy.arange(3.0), curta.numpy.array([[2], [2]])
+    >>> lax.scatter_max(x, i, curta.numpy.array([1.0, 5.0]), numbers)
+    Array([0., 1., 5.], dtype=float32)
+    """
     return _scatter(
         ScatterMax,
         operand,

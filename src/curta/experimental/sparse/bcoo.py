@@ -241,6 +241,13 @@ def bcoo_fromdense(
         too much is dropped, what is missing stored as zeros outside.
       n_batch, n_dense: the first and last dims that are kept as they are.
       index_dtype: of the indices.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> sparse.bcoo_fromdense(jnp.array([[1, 0, 2], [0, 3, 0]])).indices
+    Array([[0, 0],
+           [0, 2],
+           [1, 1]], dtype=int32)
     """
     mat = jnp.asarray(mat)
     if nse is None:

@@ -347,7 +347,14 @@ def bcsr_fromdense(
     n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCSR:
-    """The array without its zeros; see `bcoo_fromdense`."""
+    """The array without its zeros; see `bcoo_fromdense`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcsr_fromdense(x.todense()).indptr
+    Array([0, 2, 3], dtype=int32)
+    """
     mat = jnp.asarray(mat)
     if nse is None:
         nse = _count_stored_elements(mat, n_batch, n_dense)
@@ -371,17 +378,40 @@ def _bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR) -> Any:
-    """The array with all its elements."""
+    """The array with all its elements.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcsr_todense(sparse.BCSR.from_bcoo(x))
+    Array([[1, 0, 2],
+           [0, 3, 0]], dtype=int32)
+    """
     return BcsrTodense(mat._info)(*mat._buffers())
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """Each index once, the elements of the same one added."""
+    """Each index once, the elements of the same one added.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcsr_sum_duplicates(sparse.BCSR.from_bcoo(x)).data
+    Array([1, 2, 3], dtype=int32)
+    """
     return mat.sum_duplicates(nse, remove_zeros=False)
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    """The elements of a dense array at given places, as data (*batch, nse, *dense)."""
+    """The elements of a dense array at given places, as data (*batch, nse, *dense).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> y = sparse.BCSR.from_bcoo(x)
+    >>> sparse.bcsr_extract(y.indices, y.indptr, jnp.arange(6).reshape(2, 3))
+    Array([0, 2, 4], dtype=int32)
+    """
     return BcsrExtract()(*map(jnp.asarray, (indices, indptr, mat)))
 
 
@@ -397,6 +427,15 @@ def bcsr_dot_general(
     """`lax.dot_general` of a `BCSR` and a dense array, in either order.
 
     The result is dense, and split as `out_sharding` says.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> numbers = (([1], [0]), ([], []))
+    >>> sparse.bcsr_dot_general(
+    ...     sparse.BCSR.from_bcoo(x), jnp.ones(3, int), dimension_numbers=numbers
+    ... )
+    Array([3, 3], dtype=int32)
     """
     if isinstance(lhs, BCSR) and not isinstance(rhs, JAXSparse):
         numbers, kind = normalised_numbers(dimension_numbers), preferred_element_type
@@ -425,7 +464,17 @@ def bcsr_broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: Any = None,
 ) -> BCSR:
-    """The array in a greater shape, of two dims; it cannot be split by `sharding`."""
+    """The array in a greater shape, of two dims; it cannot be split by `sharding`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> y = sparse.BCSR.from_bcoo(x)
+    >>> sparse.bcsr_broadcast_in_dim(
+    ...     y, shape=(2, 2, 3), broadcast_dimensions=(1, 2)
+    ... ).shape
+    (2, 2, 3)
+    """
     out = rearranging.bcoo_broadcast_in_dim(
         mat.to_bcoo(),
         shape=shape,
@@ -436,6 +485,14 @@ def bcsr_broadcast_in_dim(
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """Several arrays, joined along a dim."""
+    """Several arrays, joined along a dim.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> y = sparse.BCSR.from_bcoo(x)
+    >>> sparse.bcsr_concatenate([y, y], dimension=0).shape
+    (4, 3)
+    """
     stored = [mat.to_bcoo() for mat in operands]
     return BCSR.from_bcoo(rearranging.bcoo_concatenate(stored, dimension=dimension))

@@ -190,7 +190,14 @@ coo_matmat_p = primitive_of(CooMatmat)
 def coo_fromdense(
     mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
 ) -> COO:
-    """The matrix without its zeros, with room for `nse` elements."""
+    """The matrix without its zeros, with room for `nse` elements.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.coo_fromdense(x.todense()).row
+    Array([0, 0, 1], dtype=int32)
+    """
     mat = jnp.asarray(mat)
     nse = _count_stored_elements(mat) if nse is None else nse
     args = _coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
@@ -198,19 +205,42 @@ def coo_fromdense(
 
 
 def coo_todense(mat: COO) -> Any:
-    """See `COO.todense`."""
+    """See `COO.todense`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.coo_todense(sparse.COO.fromdense(x.todense()))
+    Array([[1, 0, 2],
+           [0, 3, 0]], dtype=int32)
+    """
     return _coo_todense(mat.data, mat.row, mat.col, spinfo=mat._info)
 
 
 def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
-    """mat v, or matᵀ v."""
+    """mat v, or matᵀ v.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.coo_matvec(sparse.COO.fromdense(x.todense()), jnp.ones(3, int))
+    Array([3, 3], dtype=int32)
+    """
     return _coo_matvec(
         mat.data, mat.row, mat.col, v, spinfo=mat._info, transpose=transpose
     )
 
 
 def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
-    """mat B, or matᵀ B."""
+    """mat B, or matᵀ B.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.coo_matmat(sparse.COO.fromdense(x.todense()), jnp.ones((3, 1), int))
+    Array([[3],
+           [3]], dtype=int32)
+    """
     return _coo_matmat(
         mat.data, mat.row, mat.col, B, spinfo=mat._info, transpose=transpose
     )

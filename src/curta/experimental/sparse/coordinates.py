@@ -246,7 +246,15 @@ bcoo_todense_p = primitive_of(BcooTodense)
 
 
 def bcoo_todense(mat: Coordinates) -> Any:
-    """The array with all its elements; those stored twice are added."""
+    """The array with all its elements; those stored twice are added.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_todense(x)
+    Array([[1, 0, 2],
+           [0, 3, 0]], dtype=int32)
+    """
     return _bcoo_todense(mat.data, mat.indices, spinfo=mat._info)
 
 
@@ -312,6 +320,12 @@ def bcoo_extract(
 
     Of indices that occur twice only the first gets the element, unless they are said
     to be unique.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_extract(x, jnp.arange(6).reshape(2, 3)).data
+    Array([0, 2, 4], dtype=int32)
     """
     if not isinstance(sparr, Coordinates):
         raise TypeError(

@@ -185,25 +185,55 @@ csr_matmat_p = primitive_of(CsrMatmat)
 def csr_fromdense(
     mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
 ) -> CSR:
-    """The matrix without its zeros, with room for `nse` elements."""
+    """The matrix without its zeros, with room for `nse` elements.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.csr_fromdense(x.todense()).indptr
+    Array([0, 2, 3], dtype=int32)
+    """
     mat = jnp.asarray(mat)
     nse = _count_stored_elements(mat) if nse is None else nse
     return CSR(_csr_fromdense(mat, nse=nse, index_dtype=index_dtype), shape=mat.shape)
 
 
 def csr_todense(mat: CSR, *, transpose: bool = False) -> Any:
-    """The dense matrix, transposed if asked for."""
+    """The dense matrix, transposed if asked for.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.csr_todense(sparse.CSR.fromdense(x.todense()))
+    Array([[1, 0, 2],
+           [0, 3, 0]], dtype=int32)
+    """
     out = _csr_todense(mat.data, mat.indices, mat.indptr, shape=mat.shape)
     return out.T if transpose else out
 
 
 def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
-    """mat v, or matᵀ v."""
+    """mat v, or matᵀ v.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.csr_matvec(sparse.CSR.fromdense(x.todense()), jnp.ones(3, int))
+    Array([3, 3], dtype=int32)
+    """
     return _csr_matvec(*mat._buffers(), v, shape=mat.shape, transpose=transpose)
 
 
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
-    """mat B, or matᵀ B."""
+    """mat B, or matᵀ B.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.csr_matmat(sparse.CSR.fromdense(x.todense()), jnp.ones((3, 1), int))
+    Array([[3],
+           [3]], dtype=int32)
+    """
     return _csr_matmat(*mat._buffers(), B, shape=mat.shape, transpose=transpose)
 
 

@@ -76,7 +76,15 @@ def value_and_grad(
     has_aux: bool = False,
     **kwargs: Any,
 ) -> Callable[..., Any]:
-    """`curta.value_and_grad` by sparse arguments."""
+    """`curta.value_and_grad` by sparse arguments.
+
+    >>> from curta.experimental import sparse
+    >>> from curta import numpy as jnp
+    >>> x = sparse.BCOO.fromdense(jnp.array([1.0, 0.0, 2.0]))
+    >>> value, slope = sparse.value_and_grad(lambda x: (x @ x).sum())(x)
+    >>> value, slope.data
+    (Array(5., dtype=float32), Array([2., 4.], dtype=float32))
+    """
     inner = _flattened(dense_grad.value_and_grad)(fun, argnums, has_aux, **kwargs)
 
     def call(*args: Any, **more: Any) -> Any:

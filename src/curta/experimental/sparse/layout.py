@@ -64,7 +64,15 @@ bcoo_sort_indices_p = primitive_of(BcooSortIndices)
 
 
 def bcoo_sort_indices(mat: Coordinates) -> Any:
-    """The array with its indices in order."""
+    """The array with its indices in order.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> y = sparse.BCOO((jnp.array([5, 4]), jnp.array([[1], [0]])), shape=(2,))
+    >>> sparse.bcoo_sort_indices(y).data
+    Array([4, 5], dtype=int32)
+    """
     data, indices = BcooSortIndices(mat._info)(mat.data, mat.indices)
     return mat.replaced(data, indices, indices_sorted=True)
 
@@ -128,6 +136,13 @@ def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Any:
     """The array with each index once, the elements of the same one added.
 
     `nse` is the number of places in the result, and has to be given in jit.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> y = sparse.BCOO((jnp.array([5, 4]), jnp.array([[1], [1]])), shape=(2,))
+    >>> sparse.bcoo_sum_duplicates(y).data
+    Array([9], dtype=int32)
     """
     if nse is None:
         shape = sparse_shape(mat)
@@ -144,7 +159,15 @@ def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Any:
 
 
 def bcoo_eliminate_zeros(mat: Coordinates, nse: int | None = None) -> Any:
-    """The array without stored zeros, and with each index once."""
+    """The array without stored zeros, and with each index once.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> y = sparse.BCOO((jnp.array([5, 0]), jnp.array([[1], [0]])), shape=(2,))
+    >>> sparse.bcoo_eliminate_zeros(y).data
+    Array([5], dtype=int32)
+    """
     data, indices = full_batch(mat)
     zero = (data == 0).all(tuple(range(mat.n_batch + 1, data.ndim)))
     outside = row_of(sparse_shape(mat), indices)
@@ -182,6 +205,13 @@ def bcoo_update_layout(
     More of them store more elements, unless their sizes are 1: that raises
     SparseEfficiencyError, or warns if `on_inefficient` is "warn", or is done silently
     if it is None.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0], [0, 3]]))
+    >>> sparse.bcoo_update_layout(x, n_batch=1, on_inefficient=None).data
+    Array([[1, 0],
+           [0, 3]], dtype=int32)
     """
     n_batch = mat.n_batch if n_batch is None else operator.index(n_batch)
     n_dense = mat.n_dense if n_dense is None else operator.index(n_dense)

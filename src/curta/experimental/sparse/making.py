@@ -32,7 +32,12 @@ def empty(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
-    """An array that stores nothing; `kwds` are those of the format."""
+    """An array that stores nothing; `kwds` are those of the format.
+
+    >>> from curta.experimental import sparse
+    >>> sparse.empty((2, 3)).nse
+    0
+    """
     kind = _format(sparse_format)
     return kind._empty(tuple(shape), dtype=dtype, index_dtype=index_dtype, **kwds)
 
@@ -46,7 +51,13 @@ def eye(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
-    """Ones on diagonal k of a matrix (N, M); `kwds` are those of the format."""
+    """Ones on diagonal k of a matrix (N, M); `kwds` are those of the format.
+
+    >>> from curta.experimental import sparse
+    >>> sparse.eye(2).todense()
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     kind = _format(sparse_format, "bcsr")
     return kind._eye(
         *(operator.index(n) for n in (N, N if M is None else M, k)),

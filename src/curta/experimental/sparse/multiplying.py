@@ -15,6 +15,12 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: Any) -> Any:
     """The data of the product, element by element, with a dense array.
 
     `v` broadcasts to the shape of the sparse array: NotImplementedError otherwise.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_multiply_dense(x, jnp.array([10, 20, 30]))
+    Array([10, 60, 60], dtype=int32)
     """
     v = jnp.asarray(v)
     if v.ndim == 0:
@@ -43,6 +49,13 @@ def bcoo_multiply_sparse(lhs: Coordinates, rhs: Coordinates) -> Any:
     """The product, element by element, of two arrays whose shapes broadcast.
 
     It stores the elements of the operand that has its shape; if none has, all pairs.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_multiply_sparse(x, x).todense()
+    Array([[1, 0, 4],
+           [0, 9, 0]], dtype=int32)
     """
     if lhs.ndim != rhs.ndim:
         raise TypeError(
@@ -89,6 +102,16 @@ def bcoo_conv_general_dilated(lhs: Any, rhs: Any, **options: Any) -> Any:
     """`lax.conv_general_dilated` where one operand, or both, are sparse.
 
     It is computed densely, and the result stores everything.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> y = sparse.BCOO.fromdense(jnp.array([[[1.0, 0.0, 2.0]]]))
+    >>> kernel = jnp.ones((1, 1, 2))
+    >>> sparse.bcoo_conv_general_dilated(
+    ...     y, kernel, window_strides=(1,), padding="VALID"
+    ... )
+    BCOO(float32[1, 1, 2], nse=2)
     """
     dense = [x.todense() if isinstance(x, Coordinates) else x for x in (lhs, rhs)]
     refuse_sharding("bcoo_conv_general_dilated", options.pop("out_sharding", None))

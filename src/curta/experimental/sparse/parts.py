@@ -36,7 +36,15 @@ def bcoo_slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Any:
-    """A part of the array, as by `lax.slice`."""
+    """A part of the array, as by `lax.slice`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_slice(x, start_indices=(0, 1), limit_indices=(2, 3)).todense()
+    Array([[0, 2],
+           [3, 0]], dtype=int32)
+    """
     if not isinstance(mat, Coordinates):
         raise TypeError(
             f"bcoo_slice: input should be BCOO array, got type(mat)={type(mat)}"
@@ -83,7 +91,14 @@ def _cut(
 def bcoo_dynamic_slice(
     mat: Coordinates, start_indices: Sequence[Any], slice_sizes: Sequence[int]
 ) -> Any:
-    """A part of known size from a traced place on, as by `lax.dynamic_slice`."""
+    """A part of known size from a traced place on, as by `lax.dynamic_slice`.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_dynamic_slice(x, (jnp.int32(1), 0), (1, 2)).todense()
+    Array([[0, 3]], dtype=int32)
+    """
     if not isinstance(mat, Coordinates):
         raise TypeError(
             f"bcoo_slice: input should be BCOO array, got type(mat)={type(mat)}"

@@ -71,6 +71,14 @@ def bcoo_dot_general(
 
     The result is dense if one of them is: only then may `out_sharding` split it, else
     NotImplementedError is raised.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> numbers = (([1], [0]), ([], []))
+    >>> sparse.bcoo_dot_general(x, jnp.ones((3, 1), int), dimension_numbers=numbers)
+    Array([[3],
+           [3]], dtype=int32)
     """
     numbers, kind = normalised_numbers(dimension_numbers), preferred_element_type
     if all(isinstance(x, Coordinates) for x in (lhs, rhs)):
@@ -301,7 +309,17 @@ bcoo_dot_general_sampled_p = primitive_of(BcooDotGeneralSampled)
 def bcoo_dot_general_sampled(
     A: Any, B: Any, indices: Any, *, dimension_numbers: Any
 ) -> Any:
-    """The elements of a product of dense arrays at the `indices` (*batch, nse, n)."""
+    """The elements of a product of dense arrays at the `indices` (*batch, nse, n).
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> numbers = (([1], [0]), ([], []))
+    >>> sparse.bcoo_dot_general_sampled(
+    ...     jnp.ones((2, 4)), jnp.ones((4, 3)), x.indices, dimension_numbers=numbers
+    ... )
+    Array([4., 4., 4.], dtype=float32)
+    """
     op = BcooDotGeneralSampled(normalised_numbers(dimension_numbers))
     return op(*map(jnp.asarray, (A, B, indices)))
 

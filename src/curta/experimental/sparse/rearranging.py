@@ -66,6 +66,14 @@ def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Any:
     """The array with its dims in another order.
 
     Batch, sparse and dense dims each stay among themselves: NotImplementedError.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_transpose(x, permutation=(1, 0)).todense()
+    Array([[1, 0],
+           [0, 3],
+           [2, 0]], dtype=int32)
     """
     if not isinstance(permutation, (tuple, list, np.ndarray)):
         raise TypeError(
@@ -99,7 +107,14 @@ def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Any:
 
 
 def bcoo_reduce_sum(mat: Coordinates, *, axes: Sequence[int]) -> Any:
-    """The sums over some dims; batch dims among them become more elements."""
+    """The sums over some dims; batch dims among them become more elements.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_reduce_sum(x, axes=[0]).todense()
+    Array([1, 3, 2], dtype=int32)
+    """
     axes = sorted({axis % mat.ndim for axis in axes})
     shape = [size for i, size in enumerate(mat.shape) if i not in axes]
     summed = [i for i in range(mat.n_batch) if i in axes]
@@ -129,6 +144,14 @@ def bcoo_reshape(
     """The array in another shape; batch, sparse and dense dims do not mix.
 
     A `sharding` raises NotImplementedError.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_reshape(x, new_sizes=(3, 2)).todense()
+    Array([[1, 0],
+           [2, 0],
+           [3, 0]], dtype=int32)
     """
     refuse_sharding("bcoo_reshape", sharding)
     batch = mat.shape[: mat.n_batch]
@@ -174,7 +197,15 @@ def bcoo_reshape(
 
 
 def bcoo_squeeze(mat: Coordinates, *, dimensions: Sequence[int]) -> Any:
-    """The array without some dims of size 1."""
+    """The array without some dims of size 1.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> row = sparse.bcoo_slice(x, start_indices=(0, 0), limit_indices=(1, 3))
+    >>> sparse.bcoo_squeeze(row, dimensions=[0]).todense()
+    Array([1, 0, 2], dtype=int32)
+    """
     dims = sorted({d % mat.ndim for d in dimensions})
     if any(mat.shape[d] != 1 for d in dims):
         raise ValueError(
@@ -213,6 +244,14 @@ def bcoo_broadcast_in_dim(
 
     New dims before the sparse ones are batch dims, those after dense ones are dense.
     A `sharding` raises NotImplementedError.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_broadcast_in_dim(
+    ...     x, shape=(2, 2, 3), broadcast_dimensions=(1, 2)
+    ... ).shape
+    (2, 2, 3)
     """
     refuse_sharding("bcoo_broadcast_in_dim", sharding)
     shape = tuple(shape)
@@ -280,6 +319,12 @@ def bcoo_concatenate(operands: Sequence[Coordinates], *, dimension: int) -> Any:
     """Several arrays, joined along a dim.
 
     They are stored with the fewest batch and dense dims that one of them has.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_concatenate([x, x], dimension=0).shape
+    (4, 3)
     """
     dimension = operator.index(dimension)
     if not all(isinstance(op, Coordinates) for op in operands):
@@ -317,7 +362,15 @@ def bcoo_concatenate(operands: Sequence[Coordinates], *, dimension: int) -> Any:
 
 
 def bcoo_rev(operand: Coordinates, dimensions: Sequence[int]) -> Any:
-    """The array with some dims reversed."""
+    """The array with some dims reversed.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> sparse.bcoo_rev(x, [1]).todense()
+    Array([[2, 0, 1],
+           [0, 3, 0]], dtype=int32)
+    """
     n_batch, n_sparse = operand.n_batch, operand.n_sparse
     dims = sorted({d % operand.ndim for d in dimensions})
     data, indices = full_batch(operand)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import curta.numpy as jnp
-from curta import dtypes
+from curta import dtypes, lax
 from curta.numpy.promotion import inexact_operands
 
 
@@ -21,13 +21,13 @@ def real(name: str, *args: Any) -> list[Any]:
 
 
 def only_f32_or_f64(x: Any) -> Any:
-    """`x` as an array of float32 or float64; raises TypeError for other dtypes."""
+    """`x` as float32 or float64, not weakly typed; TypeError for other dtypes."""
     x = jnp.asarray(x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(
             f"x.dtype={x.dtype} is not supported, see docstring for supported types."
         )
-    return x
+    return lax.convert_element_type(x, x.dtype)
 
 
 def polynomial(coefficients: Sequence[float], x: Any) -> Any:

@@ -265,7 +265,7 @@ def ndtr(x: Any) -> Any:
 
     >>> from curta.scipy import special
     >>> special.ndtr(0.0)
-    Array(0.5, dtype=float32, weak_type=True)
+    Array(0.5, dtype=float32)
     """
     return _ndtr(only_f32_or_f64(x))
 
@@ -389,7 +389,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
     >>> from curta.scipy import special
     >>> special.log_ndtr(0.0)
-    Array(-0.6931472, dtype=float32, weak_type=True)
+    Array(-0.6931472, dtype=float32)
     """
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")
@@ -405,7 +405,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     low = _log_ndtr_series(jnp.minimum(x, lower), series_order)
     middle = jnp.where(x > 0, jnp.log1p(-tail), jnp.log(tail))
     high = jnp.where(x > -lower, -_ndtr(-x), middle)
-    return jnp.where(x > lower, high, low)
+    return jnp.where(x > lower, high, low).astype(x.dtype)
 
 
 @log_ndtr.defjvp

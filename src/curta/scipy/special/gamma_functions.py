@@ -141,7 +141,7 @@ def betaln(a: Any, b: Any) -> Any:
 
     >>> from curta.scipy import special
     >>> special.betaln(1.0, 2.0)
-    Array(-0.6931472, dtype=float32)
+    Array(-0.6931472, dtype=float32, weak_type=True)
     """
     a, b = inexact_operands("betaln", a, b)
     a, b = jnp.minimum(a, b), jnp.maximum(a, b)
@@ -157,7 +157,11 @@ _STIRLING = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 
 def _stirling(x: Any) -> Any:
     x = jnp.maximum(x, 8)
-    return jnp.polyval(np.asarray(_STIRLING, x.dtype), 1 / (x * x)) / x
+    y = 1 / (x * x)
+    total: Any = _STIRLING[0]
+    for coefficient in _STIRLING[1:]:
+        total = total * y + coefficient
+    return total / x
 
 
 def _log_gamma_ratio(a: Any, b: Any) -> Any:

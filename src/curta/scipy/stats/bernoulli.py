@@ -11,7 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.numpy.promotion import inexact_operands
+from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special import xlog1py, xlogy
 
 
@@ -28,19 +28,34 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
+    """The probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.bernoulli.pmf(1, 0.3).round(4)
+    Array(0.3, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpmf(k, p, loc))
 
 
 def cdf(k: Any, p: Any) -> Any:
-    """The probability of a value of at most k."""
+    """The probability of a value of at most k.
+
+    >>> from curta.scipy import stats
+    >>> stats.bernoulli.cdf(1, 0.3).round(4)
+    Array(1., dtype=float32, weak_type=True)
+    """
     k, p = inexact_operands("bernoulli.cdf", k, p)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), np.nan, value)
 
 
 def ppf(q: Any, p: Any) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.bernoulli.ppf(0.6, 0.3).round(4)
+    Array(0., dtype=float32, weak_type=True)
+    """
     q, p = inexact_operands("bernoulli.ppf", q, p)
     valid = (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1)
-    return jnp.where(valid, (q > 1 - p).astype(q.dtype), np.nan)
+    return jnp.where(valid, jnp.where(q > 1 - p, const(q, 1), const(q, 0)), np.nan)

@@ -21,7 +21,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     >>> from curta.scipy import stats
     >>> stats.beta.logpdf(0.5, 2.0, 3.0).round(4)
-    Array(0.4055, dtype=float32)
+    Array(0.4055, dtype=float32, weak_type=True)
     """
     z, a, b, scale = standardise("beta.logpdf", x, a, b, loc=loc, scale=scale)
     value = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - lax.log(scale)
@@ -30,27 +30,52 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.beta.pdf(0.5, 2.0, 3.0).round(4)
+    Array(1.5, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, a, b, loc, scale))
 
 
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.beta.cdf(0.5, 2.0, 3.0).round(4)
+    Array(0.6875, dtype=float32, weak_type=True)
+    """
     z, a, b, _ = standardise("beta.cdf", x, a, b, loc=loc, scale=scale)
     return betainc(a, b, jnp.clip(z, 0, 1))
 
 
 def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.beta.logcdf(0.5, 2.0, 3.0).round(4)
+    Array(-0.3747, dtype=float32, weak_type=True)
+    """
     return lax.log(cdf(x, a, b, loc, scale))
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.beta.sf(0.5, 2.0, 3.0).round(4)
+    Array(0.3125, dtype=float32, weak_type=True)
+    """
     z, a, b, _ = standardise("beta.sf", x, a, b, loc=loc, scale=scale)
     return betainc(b, a, 1 - jnp.clip(z, 0, 1))
 
 
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.beta.logsf(0.5, 2.0, 3.0).round(4)
+    Array(-1.1632, dtype=float32, weak_type=True)
+    """
     return lax.log(sf(x, a, b, loc, scale))

@@ -20,7 +20,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
 
     >>> from curta.scipy import stats
     >>> stats.betabinom.logpmf(1, 2, 1.0, 1.0).round(4)
-    Array(-1.0986, dtype=float32)
+    Array(-1.0986, dtype=float32, weak_type=True)
     """
     k, n, a, b, loc = inexact_operands("betabinom.logpmf", k, n, a, b, loc)
     y = lax.floor(k) - loc
@@ -32,5 +32,10 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
+    """The probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.betabinom.pmf(2, 4, 2.0, 3.0).round(4)
+    Array(0.2571, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpmf(k, n, a, b, loc))

@@ -32,5 +32,10 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
+    """The probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.binom.pmf(2, 4, 0.5).round(4)
+    Array(0.375, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpmf(k, n, p, loc))

@@ -28,39 +28,74 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.pdf(1.0).round(4)
+    Array(0.1592, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.cdf(1.0).round(4)
+    Array(0.75, dtype=float32, weak_type=True)
+    """
     z, _ = standardise("cauchy.cdf", x, loc=loc, scale=scale)
     return jnp.arctan2(1, -z) / np.pi
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.logcdf(1.0).round(4)
+    Array(-0.2877, dtype=float32, weak_type=True)
+    """
     return lax.log(cdf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.sf(1.0).round(4)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
     z, _ = standardise("cauchy.sf", x, loc=loc, scale=scale)
     return jnp.arctan2(1, z) / np.pi
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.logsf(1.0).round(4)
+    Array(-1.3863, dtype=float32, weak_type=True)
+    """
     return lax.log(sf(x, loc, scale))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.ppf(0.75).round(4)
+    Array(1., dtype=float32, weak_type=True)
+    """
     q, loc, scale = inexact_operands("cauchy.ppf", q, loc, scale)
     return loc + scale * lax.tan(np.pi * q - np.pi / 2)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The inverse of the survival function."""
+    """The inverse of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.cauchy.isf(0.75).round(4)
+    Array(-1., dtype=float32, weak_type=True)
+    """
     q, loc, scale = inexact_operands("cauchy.isf", q, loc, scale)
     return loc + scale * lax.tan(np.pi / 2 - np.pi * q)

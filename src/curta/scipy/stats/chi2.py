@@ -31,27 +31,52 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.chi2.pdf(2.0, 3.0).round(4)
+    Array(0.2076, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, df, loc, scale))
 
 
 def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.chi2.cdf(2.0, 3.0).round(4)
+    Array(0.4276, dtype=float32, weak_type=True)
+    """
     z, df, _ = standardise("chi2.cdf", x, df, loc=loc, scale=scale)
     return gammainc(df / 2, jnp.maximum(z, 0) / 2)
 
 
 def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.chi2.logcdf(2.0, 3.0).round(4)
+    Array(-0.8496, dtype=float32, weak_type=True)
+    """
     return lax.log(cdf(x, df, loc, scale))
 
 
 def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.chi2.sf(2.0, 3.0).round(4)
+    Array(0.5724, dtype=float32, weak_type=True)
+    """
     z, df, _ = standardise("chi2.sf", x, df, loc=loc, scale=scale)
     return gammaincc(df / 2, jnp.maximum(z, 0) / 2)
 
 
 def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.chi2.logsf(2.0, 3.0).round(4)
+    Array(-0.5579, dtype=float32, weak_type=True)
+    """
     return lax.log(sf(x, df, loc, scale))

@@ -47,5 +47,11 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
 
 def pdf(x: Any, alpha: Any) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> from curta import numpy as jnp
+    >>> stats.dirichlet.pdf(jnp.array([0.2, 0.8]), jnp.array([2.0, 3.0])).round(4)
+    Array(1.536, dtype=float32)
+    """
     return lax.exp(logpdf(x, alpha))

@@ -27,33 +27,63 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.expon.pdf(1.0).round(4)
+    Array(0.3679, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.expon.cdf(1.0).round(4)
+    Array(0.6321, dtype=float32, weak_type=True)
+    """
     z, _ = standardise("expon.cdf", x, loc=loc, scale=scale)
     return -lax.expm1(-jnp.maximum(z, 0))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.expon.logcdf(1.0).round(4)
+    Array(-0.4587, dtype=float32, weak_type=True)
+    """
     return lax.log1p(-sf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.expon.sf(1.0).round(4)
+    Array(0.3679, dtype=float32, weak_type=True)
+    """
     return lax.exp(logsf(x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.expon.logsf(1.0).round(4)
+    Array(-1., dtype=float32, weak_type=True)
+    """
     z, _ = standardise("expon.logsf", x, loc=loc, scale=scale)
     return -jnp.maximum(z, 0)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.expon.ppf(0.5).round(4)
+    Array(0.6931, dtype=float32, weak_type=True)
+    """
     q, loc, scale = inexact_operands("expon.ppf", q, loc, scale)
     return jnp.where((q >= 0) & (q <= 1), loc - scale * lax.log1p(-q), np.nan)

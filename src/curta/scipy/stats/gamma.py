@@ -29,27 +29,52 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.gamma.pdf(1.0, 2.0).round(4)
+    Array(0.3679, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, a, loc, scale))
 
 
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.gamma.cdf(1.0, 2.0).round(4)
+    Array(0.2642, dtype=float32, weak_type=True)
+    """
     z, a, _ = standardise("gamma.cdf", x, a, loc=loc, scale=scale)
     return gammainc(a, jnp.maximum(z, 0))
 
 
 def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.gamma.logcdf(1.0, 2.0).round(4)
+    Array(-1.3309, dtype=float32, weak_type=True)
+    """
     return lax.log(cdf(x, a, loc, scale))
 
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.gamma.sf(1.0, 2.0).round(4)
+    Array(0.7358, dtype=float32, weak_type=True)
+    """
     z, a, _ = standardise("gamma.sf", x, a, loc=loc, scale=scale)
     return gammaincc(a, jnp.maximum(z, 0))
 
 
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.gamma.logsf(1.0, 2.0).round(4)
+    Array(-0.3069, dtype=float32, weak_type=True)
+    """
     return lax.log(sf(x, a, loc, scale))

@@ -28,5 +28,10 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
+    """The probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.geom.pmf(2, 0.5).round(4)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpmf(k, p, loc))

@@ -27,33 +27,63 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.gumbel_r.pdf(0.5).round(4)
+    Array(0.3307, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.gumbel_r.cdf(0.5).round(4)
+    Array(0.5452, dtype=float32, weak_type=True)
+    """
     return lax.exp(logcdf(x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.gumbel_r.logcdf(0.5).round(4)
+    Array(-0.6065, dtype=float32, weak_type=True)
+    """
     z, scale = standardise("gumbel_r.logcdf", x, loc=loc, scale=scale)
     return jnp.where(scale > 0, -lax.exp(-z), np.nan)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.gumbel_r.sf(0.5).round(4)
+    Array(0.4548, dtype=float32, weak_type=True)
+    """
     return lax.exp(logsf(x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.gumbel_r.logsf(0.5).round(4)
+    Array(-0.788, dtype=float32, weak_type=True)
+    """
     z, scale = standardise("gumbel_r.logsf", x, loc=loc, scale=scale)
     return jnp.where(scale > 0, lax.log(-lax.expm1(-lax.exp(-z))), np.nan)
 
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.gumbel_r.ppf(0.5).round(4)
+    Array(0.3665, dtype=float32, weak_type=True)
+    """
     p, loc, scale = inexact_operands("gumbel_r.ppf", p, loc, scale)
     return jnp.where((p > 0) & (p < 1), loc - scale * lax.log(-lax.log(p)), np.nan)

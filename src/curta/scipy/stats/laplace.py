@@ -24,12 +24,22 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.laplace.pdf(1.0).round(4)
+    Array(0.1839, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.laplace.cdf(1.0).round(4)
+    Array(0.8161, dtype=float32, weak_type=True)
+    """
     z, _ = standardise("laplace.cdf", x, loc=loc, scale=scale)
     tail = 0.5 * lax.exp(-lax.abs(z))
     return jnp.where(z <= 0, tail, 1 - tail)

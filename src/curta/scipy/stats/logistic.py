@@ -26,29 +26,54 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.logistic.pdf(1.0).round(4)
+    Array(0.1966, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.logistic.cdf(1.0).round(4)
+    Array(0.7311, dtype=float32, weak_type=True)
+    """
     z, _ = standardise("logistic.cdf", x, loc=loc, scale=scale)
     return expit(z)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.logistic.sf(1.0).round(4)
+    Array(0.2689, dtype=float32, weak_type=True)
+    """
     z, _ = standardise("logistic.sf", x, loc=loc, scale=scale)
     return expit(-z)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.logistic.ppf(0.75).round(4)
+    Array(1.0986, dtype=float32, weak_type=True)
+    """
     q, loc, scale = inexact_operands("logistic.ppf", q, loc, scale)
     return loc + scale * logit(q)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The inverse of the survival function."""
+    """The inverse of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.logistic.isf(0.75).round(4)
+    Array(-1.0986, dtype=float32, weak_type=True)
+    """
     q, loc, scale = inexact_operands("logistic.isf", q, loc, scale)
     return loc - scale * logit(q)

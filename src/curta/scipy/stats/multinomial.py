@@ -35,5 +35,11 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 
 
 def pmf(x: Any, n: Any, p: Any) -> Any:
-    """The probability of the counts x."""
+    """The probability of the counts x.
+
+    >>> from curta.scipy import stats
+    >>> from curta import numpy as jnp
+    >>> stats.multinomial.pmf(jnp.array([1, 2]), 3, jnp.array([0.5, 0.5])).round(4)
+    Array(0.375, dtype=float32)
+    """
     return lax.exp(logpmf(x, n, p))

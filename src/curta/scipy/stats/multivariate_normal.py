@@ -53,5 +53,11 @@ def _solve(factor: Any, y: Any) -> Any:
 
 
 def pdf(x: Any, mean: Any, cov: Any) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> from curta import numpy as jnp
+    >>> stats.multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)).round(4)
+    Array(0.1592, dtype=float32)
+    """
     return lax.exp(logpdf(x, mean, cov))

@@ -29,5 +29,10 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
+    """The probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.nbinom.pmf(2, 3, 0.5).round(4)
+    Array(0.1875, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpmf(k, n, p, loc))

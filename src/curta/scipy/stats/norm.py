@@ -28,41 +28,76 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.pdf(1.0).round(4)
+    Array(0.242, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.cdf(1.0).round(4)
+    Array(0.8413, dtype=float32)
+    """
     z, _ = standardise("norm.cdf", x, loc=loc, scale=scale)
     return ndtr(z)
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.logcdf(1.0).round(4)
+    Array(-0.1728, dtype=float32)
+    """
     z, _ = standardise("norm.logcdf", x, loc=loc, scale=scale)
     return log_ndtr(z)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.sf(1.0).round(4)
+    Array(0.1587, dtype=float32)
+    """
     z, _ = standardise("norm.sf", x, loc=loc, scale=scale)
     return ndtr(-z)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.logsf(1.0).round(4)
+    Array(-1.841, dtype=float32)
+    """
     z, _ = standardise("norm.logsf", x, loc=loc, scale=scale)
     return log_ndtr(-z)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.ppf(0.9).round(4)
+    Array(1.2816, dtype=float32)
+    """
     q, loc, scale = inexact_operands("norm.ppf", q, loc, scale)
     return ndtri(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The inverse of the survival function."""
+    """The inverse of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.norm.isf(0.9).round(4)
+    Array(-1.2816, dtype=float32)
+    """
     q, loc, scale = inexact_operands("norm.isf", q, loc, scale)
     return loc - ndtri(q) * scale

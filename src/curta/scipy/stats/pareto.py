@@ -28,18 +28,33 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.pareto.pdf(2.0, 3.0).round(4)
+    Array(0.1875, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, b, loc, scale))
 
 
 def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.pareto.cdf(2.0, 3.0).round(4)
+    Array(0.875, dtype=float32, weak_type=True)
+    """
     z, b, _ = standardise("pareto.cdf", x, b, loc=loc, scale=scale)
     return 1 - jnp.maximum(z, 1) ** -b
 
 
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the cumulative distribution function."""
+    """The logarithm of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.pareto.logcdf(2.0, 3.0).round(4)
+    Array(-0.1335, dtype=float32, weak_type=True)
+    """
     z, b, _ = standardise("pareto.logcdf", x, b, loc=loc, scale=scale)
     # Where there is no probability, the derivative is that of a constant.
     inside = jnp.where(z <= 1, 2, z)
@@ -47,18 +62,33 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value beyond x."""
+    """The probability of a value beyond x.
+
+    >>> from curta.scipy import stats
+    >>> stats.pareto.sf(2.0, 3.0).round(4)
+    Array(0.125, dtype=float32, weak_type=True)
+    """
     return lax.exp(logsf(x, b, loc, scale))
 
 
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The logarithm of the survival function."""
+    """The logarithm of the survival function.
+
+    >>> from curta.scipy import stats
+    >>> stats.pareto.logsf(2.0, 3.0).round(4)
+    Array(-2.0794, dtype=float32, weak_type=True)
+    """
     z, b, _ = standardise("pareto.logsf", x, b, loc=loc, scale=scale)
     return -b * lax.log(jnp.maximum(z, 1))
 
 
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.pareto.ppf(0.5, 3.0).round(4)
+    Array(1.2599, dtype=float32, weak_type=True)
+    """
     q, b, loc, scale = inexact_operands("pareto.ppf", q, b, loc, scale)
     value = loc + scale * (1 - q) ** (-1 / b)
     return jnp.where((q >= 0) & (q <= 1), value, np.nan)

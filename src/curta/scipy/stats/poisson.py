@@ -30,12 +30,22 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The probability of k."""
+    """The probability of k.
+
+    >>> from curta.scipy import stats
+    >>> stats.poisson.pmf(2, 1.5).round(4)
+    Array(0.251, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpmf(k, mu, loc))
 
 
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """The probability of a value of at most k."""
+    """The probability of a value of at most k.
+
+    >>> from curta.scipy import stats
+    >>> stats.poisson.cdf(2, 1.5).round(4)
+    Array(0.8088, dtype=float32, weak_type=True)
+    """
     k, mu, loc = inexact_operands("poisson.cdf", k, mu, loc)
     x = k - loc
     return jnp.where(x < 0, 0, gammaincc(jnp.floor(1 + jnp.maximum(x, 0)), mu))

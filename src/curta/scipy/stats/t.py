@@ -28,5 +28,10 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.t.pdf(1.0, 4.0).round(4)
+    Array(0.2147, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, df, loc, scale))

@@ -27,17 +27,32 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.uniform.pdf(0.25).round(4)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The probability of a value of at most x."""
+    """The probability of a value of at most x.
+
+    >>> from curta.scipy import stats
+    >>> stats.uniform.cdf(0.25).round(4)
+    Array(0.25, dtype=float32)
+    """
     z, _ = standardise("uniform.cdf", x, loc=loc, scale=scale)
-    return jnp.clip(z, 0, 1)
+    return jnp.clip(z, 0, 1).astype(z.dtype)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The quantile: the inverse of the cumulative distribution function."""
+    """The quantile: the inverse of the cumulative distribution function.
+
+    >>> from curta.scipy import stats
+    >>> stats.uniform.ppf(0.25).round(4)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
     q, loc, scale = inexact_operands("uniform.ppf", q, loc, scale)
     return jnp.where((q >= 0) & (q <= 1), loc + scale * q, np.nan)

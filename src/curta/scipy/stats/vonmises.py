@@ -27,5 +27,10 @@ def logpdf(x: Any, kappa: Any) -> Any:
 
 
 def pdf(x: Any, kappa: Any) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.vonmises.pdf(0.5, 2.0).round(4)
+    Array(0.4039, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, kappa))

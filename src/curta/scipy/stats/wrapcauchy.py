@@ -30,5 +30,10 @@ def logpdf(x: Any, c: Any) -> Any:
 
 
 def pdf(x: Any, c: Any) -> Any:
-    """The density."""
+    """The density.
+
+    >>> from curta.scipy import stats
+    >>> stats.wrapcauchy.pdf(0.5, 0.3).round(4)
+    Array(0.257, dtype=float32, weak_type=True)
+    """
     return lax.exp(logpdf(x, c))
