@@ -281,7 +281,7 @@ def test_drawing_without_replacement():
 @pytest.mark.parametrize(
     ("error", "message", "call"),
     [
-        (TypeError, "unexpected PRNG key type", lambda: random.normal("key")),
+        (TypeError, "expected key_data to have ndim", lambda: random.normal("key")),
         (TypeError, "invalid PRNG key data", lambda: random.normal(3)),
         (ValueError, "accepts a single key", lambda: random.normal(random.split(KEY))),
         (TypeError, "accepts a scalar seed", lambda: random.key(jnp.arange(2))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -98,7 +99,7 @@ def beta(
     """
     typed, _ = check_key("beta", key)
     shape = parameter_shape("beta", shape, a, b)
-    return _beta(typed, a, b, shape, float_dtype("beta", dtype))
+    return _beta(typed, a, b, shape, float_dtype("beta", dtype, a, b))
 
 
 @inner_jit(static_argnames=("shape", "dtype"))
@@ -163,7 +164,7 @@ def chisquare(
     """
     typed, _ = check_key("chisquare", key)
     shape = parameter_shape("chisquare", shape, df)
-    return _chisquare(typed, df, shape, float_dtype("chisquare", dtype))
+    return _chisquare(typed, df, shape, float_dtype("chisquare", dtype, df))
 
 
 @inner_jit(static_argnames=("shape", "dtype"))
@@ -191,7 +192,7 @@ def f(
     """
     typed, _ = check_key("f", key)
     shape = parameter_shape("f", shape, dfnum, dfden)
-    return _f(typed, dfnum, dfden, shape, float_dtype("f", dtype))
+    return _f(typed, dfnum, dfden, shape, float_dtype("f", dtype, dfnum, dfden))
 
 
 @inner_jit(static_argnames=("shape", "dtype"))
@@ -220,7 +221,7 @@ def t(
     (2,)
     """
     typed, _ = check_key("t", key)
-    chosen = float_dtype("t", dtype)
+    chosen = float_dtype("t", dtype, df)
     wanted = None if shape is None else sample_shape(shape)
     return _t(typed, df, parameter_shape("t", wanted, df), chosen)
 
@@ -251,9 +252,9 @@ def generalized_normal(
 
 @inner_jit(static_argnames=("shape", "dtype"))
 def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    key_size, key_sign = split_key(key)
-    g = gamma(key_size, 1 / p, shape, dtype)
-    return rademacher(key_sign, shape, dtype) * g ** (1 / p)
+    keys = split_key(key)
+    g = gamma(keys[0], 1 / p, shape, dtype)
+    return rademacher(keys[1], shape, dtype) * g ** (1 / p)
 
 
 @takes_out_sharding
@@ -274,7 +275,7 @@ def ball(
     """
     typed, _ = check_key("ball", key)
     chosen = float_dtype("ball", dtype)
-    return _ball(typed, p, int(d), sample_shape(shape), chosen)
+    return _ball(typed, p, operator.index(d), sample_shape(shape), chosen)
 
 
 @inner_jit(static_argnames=("d", "shape", "dtype"))

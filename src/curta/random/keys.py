@@ -83,6 +83,8 @@ def _key(name: str, seed: Any, impl: Any) -> Any:
         # Seeds of more than 64 bits overflow; those of more bits than the default
         # integer lose the upper ones.
         seed = np.int64(seed).astype(dtypes.canonicalize_dtype(np.int64))
+    elif not is_array_like(seed):
+        seed = asarray(seed)
     return RandomSeed(chosen)(seed)
 
 
@@ -119,6 +121,11 @@ def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Any, bo
         typed = RandomWrap(resolve_implementation(None))(key)
         wrapped = True
         _warn_of_raw_key()
+    elif isinstance(key, str):
+        raise TypeError(
+            "JAX encountered invalid PRNG key data: expected key_data to have ndim,"
+            f" shape, and dtype attributes. Got {key}"
+        )
     else:
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     if not allow_batched and typed.ndim:
@@ -191,7 +198,8 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
      [ 928981903 3453687069]]
     """
     typed, was_raw = check_key("split", key)
-    return _as_given(split_key(typed, sample_shape(num)), was_raw)
+    shape = sample_shape(num if isinstance(num, (tuple, list)) else (num,))
+    return _as_given(split_key(typed, shape), was_raw)
 
 
 def fold_in(key: Any, data: Any) -> Any:

@@ -88,8 +88,9 @@ def _multivariate_normal(
         shape = lax.broadcast_shapes(*batches)
     else:
         check_shape("normal", shape, *batches)
+    factor = _factor(cov, method)
     z = normal(key, (*shape, n), dtype)
-    moved = jnp.einsum("...ij,...j->...i", _factor(cov, method), z)
+    moved = jnp.einsum("...ij,...j->...i", factor, z)
     return jnp.broadcast_to(mean, jnp.broadcast_shapes(mean.shape, moved.shape)) + moved
 
 

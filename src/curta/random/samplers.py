@@ -15,6 +15,7 @@ from curta.core.dim import is_symbolic_dim
 from curta.core.trace import concrete_or_none, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy import arange, array, asarray, clip, take
+from curta.numpy.arguments import check_arraylike, ensure_arraylike
 from curta.random.keys import check_key, random_bits, split_key
 from curta.random.shapes import (
     asked_dtype,
@@ -226,6 +227,7 @@ def randint(
     chosen = asked_dtype(dtype, int)
     if not dtypes.issubdtype(chosen, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {chosen}")
+    check_arraylike("randint", minval, maxval)
     info = dtypes.iinfo(chosen)
     drawn = chosen
     if info.bits < 32:
@@ -304,7 +306,7 @@ def permutation(
     Array([0, 1, 4, 3, 2], dtype=int32)
     """
     typed, _ = check_key("permutation", key)
-    x = asarray(x)
+    x = ensure_arraylike("permutation", x)
     rank = x.ndim or 1
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")

@@ -9,10 +9,13 @@ import numpy as np
 from curta import dtypes, lax
 from curta.core.shapes import canonicalize_shape
 from curta.core.trace import typeof
+from curta.errors import TypePromotionError
 
 
 def sample_shape(shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of ints; TypeError if it is none."""
+    if not isinstance(shape, (int, tuple)):
+        shape = _entries(shape)
     found = canonicalize_shape(shape)
     if any(d < 0 for d in found):
         raise TypeError(
@@ -22,14 +25,21 @@ def sample_shape(shape: Any) -> tuple[int, ...]:
     return found
 
 
+def _entries(shape: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(shape)
+    except TypeError as error:
+        raise TypeError(
+            f"{error}: Shapes must be 1D sequences of concrete values of integer type,"
+            f" got {shape}."
+        ) from None
+
+
 def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:
     """Raise ValueError unless the parameters' shapes broadcast to `shape`."""
     if not parameters:
         return
-    try:
-        found: Any = lax.broadcast_shapes(shape, *parameters)
-    except ValueError:
-        found = None
+    found = lax.broadcast_shapes(shape, *parameters)
     if found != shape:
         raise ValueError(
             f"{name} parameter shapes must be broadcast-compatible with shape"
@@ -43,15 +53,29 @@ def asked_dtype(dtype: Any, default: type) -> Any:
     return dtypes.check_user_dtype(default if dtype is None else dtype, stacklevel=4)
 
 
-def float_dtype(name: str, dtype: Any) -> Any:
-    """The float dtype asked for; ValueError if it is not a float."""
+def float_dtype(name: str, dtype: Any, *parameters: Any) -> Any:
+    """The float dtype asked for; ValueError if it is not a float.
+
+    TypePromotionError for parameters that this dtype cannot hold.
+    """
     chosen = asked_dtype(dtype, float)
     if not dtypes.issubdtype(chosen, np.floating):
         raise ValueError(
             f"dtype argument to `{name}` must be a float dtype, got"
             f" {dtypes.dtype(dtype)}"
         )
+    check_safe_casts(name, chosen, *parameters)
     return chosen
+
+
+def check_safe_casts(name: str, dtype: Any, *parameters: Any) -> None:
+    """Raise TypePromotionError for a parameter that promotion takes beyond `dtype`."""
+    for x in parameters:
+        if not dtypes.safe_to_cast(x, dtype):
+            raise TypePromotionError(
+                f"In arguments to {name}, cannot safely cast argument of type"
+                f" {typeof(x).dtype} to {dtype}"
+            )
 
 
 def to_rank(x: Any, rank: int) -> Any:

@@ -247,7 +247,7 @@ def pareto(
     """
     typed, _ = check_key("pareto", key)
     shape = parameter_shape("pareto", shape, b)
-    return _pareto(typed, b, shape, float_dtype("pareto", dtype))
+    return _pareto(typed, b, shape, float_dtype("pareto", dtype, b))
 
 
 @inner_jit(static_argnames=("shape", "dtype"))
@@ -274,7 +274,7 @@ def rayleigh(
     typed, _ = check_key("rayleigh", key)
     shape = parameter_shape("rayleigh", shape, scale)
     scale = jnp.asarray(scale)
-    return _rayleigh(typed, scale, shape, float_dtype("rayleigh", dtype))
+    return _rayleigh(typed, scale, shape, float_dtype("rayleigh", dtype, scale))
 
 
 @inner_jit(static_argnames=("shape", "dtype"))
@@ -305,7 +305,7 @@ def wald(
     """
     typed, _ = check_key("wald", key)
     shape = parameter_shape("wald", shape, mean)
-    return _wald(typed, jnp.asarray(mean), shape, float_dtype("wald", dtype))
+    return _wald(typed, jnp.asarray(mean), shape, float_dtype("wald", dtype, mean))
 
 
 @inner_jit(static_argnames=("shape", "dtype"))
@@ -340,7 +340,7 @@ def triangular(
     (2,)
     """
     typed, _ = check_key("triangular", key)
-    chosen = float_dtype("triangular", dtype)
+    chosen = float_dtype("triangular", dtype, left, mode, right)
     shape = parameter_shape("triangular", shape, left, mode, right)
     left, right, mode = (
         jnp.broadcast_to(lax.convert_element_type(x, chosen), shape)
@@ -369,7 +369,7 @@ def lognormal(
     (2,)
     """
     typed, _ = check_key("lognormal", key)
-    chosen = float_dtype("lognormal", dtype)
+    chosen = float_dtype("lognormal", dtype, sigma)
     shape = parameter_shape("lognormal", shape, sigma)
     sigma = lax.convert_element_type(sigma, chosen)
     return lax.exp(normal(typed, shape, chosen) * sigma)
