@@ -109,6 +109,8 @@ PROGRAMS = {
         vmap(lambda x, i: x.at[i].set(0.0)),
         [MATRIX, np.array([0, 1, 2], np.int32)],
     ),
+    "cholesky": (lambda x: lax.linalg.cholesky(x), [MATRIX[:, :3]]),
+    "activations": (lambda x: (nn.tanh(x), nn.logmeanexp(x)), [VECTOR]),
 }
 
 

@@ -140,7 +140,6 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-@inner_jit
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent.
 

@@ -91,8 +91,11 @@ def logmeanexp(
     Array(1., dtype=float32)
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
-    ones = jnp.ones_like(x, dtype=total.dtype)
-    count = jnp.sum(ones, axis=axis, where=where, keepdims=keepdims)
+    if where is None:
+        count = total.dtype.type(np.size(x) // max(total.size, 1))
+    else:
+        ones = jnp.ones_like(x, dtype=total.dtype)
+        count = jnp.sum(ones, axis=axis, where=where, keepdims=keepdims)
     return total - jnp.log(count)
 
 

@@ -58,21 +58,22 @@ def rows_and_columns(shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 def tril(x: Any, k: int = 0) -> Any:
     """The elements on and below diagonal `k`, and zeros."""
-    return _where_below(x, k, x, zeros(typeof(x)))
+    return _one_side(x, k, below=True)
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """The elements on and above diagonal `k`, and zeros."""
-    return _where_below(x, k - 1, zeros(typeof(x)), x)
+    return _one_side(x, k - 1, below=False)
 
 
-def _where_below(x: Any, k: int, on_true: Any, on_false: Any) -> Any:
+def _one_side(x: Any, k: int, below: bool) -> Any:
     shape = typeof(x).shape
-    row, column = rows_and_columns(shape)
-    mask = ge(add(row, np.int32(k)), column)
+    row = add(Iota(_INT, shape[-2:], 0)(), np.int32(k))
+    mask = ge(row, Iota(_INT, shape[-2:], 1)())
     if len(shape) > 2:
         mask = BroadcastInDim(shape, (len(shape) - 2, len(shape) - 1))(mask)
-    return select(mask, on_true, on_false)
+    nothing = zeros(typeof(x))
+    return select(mask, x, nothing) if below else select(mask, nothing, x)
 
 
 def eye(dtype: Any, size: int, rank: int = 2) -> Any:
