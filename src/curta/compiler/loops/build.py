@@ -19,6 +19,7 @@ import numpy as np
 
 from curta.compiler.llvm.vector_math import FUNCTIONS
 from curta.compiler.loops import complexes
+from curta.compiler.loops.complex_inverses import FUNCTIONS as INVERSES
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.index import Affine, as_index, row_major, unravel
 from curta.compiler.loops.nodes import (
@@ -291,7 +292,7 @@ class ScalarBuilder:
     def math(self, name: str, *xs: Scalar) -> Scalar:
         """A function of the vector math library, or rounding and roots."""
         if isinstance(xs[0], ComplexExpr):
-            rule = complexes.FUNCTIONS.get(name)
+            rule = complexes.FUNCTIONS.get(name) or INVERSES.get(name)
             if rule is None:
                 raise NoLowering(f"{name} of complex numbers")
             return rule(self, *xs)

@@ -1,0 +1,144 @@
+"""Inverse trigonometric and hyperbolic functions of complex scalar expressions.
+
+The formulas and the sides of the branch cuts are those of Kahan, "Branch cuts for
+complex elementary functions" (1987). All are computed in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final
+
+import numpy as np
+
+from curta.compiler.loops import complexes
+from curta.compiler.loops.complexes import FLOAT64, ComplexExpr
+
+_WIDE = np.dtype("complex128")
+_LARGE = 1e150  # whose square is far from overflow
+
+Rule = Callable[..., ComplexExpr]
+
+
+def _in_doubles(rule: Rule) -> Rule:
+    @wraps(rule)
+    def wide(b: Any, *args: ComplexExpr) -> ComplexExpr:
+        found = rule(b, *[b.convert(z, _WIDE) for z in args])
+        result: ComplexExpr = b.convert(found, args[0].dtype)
+        return result
+
+    return wide
+
+
+def _number(b: Any, x: float) -> Any:
+    return b.const(x, FLOAT64)
+
+
+def _complex(re: Any, im: Any) -> ComplexExpr:
+    return ComplexExpr(re, im, _WIDE)
+
+
+def _is_infinite(b: Any, z: ComplexExpr) -> Any:
+    infinite = _number(b, np.inf)
+    return b.or_(
+        b.compare("eq", b.abs(z.re), infinite), b.compare("eq", b.abs(z.im), infinite)
+    )
+
+
+def _roots(b: Any, z: ComplexExpr) -> tuple[ComplexExpr, ComplexExpr]:
+    """The square roots of 1 - z and 1 + z."""
+    one = _number(b, 1)
+    below = _complex(b.sub(one, z.re), b.neg(z.im))
+    above = _complex(b.add(one, z.re), z.im)
+    return complexes.sqrt(b, below), complexes.sqrt(b, above)
+
+
+def _real_product(b: Any, z: ComplexExpr, w: ComplexExpr) -> Any:
+    return b.sub(b.mul(z.re, w.re), b.mul(z.im, w.im))
+
+
+def _conjugate_product(b: Any, z: ComplexExpr, w: ComplexExpr) -> Any:
+    """The imaginary part of conj(z) w."""
+    return b.sub(b.mul(z.re, w.im), b.mul(z.im, w.re))
+
+
+@_in_doubles
+def asin(b: Any, z: ComplexExpr) -> ComplexExpr:
+    below, above = _roots(b, z)
+    infinite = _is_infinite(b, z)
+    re = b.math("atan2", z.re, _real_product(b, below, above))
+    im = b.math("asinh", _conjugate_product(b, below, above))
+    re = b.select(infinite, b.math("atan2", z.re, b.abs(z.im)), re)
+    im = b.select(infinite, b.copysign(_number(b, np.inf), z.im), im)
+    return _complex(re, im)
+
+
+@_in_doubles
+def acos(b: Any, z: ComplexExpr) -> ComplexExpr:
+    below, above = _roots(b, z)
+    infinite = _is_infinite(b, z)
+    re = b.mul(_number(b, 2), b.math("atan2", below.re, above.re))
+    im = b.math("asinh", _conjugate_product(b, above, below))
+    re = b.select(infinite, b.math("atan2", b.abs(z.im), z.re), re)
+    im = b.select(infinite, b.copysign(_number(b, np.inf), b.neg(z.im)), im)
+    return _complex(re, im)
+
+
+@_in_doubles
+def acosh(b: Any, z: ComplexExpr) -> ComplexExpr:
+    one = _number(b, 1)
+    below = complexes.sqrt(b, _complex(b.sub(z.re, one), z.im))
+    above = complexes.sqrt(b, _complex(b.add(z.re, one), z.im))
+    infinite = _is_infinite(b, z)
+    real = b.add(b.mul(below.re, above.re), b.mul(below.im, above.im))
+    re = b.select(infinite, _number(b, np.inf), b.math("asinh", real))
+    im = b.mul(_number(b, 2), b.math("atan2", below.im, above.re))
+    im = b.select(infinite, b.math("atan2", z.im, z.re), im)
+    return _complex(re, im)
+
+
+def asinh(b: Any, z: ComplexExpr) -> ComplexExpr:
+    found = asin(b, ComplexExpr(b.neg(z.im), z.re, z.dtype))
+    return ComplexExpr(found.im, b.neg(found.re), z.dtype)
+
+
+@_in_doubles
+def atanh(b: Any, z: ComplexExpr) -> ComplexExpr:
+    one, two, four = (_number(b, n) for n in (1, 2, 4))
+    x, y = b.abs(z.re), b.mul(z.im, b.copysign(one, z.re))
+    away, square = b.sub(one, x), b.mul(y, y)
+    distance = b.add(b.mul(away, away), square)
+    re = b.mul(_number(b, 0.25), b.math("log1p", b.div(b.mul(four, x), distance)))
+    # On the line x = 1 the distance to the pole may underflow.
+    near = b.mul(_number(b, 0.25), b.math("log", b.add(four, square)))
+    near = b.sub(near, b.mul(_number(b, 0.5), b.math("log", b.abs(y))))
+    tiny = b.compare("lt", b.abs(y), _number(b, 1 / _LARGE))
+    re = b.select(b.and_(b.compare("eq", x, one), tiny), near, re)
+    inner = b.sub(b.mul(away, b.add(one, x)), square)
+    im = b.mul(_number(b, 0.5), b.math("atan2", b.mul(two, y), inner))
+    large = _number(b, _LARGE)
+    far = b.or_(b.compare("gt", x, large), b.compare("gt", b.abs(y), large))
+    inverse = complexes.div(b, _complex(one, _number(b, 0)), _complex(x, y)).re
+    inverse = b.select(_is_infinite(b, z), _number(b, 0), inverse)
+    re = b.select(far, inverse, re)
+    im = b.select(far, b.copysign(_number(b, np.pi / 2), y), im)
+    return _complex(b.copysign(re, z.re), b.mul(im, b.copysign(one, z.re)))
+
+
+def atan(b: Any, z: ComplexExpr) -> ComplexExpr:
+    found = atanh(b, ComplexExpr(b.neg(z.im), z.re, z.dtype))
+    return ComplexExpr(found.im, b.neg(found.re), z.dtype)
+
+
+def atan2(b: Any, y: ComplexExpr, x: ComplexExpr) -> ComplexExpr:
+    """-i log((x + i y) / sqrt(x**2 + y**2))."""
+    turned = ComplexExpr(b.sub(x.re, y.im), b.add(x.im, y.re), x.dtype)
+    squares = complexes.add(b, complexes.mul(b, x, x), complexes.mul(b, y, y))
+    angle = complexes.log(b, complexes.div(b, turned, complexes.sqrt(b, squares)))
+    return ComplexExpr(angle.im, b.neg(angle.re), x.dtype)
+
+
+FUNCTIONS: Final[dict[str, Rule]] = {
+    f.__name__: f for f in (asin, acos, atan, atan2, asinh, acosh, atanh)
+}
