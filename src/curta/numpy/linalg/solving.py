@@ -210,9 +210,11 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any]:
     rcond = float(eps) * max(m, n) if rcond is None else where(rcond < 0, eps, rcond)
     u, s, vh = svd(a, full_matrices=False)
     mask = (s > 0) & (s >= array(rcond, dtype=s.dtype) * s[0])
+    rank = sum(mask)
     inverse = where(mask, 1 / where(mask, s, 1).astype(a.dtype), 0)
-    x = _exact(adjoint(vh), expand_dims(inverse, -1) * _exact(adjoint(u), b))
-    return x, sum(mask), s
+    inverse = expand_dims(inverse, -1)
+    coordinates = _exact(adjoint(u), b)
+    return _exact(adjoint(vh), inverse * coordinates), rank, s
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
