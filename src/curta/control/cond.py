@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
@@ -17,6 +18,7 @@ from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.effects import Empty
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.convert import stop_gradient
 from curta.primitives.elementwise.select import select_n
@@ -274,7 +276,13 @@ def shared_residuals(
 ) -> list[Any]:
     """A branch's own residuals at their places, and zeros at the others."""
     found = dict(zip(places, own, strict=True))
-    return [found[i] if i in found else zeros(a) for i, a in enumerate(avals)]
+    return [found[i] if i in found else _nothing(a) for i, a in enumerate(avals)]
+
+
+def _nothing(aval: ShapedArray) -> Any:
+    """Elements that nobody reads: zeros, or of dtypes without a zero, any."""
+    extended = isinstance(aval.dtype, dtypes.ExtendedDType)
+    return Empty(aval.shape, aval.dtype)() if extended else zeros(aval)
 
 
 def _known_branch(

@@ -245,7 +245,12 @@ def dtype_name(dtype: Any) -> str:
 
 
 def tangent_dtype(dtype: Any) -> Any:
-    """The dtype of tangents of `dtype`: itself if inexact, else `float0`."""
+    """The dtype of tangents of `dtype`: itself if inexact, else `float0`.
+
+    Dtypes of which tangents have another say so themselves.
+    """
+    if isinstance(dtype, dtypes.PrimalTangentDType):
+        return dtype.tangent
     return dtype if dtypes.issubdtype(dtype, np.inexact) else dtypes.float0
 
 

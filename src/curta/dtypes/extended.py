@@ -14,7 +14,14 @@ import numpy as np
 
 from curta.lazy_dataclass import dataclass
 
-__all__ = ["ExtendedDType", "KeyDType", "extended", "physical_dtype", "prng_key"]
+__all__ = [
+    "ExtendedDType",
+    "KeyDType",
+    "PrimalTangentDType",
+    "extended",
+    "physical_dtype",
+    "prng_key",
+]
 
 
 class extended(np.generic):
@@ -83,6 +90,21 @@ class KeyDType(ExtendedDType):
     @property
     def physical(self) -> np.dtype[Any]:  # type: ignore[override]
         return _KEY_STORAGE.get(self.words) or np.dtype((np.void, 4 * self.words))
+
+
+class primal_tangent(extended):
+    """The scalar type above all dtypes with tangents of another dtype, never made."""
+
+
+@dataclass(frozen=True, repr=False)
+class PrimalTangentDType(ExtendedDType):
+    """The dtype of numbers stored as `physical`, with tangents of dtype `tangent`."""
+
+    physical: np.dtype[Any]
+    tangent: np.dtype[Any]
+    name: str
+
+    type = primal_tangent
 
 
 def physical_dtype(dtype: np.dtype[Any] | ExtendedDType) -> np.dtype[Any]:

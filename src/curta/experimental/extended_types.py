@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
+
+from curta import dtypes
 
 
 def primal_tangent_dtype(
     primal_dtype: Any, tangent_dtype: Any, name: str | None = None
-) -> NoReturn:
-    """An element type stored as one dtype whose tangents have another.
+) -> dtypes.ExtendedDType:
+    """An element type stored as `primal_dtype`, whose tangents have `tangent_dtype`.
 
-    It is not available: raises NotImplementedError. `custom_vjp` converts cotangents.
+    Numbers enter and leave it by `astype`; derivatives pass that, each in its dtype.
+    A `name` is for what is printed.
+
+    >>> import curta, curta.numpy as jnp
+    >>> from curta.experimental import primal_tangent_dtype
+    >>> quantised = primal_tangent_dtype("int8", "float32")
+    >>> quantised
+    PrimalTangentDType{i8/f32}
+    >>> x = jnp.arange(2.0).astype(quantised)
+    >>> _, pull = curta.vjp(lambda x: x.astype("float32"), x)
+    >>> pull(jnp.ones(2))
+    (Array([1., 1.], dtype=float32),)
     """
-    raise NotImplementedError(
-        "primal_tangent_dtype is not available: tangents have the dtype of their"
-        f" primals, not {tangent_dtype} for {primal_dtype}. A custom_vjp function can"
-        " convert the cotangents of a computation."
+    primal = dtypes.check_user_dtype(primal_dtype, "primal_tangent_dtype")
+    tangent = dtypes.check_user_dtype(tangent_dtype, "primal_tangent_dtype")
+    shown = f"{dtypes.short_name(primal)}/{dtypes.short_name(tangent)}"
+    return dtypes.PrimalTangentDType(
+        primal, tangent, name or f"PrimalTangentDType{{{shown}}}"
     )

@@ -95,6 +95,9 @@ class ArrayImpl(Array):
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array."
                 " Use jax.random.key_data(arr) if you wish to extract the underlying"
                 " integer array."
+                if isinstance(self.aval.dtype, dtypes.KeyDType)
+                else f"NumPy has no dtype for {self.aval.dtype}: convert the array with"
+                " `astype` first."
             )
         self._refuse_terms()
         view = self._storage().view()
@@ -200,8 +203,10 @@ class ArrayImpl(Array):
 
     def __repr__(self) -> str:
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-            words = key_words(self._storage())
-            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{words}"
+            data = self._storage()
+            if isinstance(self.aval.dtype, dtypes.KeyDType):
+                data = key_words(data)
+            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{data}"
         kind = f"dtype={self.dtype.name}"
         if self.aval.weak_type:
             kind += ", weak_type=True"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from curta import dtypes
+from curta.core.avals import tangent_dtype
 from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.refs import Ref
@@ -131,4 +130,6 @@ def jvp(
 
 def is_differentiable(x: Any) -> bool:
     """Whether a value of this aval can have a tangent that is not zero."""
-    return dtypes.issubdtype(typeof(x).dtype, np.inexact) and not isinstance(x, Ref)
+    if isinstance(x, Ref):
+        return False
+    return bool(tangent_dtype(typeof(x).dtype) != dtypes.float0)

@@ -39,19 +39,19 @@ class ConvertElementType(Op):
         return ShapedArray(x.shape, self.new_dtype, self.weak_type)
 
     def eval(self, *args: Any) -> Any:
-        return _converted(args[0], self.new_dtype)
+        return _converted(args[0], dtypes.physical_dtype(self.new_dtype))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
-        x = operands[0].at(index)
-        if x.dtype.kind == "c" and self.new_dtype.kind != "c":
+        x, dtype = operands[0].at(index), dtypes.physical_dtype(self.new_dtype)
+        if x.dtype.kind == "c" and dtype.kind != "c":
             x = b.real(x)
-        return b.convert(x, self.new_dtype)
+        return b.convert(x, dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        out = self(*primals)
-        if tangent_dtype(self.new_dtype) == dtypes.float0:
+        out, dtype = self(*primals), tangent_dtype(self.new_dtype)
+        if dtype == dtypes.float0:
             return out, zero_tangent(typeof(out))
-        return out, self(*tangents)
+        return out, ConvertElementType(dtype, self.weak_type)(*tangents)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args
@@ -83,12 +83,17 @@ class ConvertElementType(Op):
 
 
 def _refuse_keys(old: Any, new: Any) -> None:
-    if old != new and any(isinstance(d, dtypes.ExtendedDType) for d in (old, new)):
+    if old != new and any(map(_is_no_number, (old, new))):
         raise ValueError(
             f"Cannot convert_element_type from {old} to {new}: random keys are no"
             " numbers. random.key_data gives their words, random.wrap_key_data makes"
             " keys of words."
         )
+
+
+def _is_no_number(dtype: Any) -> bool:
+    extended = isinstance(dtype, dtypes.ExtendedDType)
+    return extended and not isinstance(dtype, dtypes.PrimalTangentDType)
 
 
 def _converted(x: Any, dtype: Any) -> Any:
@@ -138,7 +143,8 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if aval is None or isinstance(x, np.generic):
         _refuse_keys(typeof(x).dtype, dtype)
         wanted = ShapedArray((), dtype, weak_type)
-        out = scalar_of(wanted, _converted(np.asarray(x), dtype))
+        physical = dtypes.physical_dtype(dtype)
+        out = scalar_of(wanted, _converted(np.asarray(x), physical))
         if typeof(out) is wanted:
             return out
     return ConvertElementType(dtype, weak_type)(x)
