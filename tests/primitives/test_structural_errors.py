@@ -76,7 +76,7 @@ CASES = [
     # cutting
     (lambda: lax.slice(V, (0,), (7,)), TypeError, "slice limit_indices must be less"),
     (lambda: lax.slice(V, (3,), (2,)), TypeError, "slice limit_indices must be great"),
-    (lambda: lax.slice(V, (-1,), (2,)), TypeError, "slice start_indices must have every element be nonneg"),
+    (lambda: lax.slice(V, (-1,), (2,)), TypeError, "slice start_indices must have"),
     (lambda: lax.slice(V, (0,), (2,), (-1,)), TypeError, "slice strides must have ev"),
     (lambda: lax.index_in_dim(V, 9), IndexError, "index 9 is out of bounds for axis 0"),
     (lambda: lax.pad(V, np.int32(0), ((0, 0, 0),)), TypeError, "pad operand and padd"),

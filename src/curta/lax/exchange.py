@@ -14,6 +14,7 @@ from curta.lax.named_axes import (
     axis_size,
     checked_groups,
     names_of,
+    require_bound,
 )
 from curta.primitives.exchange import Pairs, Precv, Psend
 
@@ -44,7 +45,7 @@ def ragged_all_to_all(
     Returns: `output` with the slices received.
     """
     names = names_of(axis_name)
-    axis_size(names)
+    require_bound(names, "ragged_all_to_all")
     op = RaggedAllToAll(names, checked_groups(names, axis_index_groups))
     return op(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from curta import dtypes
 from curta.control.primitives import (
     cholesky_p as cholesky_p,
     cholesky_update_p as cholesky_update_p,
@@ -28,6 +29,7 @@ from curta.control.primitives import (
 )
 from curta.core.trace import operand_type, typeof
 from curta.lax.arithmetic import add, mul
+from curta.lax.bitwise import bitwise_or
 from curta.lax.conversion import conj, convert_element_type
 from curta.lax.reduction import reduce_and
 from curta.lax.rounding import is_finite
@@ -65,11 +67,13 @@ class SvdAlgorithm(enum.Enum):
 
 
 def symmetrize(x: Any) -> Any:
-    """(x + x^H) / 2, of matrices (..., n, n)."""
+    """(x + x^H) / 2, of matrices (..., n, n); integers become floats."""
     adjoint = matrices.swapped(x)
-    if typeof(x).dtype.kind == "c":
+    dtype = typeof(x).dtype
+    if dtype.kind == "c":
         adjoint = conj(adjoint)
-    total = add(x, adjoint)
+    total = bitwise_or(x, adjoint) if dtype == np.bool_ else add(x, adjoint)
+    total = convert_element_type(total, dtypes.to_inexact_dtype(dtype))
     return div(total, typeof(total).dtype.type(2))
 
 
@@ -313,8 +317,8 @@ def qdwh(
     shape = typeof(x).shape
     if len(shape) != 2 or shape[0] < shape[1]:
         raise ValueError(
-            "The input `x` must be a matrix with at least as many rows as columns, got"
-            f" shape {shape}."
+            "The input matrix of shape M x N must have M >= N: at least as many rows as"
+            f" columns, got shape {shape}."
         )
     known = None if dynamic_shape is None else _within(shape, *dynamic_shape)
     x = x if known is None else select(known, x, full_like(x, 0))

@@ -36,9 +36,8 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 def _unbound(name: Any) -> str:
-    found = "Found an unbound" if scope().checks_varying else "unbound"
     return (
-        f"{found} axis name: {name}. To fix this, call the function under"
+        f"unbound axis name: {name}. To fix this, call the function under"
         f" `jax.shard_map`, or under vmap or pmap with axis_name={name!r}."
     )
 

@@ -12,7 +12,7 @@ from curta import tree_util
 from curta.api.arguments import as_result
 from curta.core.avals import is_python_scalar
 from curta.core.shapes import canonicalize_axes, canonicalize_axis
-from curta.core.trace import current_trace, operand_type, typeof
+from curta.core.trace import Tracer, current_trace, operand_type, typeof
 from curta.lax.arithmetic import max
 from curta.lax.control_flow.tracing import flat_arrays
 from curta.lax.conversion import convert_element_type
@@ -93,9 +93,10 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     >>> curta.vmap(share, axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
-    for v in flat_arrays(x)[0]:
-        typeof(v)
+    leaves, _ = flat_arrays(x)
     names, dims = split_names(axis_name)
+    if any(isinstance(v, Tracer) for v in leaves):
+        require_bound(names, "psum")
     groups = checked_groups(names, axis_index_groups)
     size = group_size(names, groups)
     manual = manual_names(names)
@@ -157,7 +158,7 @@ def axis_index(axis_name: AxisName) -> Any:
     >>> curta.vmap(lambda x: curta.lax.axis_index("i"), axis_name="i")(jnp.ones(3))
     Array([0, 1, 2], dtype=int32)
     """
-    axis_size(axis_name)
+    require_bound(axis_name, "axis_index")
     names = names_of(axis_name)
     varying = manual_names(names)
     index: Any = np.int32(0)
@@ -288,6 +289,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     >>> curta.vmap(shift, axis_name="i")(jnp.arange(3))
     Array([2, 0, 1], dtype=int32)
     """
+    require_bound(axis_name, "ppermute")
     names = names_of(axis_name)
     size = axis_size(names)
     pairs = tuple((int(s), int(t)) for s, t in perm)
@@ -336,6 +338,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     Array([1, 1, 1], dtype=int32)
     """
     names = names_of(axis_name)
+    require_bound(names, "pbroadcast")
     size = axis_size(names)
     if not 0 <= source < size:
         raise ValueError(

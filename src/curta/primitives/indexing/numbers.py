@@ -156,7 +156,7 @@ def check_gather_numbers(
 ) -> None:
     """Raise TypeError for numbers that do not fit the operands of a gather."""
     op = "gather"
-    offset, collapsed, index_map, *_ = numbers
+    offset, collapsed = numbers.offset_dims, numbers.collapsed_slice_dims
     _check_vectors(op, indices)
     _check_distinct(op, "offset_dims", offset)
     rank = len(offset) + indices.ndim - 1
@@ -179,7 +179,8 @@ def check_scatter_numbers(
 ) -> None:
     """Raise TypeError for numbers that do not fit the operands of a scatter."""
     op = "scatter"
-    window, inserted, index_map, batching, _ = numbers
+    window, inserted = numbers.update_window_dims, numbers.inserted_window_dims
+    batching = numbers.operand_batching_dims
     _check_vectors(op, indices)
     rank = indices.ndim - 1 + len(window)
     if updates.ndim != rank:

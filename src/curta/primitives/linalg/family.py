@@ -40,6 +40,7 @@ class MatrixOp(Op):
         batch = avals[0].shape[: avals[0].ndim - self.ranks[0]]
         ends = [a.shape[a.ndim - r :] for a, r in zip(avals, self.ranks, strict=True)]
         shapes = self.out_shapes(*ends)
+        self._check_batches([a.shape[: a.ndim - r] for a, r in zip(avals, self.ranks)])
         self._check_dtypes(avals)
         kinds = self.out_dtypes(avals[0].dtype)
         weak = all(a.weak_type for a in avals)
@@ -63,6 +64,8 @@ class MatrixOp(Op):
                 f" dimensions, but got {[len(b) for b in batches]} batch dimensions for"
                 " the inputs."
             )
+
+    def _check_batches(self, batches: Sequence[Shape]) -> None:
         if any(batch != batches[0] for batch in batches):
             raise TypeError(
                 f"All inputs to {self.name} must have the same batch dimensions, but"
