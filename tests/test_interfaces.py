@@ -100,3 +100,8 @@ def test_tracers_are_what_functions_see():
 def test_bases_of_errors(error):
     base = {"JAXIndexError": IndexError, "JAXTypeError": TypeError}[error]
     assert issubclass(getattr(curta.errors, error), base)
+
+
+def test_programs_ask_for_a_version_of_the_interface():
+    assert curta.__version_info__ >= (0, 4, 36)
+    assert all(type(part) is int for part in curta.__version_info__)
