@@ -106,9 +106,10 @@ def _direct(in1: Any, in2: Any, mode: str, precision: Any) -> Any:
             (k - 1 - (w - 1) // 2, k - w + (w - 1) // 2) for k, w in zip(kernel, wanted)
         ],
     }[mode]
+    turned = jnp.flip(in2)
     out = lax.conv_general_dilated(
         in1[None, None],
-        jnp.flip(in2)[None, None],
+        turned[None, None],
         (1,) * in1.ndim,
         edges,
         precision=precision,

@@ -24,7 +24,8 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """
     k, p, loc = inexact_operands("bernoulli.logpmf", k, p, loc)
     x = k - loc
-    return jnp.where((x < 0) | (x > 1), -np.inf, xlogy(x, p) + xlog1py(1 - x, -p))
+    value = xlogy(x, p) + xlog1py(1 - x, -p)
+    return jnp.where((x < 0) | (x > 1), -np.inf, value)
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:

@@ -87,7 +87,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     q, loc, scale = inexact_operands("cauchy.ppf", q, loc, scale)
-    return loc + scale * lax.tan(np.pi * q - np.pi / 2)
+    return lax.tan(np.pi * q - np.pi / 2) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -98,4 +98,4 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-1., dtype=float32, weak_type=True)
     """
     q, loc, scale = inexact_operands("cauchy.isf", q, loc, scale)
-    return loc + scale * lax.tan(np.pi / 2 - np.pi * q)
+    return lax.tan(np.pi / 2 - np.pi * q) * scale + loc

@@ -24,7 +24,8 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """
     k, p, loc = inexact_operands("geom.logpmf", k, p, loc)
     x = k - loc
-    return jnp.where(x <= 0, -np.inf, xlog1py(x - 1, -p) + lax.log(p))
+    value = xlog1py(x - 1, -p) + lax.log(p)
+    return jnp.where(x <= 0, -np.inf, value)
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:

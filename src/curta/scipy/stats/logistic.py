@@ -65,7 +65,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(1.0986, dtype=float32, weak_type=True)
     """
     q, loc, scale = inexact_operands("logistic.ppf", q, loc, scale)
-    return loc + scale * logit(q)
+    return logit(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -30,8 +30,8 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
             f"x and n must be of integer type; got x.dtype={x.dtype}, n.dtype={n.dtype}"
         )
     x, n = x.astype(p.dtype), jnp.asarray(n, p.dtype)
-    terms = jnp.sum(xlogy(x, p) - gammaln(x + 1), axis=-1)
-    return jnp.where(jnp.sum(x, -1) == n, gammaln(n + 1) + terms, -np.inf)
+    value = gammaln(n + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), axis=-1)
+    return jnp.where(jnp.sum(x, -1) == n, value, -np.inf)
 
 
 def pmf(x: Any, n: Any, p: Any) -> Any:

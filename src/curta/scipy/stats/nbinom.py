@@ -25,7 +25,8 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     k, n, p, loc = inexact_operands("nbinom.logpmf", k, n, p, loc)
     y = k - loc
     ways = gammaln(y + n) - gammaln(n) - gammaln(y + 1)
-    return jnp.where(y < 0, -np.inf, ways + xlogy(n, p) + xlogy(y, 1 - p))
+    value = ways + (xlogy(n, p) + xlogy(y, 1 - p))
+    return jnp.where(y < 0, -np.inf, value)
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:

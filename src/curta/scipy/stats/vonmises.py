@@ -22,8 +22,11 @@ def logpdf(x: Any, kappa: Any) -> Any:
     Array(-1.0738, dtype=float32, weak_type=True)
     """
     x, kappa = inexact_operands("vonmises.logpdf", x, kappa)
-    value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * np.pi * lax.bessel_i0e(kappa))
-    return jnp.where(kappa > 0, value, np.nan)
+    return jnp.where(
+        kappa > 0,
+        kappa * (jnp.cos(x) - 1) - jnp.log(2 * np.pi * lax.bessel_i0e(kappa)),
+        np.nan,
+    )
 
 
 def pdf(x: Any, kappa: Any) -> Any:
