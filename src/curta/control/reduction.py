@@ -184,13 +184,7 @@ class ReduceWindow(Folding):
     @property
     def window(self) -> Sliding:
         """How the windows slide."""
-        return Sliding(
-            self.window_dimensions,
-            self.window_strides,
-            self.padding,
-            self.base_dilation,
-            self.window_dilation,
-        )
+        return Sliding.of(self)
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         n = len(avals) // 2

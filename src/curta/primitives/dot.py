@@ -27,8 +27,24 @@ DotDims = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 """((lhs contracting, rhs contracting), (lhs batch, rhs batch))."""
 
 
+class Bilinear(Op):
+    """An op on two operands that is linear in each."""
+
+    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
+        return product(self, primals, terms)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        lhs, rhs = primals
+        dlhs, drhs = tangents
+        out = self(lhs, rhs)
+        zero = zero_like_output(out)
+        left = zero if type(dlhs) is Zero else self(dlhs, rhs)
+        right = zero if type(drhs) is Zero else self(lhs, drhs)
+        return out, add_tangents(left, right)
+
+
 @dataclass(frozen=True)
-class DotGeneral(Op):
+class DotGeneral(Bilinear):
     """Sums of products over the contracting dims, for every index of the batch dims.
 
     The output has the batch dims, then the other dims of lhs, then those of rhs.
@@ -108,18 +124,6 @@ class DotGeneral(Op):
         rhs = rhs.astype(working, copy=False).transpose(plan.rhs_order)
         product = lhs.reshape(plan.lhs_shape) @ rhs.reshape(plan.rhs_shape)
         return product.reshape(plan.shape).astype(dtype, copy=False)
-
-    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
-        return product(self, primals, terms)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        lhs, rhs = primals
-        dlhs, drhs = tangents
-        out = self(lhs, rhs)
-        zero = zero_like_output(out)
-        left = zero if type(dlhs) is Zero else self(dlhs, rhs)
-        right = zero if type(drhs) is Zero else self(lhs, drhs)
-        return out, add_tangents(left, right)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         lhs, rhs = args

@@ -11,8 +11,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
-from curta.core.tangents import Zero, is_linear
+from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import check_same_dtypes
@@ -28,16 +27,16 @@ from curta.primitives.convolution.shapes import (
     rhs_cotangent_padding,
     taken,
 )
+from curta.primitives.dot import Bilinear
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.precision import check_preferred_type
 from curta.primitives.shape import Rev
-from curta.primitives.structure import add_tangents, zero_like_output, zeros
-from curta.primitives.taylor import product
+from curta.primitives.structure import zeros
 from curta.primitives.windowed.sliding import Dims, Padding, Sliding, dilated
 
 
 @dataclass(frozen=True)
-class ConvGeneralDilated(Op):
+class ConvGeneralDilated(Bilinear):
     """Windows of lhs, times the kernel rhs, summed over places and input features.
 
     With `feature_group_count` groups, a group of output features sees only its own
@@ -190,18 +189,6 @@ class ConvGeneralDilated(Op):
         )
 
     # ---- derivatives
-
-    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
-        return product(self, primals, terms)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        lhs, rhs = primals
-        dlhs, drhs = tangents
-        out = self(lhs, rhs)
-        zero = zero_like_output(out)
-        left = zero if type(dlhs) is Zero else self(dlhs, rhs)
-        right = zero if type(drhs) is Zero else self(lhs, drhs)
-        return out, add_tangents(left, right)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         lhs, rhs = args

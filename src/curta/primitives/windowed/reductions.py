@@ -38,13 +38,7 @@ class WindowReduction(Op):
     @property
     def window(self) -> Sliding:
         """How the windows slide."""
-        return Sliding(
-            self.window_dimensions,
-            self.window_strides,
-            self.padding,
-            self.base_dilation,
-            self.window_dilation,
-        )
+        return Sliding.of(self)
 
     def identity(self, dtype: Any) -> Any:
         """The NumPy scalar that `combine` leaves alone."""

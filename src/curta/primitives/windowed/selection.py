@@ -90,13 +90,7 @@ class SelectAndGatherAdd(_Selection):
     @property
     def window(self) -> Sliding:
         """How the windows slide."""
-        return Sliding(
-            self.window_dimensions,
-            self.window_strides,
-            self.padding,
-            self.base_dilation,
-            self.window_dilation,
-        )
+        return Sliding.of(self)
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         tangents, operand = avals

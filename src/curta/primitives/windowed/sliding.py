@@ -36,6 +36,17 @@ class Sliding(NamedTuple):
     base_dilation: Dims
     window_dilation: Dims
 
+    @classmethod
+    def of(cls, op: Any) -> Sliding:
+        """How the windows of an op slide that has all five as parameters."""
+        return cls(
+            op.window_dimensions,
+            op.window_strides,
+            op.padding,
+            op.base_dilation,
+            op.window_dilation,
+        )
+
     def out_shape(self, shape: Dims) -> Dims:
         """How many windows there are along each dim of an operand of `shape`."""
         sizes = []
