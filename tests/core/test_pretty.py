@@ -8,7 +8,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import grad, jit, lax, make_jaxpr, nn, vmap
+from curta import grad, jit, lax, make_jaxpr, nn, scipy, vmap
 from curta.core.pretty import format_eqn, format_jaxpr
 
 VECTOR = np.ones(5, np.float32)
@@ -110,6 +110,9 @@ PROGRAMS = {
         [MATRIX, np.array([0, 1, 2], np.int32)],
     ),
     "cholesky": (lambda x: lax.linalg.cholesky(x), [MATRIX[:, :3]]),
+    "least_squares": (lambda a: jnp.linalg.lstsq(a, a), [MATRIX]),
+    "log_density": (lambda x: scipy.stats.vonmises.logpdf(x, x), [VECTOR]),
+    "convolution": (lambda x: scipy.signal.convolve2d(x, x), [MATRIX]),
     "activations": (lambda x: (nn.tanh(x), nn.logmeanexp(x)), [VECTOR]),
 }
 
