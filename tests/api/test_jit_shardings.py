@@ -228,3 +228,16 @@ def test_the_sharding_of_an_array_that_no_mesh_splits():
     assert sums.tolist() == [0, 3]
     with pytest.raises(ValueError, match="One of out_shardings leaf .* got an empty"):
         curta.jit(lambda x: x, out_shardings=whole)(x)
+
+
+def test_what_is_handed_on_stays_where_it_is():
+    """Arguments that are results keep their shardings, as they were written."""
+    mesh = curta.make_mesh((2, 1), ("x", "y"), (AxisType.Auto,) * 2)
+    other = curta.make_mesh((2,), ("z",), (AxisType.Auto,))
+    given = [
+        curta.NamedSharding(m, spec)
+        for m, spec in [(mesh, P("x", None)), (mesh, P(("x", "y"))), (other, P("z"))]
+    ]
+    args = [curta.device_put(np.ones((4, 2)), s) for s in given]
+    outs = curta.jit(lambda x, y, z: (z, x + y, y, x))(*args)
+    assert [outs[i].sharding for i in (3, 2, 0)] == given

@@ -227,7 +227,13 @@ def _program_shardings(
     pairs = zip(shardings, closed.in_avals, strict=True)
     split = walk.jaxpr(closed.jaxpr, [walk.entries(s, a.ndim) for s, a in pairs])
     found = walk.shardings(split, outs)
-    return _spelt_as_given(found, outs, shardings, closed.in_avals)
+    found = _spelt_as_given(found, outs, shardings, closed.in_avals)
+    given = dict(zip(closed.jaxpr.invars, shardings, strict=True))
+    handed_on = [given.get(v) for v in closed.jaxpr.outvars]  # type: ignore
+    return [
+        s if isinstance(s, NamedSharding) and s.devices == mesh.flat_devices else f
+        for s, f in zip(handed_on, found, strict=True)
+    ]
 
 
 def _spelt_as_given(
