@@ -105,7 +105,7 @@ class TestDlpack:
             curta.dlpack.from_dlpack(wide, copy=False)
 
     def test_other_objects(self):
-        with pytest.raises(TypeError, match="must have `__dlpack__`"):
+        with pytest.raises(TypeError, match="must have __dlpack__"):
             curta.dlpack.from_dlpack([1])
 
 

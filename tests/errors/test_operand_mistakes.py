@@ -141,6 +141,17 @@ MISTAKES = [
     (lambda: jnp.histogramdd(M, bins="x"), ValueError, "should be a bin for each", ""),
     (lambda: jnp.piecewise(M, 1, [1, 2]), TypeError, "object of type 'int'", "len"),
     (lambda: jnp.vectorize(jnp.add)("x", 1), TypeError, "Value 'x' with dtype <U1", ""),
+    (lambda: jnp.where(M > 0, M, object()), TypeError, f"where {LISTED}", ""),
+    (lambda: jnp.mean(M, where="x"), TypeError, STAGED, "mean"),
+    (lambda: jnp.average("x", axis=0), TypeError, STAGED, "average"),
+    (lambda: jnp.nan_to_num(M > 0, nan="x"), TypeError, STAGED, "nan_to_num"),
+    (lambda: jnp.lexsort(-1), TypeError, "iteration over a 0-d array", "keys"),
+    (lambda: jnp.insert(M, None, 1), TypeError, f"insert {LISTED}", "position 1"),
+    (lambda: jnp.extract(V > 0, [1]), TypeError, f"extract {LISTED}", "position 1"),
+    (lambda: jnp.pad(M, None), TypeError, "`pad_width` must be of integral", "None"),
+    (lambda: jnp.take(M, 1j), ValueError, "indices must have an integer type", ""),
+    (lambda: jnp.permute_dims(1.0, (1, 0)), TypeError, "transpose permutation", "()"),
+    (lambda: jnp.multiply.reduce(M, axis=[1]), ValueError, STATIC, ""),
     # names that are gone
     (lambda: jnp.fix(M), AttributeError, "curta.numpy.fix was deprecated", "trunc"),
     (lambda: jnp.from_dlpack(1), TypeError, "The array passed to from_dlpack", "int"),
@@ -216,3 +227,12 @@ def test_what_is_accepted():
     assert jnp.add.accumulate(M, axis=None).shape == (6,)
     assert jnp.vectorize(jnp.add)([1], 1).shape == (1,)
     assert jnp.digitize(V, 1j * V).tolist() == [3, 3, 3]
+
+
+def test_weak_types_of_quotients():
+    for function in jnp.floor_divide, lambda x, y: jnp.divmod(x, y)[0]:
+        assert function(V.astype(int), 1.5).weak_type
+        assert function(V > 0, -1).weak_type
+        assert not function(V, 2).weak_type
+    assert not jnp.signbit(-1).weak_type
+    assert not jnp.diagflat(1.5).weak_type

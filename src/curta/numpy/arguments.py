@@ -91,6 +91,14 @@ def check_operands(name: str, *args: Any) -> None:
             check_arraylike(name, *args)
 
 
+def check_but_strings(name: str, *args: Any) -> None:
+    """`check_arraylike` for functions that leave strings, scalars of NumPy, to others.
+
+    What is traced within them refuses these in other words.
+    """
+    check_arraylike(name, *(0 if isinstance(x, str) else x for x in args))
+
+
 def ensure_operand(name: str, x: Any) -> Any:
     """`x` as an array or tracer, once `check_operands` let it pass."""
     return x if isinstance(x, Array) else ensure_operands(name, x)[0]
@@ -135,7 +143,7 @@ def check_where(name: str, where: Any) -> Any:
     """The mask of a reduction, which must be boolean (or None)."""
     if where is None:
         return None
-    where = ensure_arraylike(name, where)
+    where = ensure_operand(name, where)
     if where.dtype != np.bool_:
         raise ValueError(
             f"jnp.{name}: where must be None or a boolean array; got"

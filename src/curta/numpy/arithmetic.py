@@ -9,7 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.core.trace import Tracer
+from curta.core.trace import Tracer, typeof
 from curta.numpy.arguments import (
     alias,
     check_arraylike,
@@ -177,7 +177,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
         differ = lax.ne(lax.sign(x1), lax.sign(x2))
         inexact = lax.ne(lax.rem(x1, x2), const(x1, 0))
         below = lax.bitwise_and(differ, inexact)
-        return select_where(below, lax.sub(quotient, const(x1, 1)), quotient)
+        return select_where(below, _less_one(quotient), quotient)
     if dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError("floor_divide does not support complex-valued inputs")
     return _float_divmod(x1, x2)[0]
@@ -205,8 +205,15 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     quotient = lax.div(multiple, x2)
     below = lax.bitwise_and(lax.ne(mod, zero), lax.ne(lax.sign(x2), lax.sign(mod)))
     mod = lax.select(below, lax.add(mod, x2), mod)
-    quotient = lax.select(below, lax.sub(quotient, const(x1, 1)), quotient)
+    quotient = lax.select(below, _less_one(quotient), quotient)
     return lax.round(quotient), mod
+
+
+def _less_one(x: Any) -> Any:
+    """x - 1, which is weakly typed if x is."""
+    aval = typeof(x)
+    kind = dtypes.scalar_type_of(aval.dtype)
+    return lax.sub(x, kind(1) if aval.weak_type else const(x, 1))
 
 
 @inner_jit

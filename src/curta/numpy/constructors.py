@@ -77,6 +77,8 @@ def asarray(
         return a
     if dtype is not None and not is_string(dtype):
         dtype = dtypes.check_user_dtype(dtype, "asarray", 3)
+    elif isinstance(a, np.ma.MaskedArray):
+        typeof(a)  # refuses it
     return array(a, dtype, bool(copy), order, device=device)
 
 
@@ -115,8 +117,6 @@ def _from_value(x: Any, dtype: Any) -> Any:
     if hasattr(x, "__jax_array__"):
         return asarray(x.__jax_array__(), dtype)
     if isinstance(x, (np.ndarray, np.generic)):
-        if hasattr(x, "mask"):
-            typeof(x)  # refuses masked arrays
         return _from_numpy(x, dtype)
     leaves = list(_leaves(x))
     if any(isinstance(leaf, Array) for leaf in leaves):

@@ -15,6 +15,7 @@ from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
     alias,
+    check_operands,
     concrete_index,
     ensure_arraylike,
     ensure_operand,
@@ -473,6 +474,8 @@ def nan_to_num(
     >>> jnp.nan_to_num(jnp.array([jnp.nan, 1.0]))
     Array([0., 1.], dtype=float32)
     """
+    given = (v for v in (nan, posinf, neginf) if v is not None)
+    check_operands("nan_to_num", x, *given)
     x = ensure_arraylike("nan_to_num", x)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x

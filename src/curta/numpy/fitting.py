@@ -9,7 +9,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.numpy import linalg
-from curta.numpy.arguments import concrete, ensure_arraylike, ensure_arraylikes
+from curta.numpy.arguments import concrete, ensure_arraylike, ensure_operands
 from curta.numpy.constructors import array
 from curta.numpy.convolution import convolve
 from curta.numpy.creation import ones
@@ -100,7 +100,7 @@ def polyfit(
     >>> jnp.polyfit(jnp.arange(3.0), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)
     """
-    x, y = ensure_arraylikes("polyfit", x, y)
+    x, y = ensure_operands("polyfit", x, y)
     deg = concrete(deg, "deg must be int", int)
     _check_points(x, y, deg)
     limit = concrete(rcond, "rcond must be float")

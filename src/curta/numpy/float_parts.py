@@ -12,6 +12,7 @@ from curta.api.inner import inner_jit
 from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes, is_complex
 from curta.numpy.constructors import asarray
 from curta.numpy.promotion import (
+    cast,
     const,
     promote_args,
     promote_args_inexact,
@@ -35,7 +36,7 @@ def signbit(x: Any, /) -> Any:
     """
     (x,) = promote_args("signbit", x)
     if dtypes.issubdtype(x.dtype, np.integer):
-        return lax.lt(x, const(x, 0))
+        return cast(lax.lt(x, const(x, 0)), np.dtype(np.bool_))
     if x.dtype == np.bool_:
         return lax.full_like(x, False, dtype=np.bool_)
     if not dtypes.issubdtype(x.dtype, np.floating):

@@ -20,6 +20,7 @@ from curta.numpy.arguments import (
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
+    ensure_operand,
     refuse_out,
     static_axis,
 )
@@ -107,7 +108,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     >>> jnp.unstack(jnp.arange(2))
     (Array(0, dtype=int32), Array(1, dtype=int32))
     """
-    x = ensure_arraylike("unstack", x)
+    x = ensure_operand("unstack", x)
     return tuple(lax.unstack(x, canonical_axis(static_axis(axis), x.ndim)))
 
 

@@ -456,7 +456,8 @@ def diagflat(v: Any, k: int = 0) -> Any:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    return _diag(ravel(ensure_arraylike("diagflat", v)), operator.index(k))
+    v = ravel(ensure_arraylike("diagflat", v))
+    return _diag(cast(v, v.dtype), operator.index(k))
 
 
 @inner_jit(static_argnames=("axis1", "axis2", "dtype"))

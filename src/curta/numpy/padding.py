@@ -125,6 +125,8 @@ def _pairs(values: Any, ndim: int, name: str) -> Pairs:
     except ValueError as error:
         raise TypeError(f"`{name}` entries must be the same shape: {values}") from error
     if table.dtype == object and not any(map(is_symbolic_dim, table.flat)):
+        if table.ndim == 0 and name == "pad_width":
+            raise TypeError(f"`{name}` must be of integral type, got {type(values)}.")
         raise TypeError(f"`{name}` entries must be the same shape: {values}")
     if table.shape not in ((ndim, 2), (1, 2), (2,), (1,), ()):
         raise ValueError(

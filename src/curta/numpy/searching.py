@@ -12,12 +12,12 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
-from curta.api.jit_options import check_hashable
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
     axis_of_shape,
     check_arraylike,
+    check_but_strings,
     check_operands,
     concrete,
     concrete_index,
@@ -62,6 +62,7 @@ def where(
     if x is None and y is None:
         check_operands("where", condition)
         return nonzero(condition, size=size, fill_value=fill_value)
+    check_but_strings("where", condition, x, y)
     check_operands("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError(
@@ -186,7 +187,6 @@ def _arg_extremum(
 ) -> Any:
     a = ensure_arraylike(name, a)
     refuse_out(name, out)
-    check_hashable(keepdims)
     if axis is None:
         dims, a, axis = range(a.ndim), ravel(a), 0
     else:
@@ -369,6 +369,8 @@ def ravel_multi_index(
     >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
     Array([5], dtype=int32)
     """
+    if not hasattr(dims, "__len__"):
+        raise TypeError(f"object of type {type(dims).__name__!r} has no len()")
     where_ = "in `dims` argument of ravel_multi_index()."
     sizes = tuple(concrete_index(d, where_) for d in dims)
     if len(multi_index) != len(sizes):

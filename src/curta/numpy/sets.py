@@ -252,6 +252,8 @@ def isin(
 ) -> Any:
     """Whether each element occurs among the test elements (or not, with `invert`).
 
+    `assume_unique` is a hint that spares nothing here: the results are the same.
+
     >>> from curta import numpy as jnp
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))
     Array([False,  True, False], dtype=bool)
@@ -310,7 +312,8 @@ def intersect1d(
     """The distinct elements that occur in both arrays, and where they occur first.
 
     With `size`, exactly that many, filled up with `fill_value` (by default the
-    smallest of them).
+    smallest of them). With `assume_unique` no array is searched for elements that it
+    has twice, which would be taken for common ones.
 
     >>> from curta import numpy as jnp
     >>> jnp.intersect1d(jnp.array([1, 3, 3]), jnp.array([2, 3]))
@@ -319,6 +322,8 @@ def intersect1d(
     a, b = (
         ravel(x) for x in promote_dtypes(*ensure_arraylikes("intersect1d", ar1, ar2))
     )
+    if assume_unique:
+        return _common_neighbours(a, b, return_indices, size, fill_value)
     values, first = unique(a, return_index=True, size=None if size is None else a.size)
     common = _in1d(values, b, invert=False, method="auto")
     if size is not None:
@@ -335,6 +340,23 @@ def intersect1d(
     return out, first, second
 
 
+def _common_neighbours(
+    a: Any, b: Any, return_indices: bool, size: int | None, fill_value: Any
+) -> Any:
+    """What stands twice in the sorted elements of both arrays, and its places."""
+    joined = concatenate((a, b))
+    joined, places = lax.sort((joined, arange(joined.size)), num_keys=1)
+    common = lax.eq(getitem(joined, np.s_[1:]), getitem(joined, np.s_[:-1]))
+    values = getitem(joined, np.s_[:-1])
+    first = getitem(places, np.s_[:-1])
+    second = lax.sub(getitem(places, np.s_[1:]), const(places, a.size))
+    out, (first,) = _selected(values, common, size, fill_value, (first,), a.size)
+    if not return_indices:
+        return out
+    _, (second,) = _selected(values, common, size, fill_value, (second,), b.size)
+    return out, first, second
+
+
 def setdiff1d(
     ar1: Any,
     ar2: Any,
@@ -345,7 +367,8 @@ def setdiff1d(
 ) -> Any:
     """The distinct elements of the first array that do not occur in the second.
 
-    With `size`, exactly that many, filled up with `fill_value` (by default 0).
+    With `size`, exactly that many, filled up with `fill_value` (by default 0). With
+    `assume_unique` elements keep their order, and come as often as in the first array.
 
     >>> from curta import numpy as jnp
     >>> jnp.setdiff1d(jnp.array([1, 3, 3]), jnp.array([2, 3]))
@@ -375,6 +398,9 @@ def setxor1d(
 ) -> Any:
     """The distinct elements that occur in exactly one of two arrays.
 
+    With `assume_unique` no array is searched for elements that it has twice, which
+    would be taken for common ones.
+
     >>> from curta import numpy as jnp
     >>> jnp.setxor1d(jnp.array([1, 3]), jnp.array([2, 3]))
     Array([1, 2], dtype=int32)
@@ -385,6 +411,12 @@ def setxor1d(
     if size is None:
         for x in a, b:
             concrete(x, f"The error arose for the arguments of jnp.setxor1d(). {_HINT}")
+    if assume_unique:
+        values = lax.sort(concatenate((a, b)))
+        new = lax.ne(getitem(values, np.s_[1:]), getitem(values, np.s_[:-1]))
+        end = lax.full((1,), True, np.bool_)
+        keep = lax.bitwise_and(concatenate((end, new)), concatenate((new, end)))
+        return _selected(values, keep, size, fill_value, (), 0)[0]
     alone = [_in1d(x, y, invert=True, method="auto") for x, y in ((a, b), (b, a))]
     values, keep = concatenate((a, b)), concatenate(alone)
     if size is None:
@@ -408,7 +440,7 @@ def _selected(
     valid = lax.lt(arange(size), sum(keep))
     out = getitem(values, places) if values.size else lax.full((size,), 0, values.dtype)
     if fill is None:
-        fill = getitem(out, 0) if size else 0
+        fill = select_where(getitem(valid, 0), getitem(out, 0), 0) if size else 0
     rest = tuple(select_where(valid, getitem(x, places), missing) for x in others)
     return select_where(valid, out, cast(asarray(fill), out.dtype)), rest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -289,6 +290,12 @@ def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
     (3, 2)
     """
     a = ensure_arraylike("permute_dims", a)
+    axes = tuple(map(operator.index, axes))
+    if len(axes) != a.ndim:
+        raise TypeError(
+            "transpose permutation isn't a permutation of operand dimensions, got"
+            f" permutation {axes} for operand shape {a.shape}."
+        )
     return lax.transpose(a, tuple(canonical_axis(i, a.ndim) for i in axes))
 
 
@@ -315,7 +322,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     >>> jnp.swapaxes(jnp.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    a = ensure_arraylike("swapaxes", a)
+    a = ensure_operand("swapaxes", a)
     axis1, axis2 = static_axis(axis1), static_axis(axis2)
     order = np.arange(a.ndim)
     order[axis1], order[axis2] = order[axis2], order[axis1]

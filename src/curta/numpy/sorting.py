@@ -97,6 +97,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     Array([1, 2, 0], dtype=int32)
     """
     if not isinstance(keys, Sequence):
+        if np.ndim(keys) == 0:
+            raise TypeError("iteration over a 0-d array: lexsort takes several keys")
         count = keys.shape[0]
         keys = [lax.index_in_dim(keys, i, keepdims=False) for i in range(count)]
     arrays = ensure_arraylikes("lexsort", *keys)

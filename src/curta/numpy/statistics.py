@@ -99,9 +99,10 @@ def average(
     Array(1.5, dtype=float32)
     """
     axis = static_axes(axis)
-    axes = canonical_axes(axis, np.ndim(a))
+    a = ensure_operand("average", a)
+    axes = canonical_axes(axis, a.ndim)
     if weights is None:
-        (a,) = promote_dtypes_inexact(ensure_operand("average", a))
+        (a,) = promote_dtypes_inexact(a)
         out = mean(a, axis=axis, keepdims=keepdims)
         count = math.prod(a.shape[i] for i in axes)
         total = lax.full((), count, dtype=out.dtype)

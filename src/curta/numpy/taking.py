@@ -14,10 +14,10 @@ from curta.lax.bounds import check_index
 from curta.numpy.arguments import (
     canonical_axis,
     concrete,
-    ensure_arraylike,
     ensure_arraylikes,
     ensure_operands,
     index_dtype,
+    is_complex,
     refuse_out,
 )
 from curta.numpy.arithmetic import clip, remainder
@@ -84,6 +84,8 @@ def _take(
     a, indices = ensure_operands("take", a, indices)
     if indices.dtype == np.bool_:
         indices = lax.convert_element_type(indices, np.int32)
+    if is_complex(indices):
+        raise ValueError(f"indices must have an integer type, got {indices.dtype}")
     if axis is None:
         a, axis = ravel(a), 0
     axis = canonical_axis(axis, a.ndim)
@@ -426,8 +428,8 @@ def extract(
     >>> jnp.extract(x > 1, x)
     Array([2, 3], dtype=int32)
     """
-    condition = ravel(ensure_arraylike("extract", condition))
-    return compress(condition, ravel(arr), size=size, fill_value=fill_value)
+    condition, arr = map(ravel, ensure_arraylikes("extract", condition, arr))
+    return compress(condition, arr, size=size, fill_value=fill_value)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -437,7 +439,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     >>> jnp.insert(jnp.arange(3), 1, 9)
     Array([0, 9, 1, 2], dtype=int32)
     """
-    a, values = ensure_arraylikes("insert", arr, values)
+    given = 0 if isinstance(obj, slice) else obj
+    a, _, values = ensure_arraylikes("insert", arr, given, values)
     if axis is None:
         a, axis = ravel(a), 0
     axis = canonical_axis(concrete(axis, "axis argument of jnp.insert()"), a.ndim)

@@ -17,10 +17,12 @@ from curta.numpy.arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    check_but_strings,
     check_operands,
     ensure_arraylike,
     ensure_operands,
     static_axes,
+    static_axis,
     user_dtype,
 )
 from curta.numpy.constructors import asarray
@@ -118,9 +120,7 @@ class ufunc:
             try:
                 return self._own_call(*args)
             except TypeError:
-                # A string is a scalar of NumPy, which the function itself refuses.
-                scalars = [0 if isinstance(x, str) else x for x in args]
-                check_arraylike(self.__name__, *scalars)
+                check_but_strings(self.__name__, *args)
                 raise
         check_arraylike(self.__name__, *args)
         return _call_vectorized(self, *args)
@@ -152,7 +152,13 @@ class ufunc:
                     f" dtype={asarray(where).dtype}"
                 )
         return _reduce(
-            self, a, static_axes(axis), dtype, keepdims, initial=initial, where=where
+            self,
+            a,
+            static_axes(static_axis(axis)),
+            dtype,
+            keepdims,
+            initial=initial,
+            where=where,
         )
 
     def accumulate(

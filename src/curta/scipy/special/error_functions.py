@@ -11,7 +11,6 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
-from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
 
@@ -397,7 +396,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise ValueError("series_order must be non-negative.")
     if series_order > 30:
         raise ValueError("series_order must be <= 30.")
-    x = ensure_arraylike("log_ndtr", x)
+    x = jnp.asarray(x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"x.dtype={x.dtype} is not supported.")
     lower = -20 if x.dtype == np.float64 else -10

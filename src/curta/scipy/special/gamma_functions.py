@@ -290,7 +290,7 @@ def poch(z: Any, m: Any) -> Any:
     >>> special.poch(2.0, 3).round(3)
     Array(24., dtype=float32)
     """
-    z, m = real("poch", z, m)
+    z, m = real("jnp.poch", z, m)
     return jnp.where(m == 0.0, np.asarray(1, z.dtype), gamma(z + m) / gamma(z))
 
 

@@ -74,7 +74,7 @@ def expn(n: Any, x: Any) -> Any:
     >>> special.expn(1, 1.0).round(4)
     Array(0.2194, dtype=float32)
     """
-    n, x = real("expn", n, x)
+    n, x = real("expn", jnp.asarray(n), jnp.asarray(x))
     return _expn_of(n, x)
 
 
@@ -204,7 +204,12 @@ def fresnel(x: Any) -> Any:
     >>> print(s.round(4), c.round(4))
     0.4383 0.7799
     """
-    (x,) = real("fresnel", x)
+    (x,) = inexact_operands("fresnel", x)
+    if jnp.iscomplexobj(x):
+        raise NotImplementedError(
+            "Support for complex-valued inputs is not implemented yet: fresnel takes"
+            " real numbers."
+        )
     size = jnp.abs(x)
     near = jnp.minimum(size, 1.25)
     phase = np.pi / 2 * near * near
