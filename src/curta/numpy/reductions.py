@@ -20,6 +20,7 @@ from curta.api.inner import inner_jit
 from curta.api.jit_options import check_hashable
 from curta.config import config
 from curta.core.array import Array
+from curta.lax.named_axes import require_bound
 from curta.numpy.arguments import (
     Axis,
     alias,
@@ -99,6 +100,7 @@ def _over_names(fold: Fold, x: Any, names: tuple[str, ...]) -> Any:
         raise NotImplementedError(
             f"Named reductions not implemented for jnp.{fold.name}()"
         )
+    require_bound(names, "psum")
     return fold.over_names(x, names)
 
 
