@@ -10,8 +10,9 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.core.dim import as_dim, is_symbolic_dim
-from curta.numpy.arguments import canonical_axis, ensure_arraylike
+from curta.core.dim import is_symbolic_dim
+from curta.core.shapes import canonicalize_shape
+from curta.numpy.arguments import canonical_axis, ensure_arraylike, ensure_arraylikes
 from curta.numpy.promotion import promote_dtypes_inexact
 
 
@@ -85,6 +86,10 @@ _KERNELS: dict[ResizeMethod, tuple[Kernel | None, int]] = {
 
 def _method(method: str | ResizeMethod, antialias: bool) -> ResizeMethod:
     method = ResizeMethod.from_string(method) if isinstance(method, str) else method
+    if not isinstance(method, ResizeMethod):
+        raise AssertionError(
+            f"method must be a ResizeMethod or the name of one, got {method!r}"
+        )
     if method == ResizeMethod.CUBIC_PYTORCH and antialias:
         return ResizeMethod.CUBIC
     return method
@@ -115,7 +120,7 @@ def resize(
     Array([0., 1., 3., 4.], dtype=float32)
     """
     image = ensure_arraylike("resize", image)
-    shape = tuple(map(as_dim, shape))
+    shape = canonicalize_shape(shape)
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of x; "
@@ -170,7 +175,7 @@ def scale_and_translate(
     Array([0., 1., 2.], dtype=float32)
     """
     image = ensure_arraylike("scale_and_translate", image)
-    shape = tuple(map(as_dim, shape))
+    shape = canonicalize_shape(shape)
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of x; "
@@ -184,8 +189,13 @@ def scale_and_translate(
         )
     (image,) = promote_dtypes_inexact(image)
     scale, translation = promote_dtypes_inexact(
-        jnp.asarray(scale), jnp.asarray(translation)
+        *ensure_arraylikes("scale_and_translate", scale, translation)
     )
+    if any(len(x) != len(spatial_dims) for x in (scale, translation)):
+        raise AssertionError(
+            "scale_and_translate takes a scale and a translation for each of"
+            f" spatial_dims={spatial_dims}, got {len(scale)} and {len(translation)}."
+        )
     dims = [canonical_axis(d, image.ndim) for d in spatial_dims]
     return _resample(
         image, shape, dims, scale, translation, method, antialias, precision
@@ -221,7 +231,7 @@ def _resample(
 
 def _places(n: int, scale: Any, translation: Any) -> Any:
     """Where the middles of the new pixels are among the old ones."""
-    number = jnp.arange(n, dtype=jnp.result_type(scale, translation, np.float32))
+    number = jnp.arange(n, dtype=jnp.result_type(scale, translation))
     return (number + 0.5) / scale - translation / scale - 0.5
 
 
@@ -257,7 +267,7 @@ def _edge_weights(
 
 def _overlaps(m: int, n: int, scale: Any, translation: Any) -> Any:
     """How much of each new pixel is covered by each old one."""
-    dtype = jnp.result_type(scale, translation, np.float32)
+    dtype = jnp.result_type(scale, translation)
     start = jnp.arange(n, dtype=dtype) / scale - translation / scale
     old = jnp.arange(m, dtype=dtype)[:, None]
     common = jnp.minimum(start + 1 / scale, old + 1) - jnp.maximum(start, old)

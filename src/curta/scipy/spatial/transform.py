@@ -38,8 +38,8 @@ class Rotation(NamedTuple):
         that turn along. `angles` has an angle per letter along its last axis.
         """
         axes, intrinsic = _axes(seq)
-        (angles,) = promote_dtypes_inexact(jnp.atleast_1d(jnp.asarray(angles)))
-        angles = jnp.deg2rad(angles) if degrees else angles
+        (angles,) = promote_dtypes_inexact(jnp.atleast_1d(angles))
+        angles = jnp.where(degrees, jnp.deg2rad(angles), angles)
         quat = _about(axes[0], angles[..., 0])
         for place, axis in enumerate(axes[1:], 1):
             turn = _about(axis, angles[..., place])
@@ -49,7 +49,13 @@ class Rotation(NamedTuple):
     @classmethod
     def from_matrix(cls, matrix: Any) -> Rotation:
         """From rotation matrices of shape (..., 3, 3)."""
-        return cls(_from_matrix(jnp.asarray(matrix)))
+        matrix = jnp.asarray(matrix)
+        if matrix.ndim < 2 or matrix.shape[-2:] != (3, 3):
+            raise ValueError(
+                "inconsistent size for core dimension: rotation matrices have shape"
+                f" (..., 3, 3), got {matrix.shape}"
+            )
+        return cls(_from_matrix(matrix))
 
     @classmethod
     def from_mrp(cls, mrp: Any) -> Rotation:
@@ -188,8 +194,9 @@ class Rotation(NamedTuple):
 class Slerp(NamedTuple):
     """Rotations between those at given times, at constant speed. Made by `init`.
 
+    >>> from curta import numpy as jnp
     >>> from curta.scipy.spatial.transform import Rotation, Slerp
-    >>> keys = Rotation.from_euler("z", [[0], [90]], degrees=True)
+    >>> keys = Rotation.from_euler("z", jnp.array([[0], [90]]), degrees=True)
     >>> between = Slerp.init([0, 1], keys)
     >>> between(0.5).magnitude().round(4)
     Array(0.7854, dtype=float32)

@@ -10,6 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.api.inner import inner_jit
 from curta.core.trace import typeof
 from curta.numpy.arguments import concrete
 from curta.numpy.promotion import inexact_operands
@@ -62,6 +63,7 @@ def i1(x: Any) -> Any:
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))
 
 
+@inner_jit(static_argnames=("v", "n_iter"))
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     """The Bessel functions J_0(z) to J_v(z) of the first kind, along a new axis 0.
 

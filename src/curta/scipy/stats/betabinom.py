@@ -11,10 +11,12 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.api.inner import inner_jit
 from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import betaln
 
 
+@inner_jit
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k.
 

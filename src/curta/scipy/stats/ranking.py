@@ -41,6 +41,7 @@ def _check_policy(name: str, nan_policy: str) -> None:
         )
 
 
+@inner_jit(static_argnames=("axis", "nan_policy", "keepdims"))
 def mode(
     a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
@@ -64,11 +65,11 @@ def mode(
         axis = canonical_axis(axis, x.ndim)
         kept = (1,) if keepdims else ()
         shape = (*x.shape[:axis], *kept, *x.shape[axis + 1 :])
-    rows = jnp.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
-    if rows.shape[1] == 0:
+    rows = jnp.moveaxis(x, axis, -1)
+    if x.shape[axis] == 0:
         nothing = dtypes.default_float_dtype()
         return ModeResult(jnp.full(shape, np.nan, nothing), jnp.zeros(shape, nothing))
-    values, counts = vmap(_most_common)(rows)
+    values, counts = vmap(_most_common)(rows.reshape(-1, x.shape[axis]))
     return ModeResult(values.reshape(shape), counts.reshape(shape))
 
 
@@ -78,6 +79,7 @@ def _most_common(x: Any) -> tuple[Any, Any]:
     return values[jnp.argmax(counts)], counts.max()
 
 
+@inner_jit(static_argnames=("method", "axis", "nan_policy"))
 def rankdata(
     a: Any,
     method: str = "average",
@@ -129,6 +131,7 @@ def _ranks(a: Any, method: str) -> Any:
     return jnp.where(jnp.any(jnp.isnan(a)), np.nan, ranks)
 
 
+@inner_jit(static_argnames=("axis", "nan_policy", "keepdims"))
 def sem(
     a: Any,
     axis: int | None = 0,

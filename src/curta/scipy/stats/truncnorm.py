@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.api.inner import inner_jit
 from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import log_ndtr, ndtr
 from curta.scipy.stats import norm
@@ -34,6 +35,7 @@ def _between(a: Any, b: Any) -> Any:
     return jnp.where(low & high, a / 2 + b / 2, one_sided)
 
 
+@inner_jit
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density.
 
@@ -57,6 +59,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, a, b, loc, scale))
 
 
+@inner_jit
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value of at most x.
 
@@ -67,6 +70,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logcdf(x, a, b, loc, scale))
 
 
+@inner_jit
 def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the cumulative distribution function.
 
@@ -88,6 +92,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(a >= b, np.nan, value)
 
 
+@inner_jit
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of a value beyond x.
 
@@ -98,6 +103,7 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logsf(x, a, b, loc, scale))
 
 
+@inner_jit
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the survival function.
 
