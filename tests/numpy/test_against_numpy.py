@@ -309,6 +309,31 @@ def test_sets_of_static_size(name):
     assert ours.tolist() == [*theirs.tolist(), *[-1] * (8 - len(theirs))]
 
 
+@pytest.mark.parametrize("name", ["intersect1d", "setdiff1d", "setxor1d"])
+def test_sets_that_are_said_to_have_nothing_twice(name):
+    fun, theirs = getattr(jnp, name), getattr(np, name)
+    distinct = np.array([3, 1, 7, 5]), np.array([5, 2, 3, 9, 1])
+    double = np.array([3, 1, 3, 5, 5]), np.array([5, 2, 3, 2])
+    empty = np.array([], int), np.array([5, 2])
+    for x, y in (distinct, double, empty, empty[::-1]):
+        expected = theirs(x, y, assume_unique=True)
+        assert_same(fun(x, y, assume_unique=True), expected)
+        sized = fun(x, y, assume_unique=True, size=9, fill_value=-1)
+        assert sized.tolist() == [*expected.tolist(), *[-1] * (9 - len(expected))]
+
+
+def test_places_of_common_elements_that_are_distinct():
+    x, y = np.array([3, 1, 7, 5]), np.array([5, 2, 3, 9, 1])
+    settings = {"assume_unique": True, "return_indices": True}
+    found = jnp.intersect1d(x, y, **settings)
+    for ours, theirs in zip(found, np.intersect1d(x, y, **settings), strict=True):
+        assert_same(ours, theirs)
+    sized = jnp.intersect1d(x, y, size=4, **settings)
+    assert [p.tolist() for p in sized] == [[1, 3, 5, 1], [1, 0, 3, 4], [4, 2, 0, 5]]
+    empty = jnp.intersect1d(x[:0], y, size=2, return_indices=True)
+    assert [p.tolist() for p in empty] == [[0, 0], [0, 0], [5, 5]]
+
+
 def test_unique_of_static_size():
     x = jnp.array([3, 1, 1, 0, 3, 2])
     settings = {"return_index": True, "return_inverse": True, "return_counts": True}

@@ -322,6 +322,10 @@ def intersect1d(
     a, b = (
         ravel(x) for x in promote_dtypes(*ensure_arraylikes("intersect1d", ar1, ar2))
     )
+    if size is not None and not a.size:
+        out = lax.full((size,), 0 if fill_value is None else fill_value, a.dtype)
+        places = [lax.full((size,), x.size, np.int32) for x in (a, b)]
+        return (out, *places) if return_indices else out
     if assume_unique:
         return _common_neighbours(a, b, return_indices, size, fill_value)
     values, first = unique(a, return_index=True, size=None if size is None else a.size)
