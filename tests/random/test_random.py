@@ -326,3 +326,11 @@ def test_halved_dtypes_are_warned_of():
         with pytest.raises(UserWarning, match=f"requested dtype {dtype} is not avail"):
             draw(dtype)
         assert draw(None).dtype.itemsize == 4
+
+
+def test_log_normal_draws_may_be_complex():
+    found = random.lognormal(KEY, 0.5, (3,), "complex64")
+    expected = np.exp(0.5 * np.asarray(random.normal(KEY, (3,), "complex64")))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="`lognormal` must be a float or complex"):
+        random.lognormal(KEY, 0.5, (3,), "int32")

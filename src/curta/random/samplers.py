@@ -126,12 +126,7 @@ def normal(
     0.07520543
     """
     typed, _ = check_key("normal", key)
-    chosen = asked_dtype(dtype, float)
-    if not dtypes.issubdtype(chosen, np.inexact):
-        raise ValueError(
-            "dtype argument to `normal` must be a float or complex dtype, got"
-            f" {dtypes.dtype(dtype)}"
-        )
+    chosen = float_dtype("normal", dtype, or_complex=True)
     return _normal(typed, sample_shape(shape), chosen)
 
 

@@ -53,15 +53,18 @@ def asked_dtype(dtype: Any, default: type) -> Any:
     return dtypes.check_user_dtype(default if dtype is None else dtype, stacklevel=4)
 
 
-def float_dtype(name: str, dtype: Any, *parameters: Any) -> Any:
-    """The float dtype asked for; ValueError if it is not a float.
+def float_dtype(
+    name: str, dtype: Any, *parameters: Any, or_complex: bool = False
+) -> Any:
+    """The float dtype asked for, or complex one; ValueError if it is neither.
 
     TypePromotionError for parameters that this dtype cannot hold.
     """
     chosen = asked_dtype(dtype, float)
-    if not dtypes.issubdtype(chosen, np.floating):
+    if not dtypes.issubdtype(chosen, np.inexact if or_complex else np.floating):
+        kinds = "float or complex" if or_complex else "float"
         raise ValueError(
-            f"dtype argument to `{name}` must be a float dtype, got"
+            f"dtype argument to `{name}` must be a {kinds} dtype, got"
             f" {dtypes.dtype(dtype)}"
         )
     check_safe_casts(name, chosen, *parameters)

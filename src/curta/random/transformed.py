@@ -362,14 +362,14 @@ def lognormal(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """exp(sigma times a standard normal draw).
+    """exp(sigma times a standard normal draw), which may be complex.
 
     >>> from curta import random
     >>> random.lognormal(random.key(0), 0.5, (2,)).shape
     (2,)
     """
     typed, _ = check_key("lognormal", key)
-    chosen = float_dtype("lognormal", dtype, sigma)
+    chosen = float_dtype("lognormal", dtype, sigma, or_complex=True)
     shape = parameter_shape("lognormal", shape, sigma)
     sigma = lax.convert_element_type(sigma, chosen)
     return lax.exp(normal(typed, shape, chosen) * sigma)
