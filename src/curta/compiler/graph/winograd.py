@@ -42,10 +42,10 @@ _OF_PRODUCTS: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
 
 def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
     """conv x w -> sums of 16 products of sums of x and of w."""
-    op, (out,) = eqn.op, eqn.outvars
+    op = eqn.op
     if not isinstance(op, ConvGeneralDilated) or not _fits(op, eqn):
         return None
-    x, kernel = eqn.invars
+    (out,), (x, kernel) = eqn.outvars, eqn.invars
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
     batch, features, *places = lhs_spec
     x = _turned(x, (batch, *places, features), context)
