@@ -114,6 +114,7 @@ def batch_vmappables(
     kwargs: Any,
     in_specs: Sequence[Any],
     out_axes: Any,
+    sum_match: bool = False,
 ) -> Any:
     """What `vmap` does where some leaves are of registered types."""
     parent = current_trace()
@@ -139,6 +140,8 @@ def batch_vmappables(
         with use_trace(parent):
             if spec is None and dim is None:
                 return as_result(value)
+            if spec is None and sum_match:
+                return as_result(value).sum(dim)
             if spec is None:
                 raise ValueError(
                     "at vmap out_axes, got axis spec None but output was batched on"
