@@ -40,6 +40,8 @@ def cho_factor(
 ) -> tuple[Any, bool]:
     """The Cholesky factor, as `cho_solve` takes it.
 
+    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
     >>> linalg.cho_factor(jnp.array([[4.0]]))
@@ -57,6 +59,9 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """The singular value decomposition u, s, vh of matrices (..., m, n).
+
+    `overwrite_a`, `check_finite` and `lapack_driver` are accepted for SciPy's sake, and
+    without effect.
 
     Only s if not `compute_uv`; thin u and vh if not `full_matrices`.
 
@@ -87,6 +92,9 @@ def eigh(
     check_finite: bool = True,
 ) -> Any:
     """Ascending eigenvalues and the eigenvectors, as columns, of Hermitian matrices.
+
+    `overwrite_a`, `overwrite_b`, `turbo` and `check_finite` are accepted for SciPy's
+    sake, and without effect.
 
     NotImplementedError for `b`, `eigvals` and `type` but the defaults.
 
@@ -210,6 +218,8 @@ def _schur(a: Any, output: str) -> tuple[Any, Any]:
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """The complex Schur form of what `schur` gives of a real matrix.
 
+    `check_finite` is accepted for SciPy's sake, and without effect.
+
     One rotation for each block on the diagonal.
 
     >>> from curta import numpy as jnp
@@ -271,6 +281,8 @@ def lu_factor(
 ) -> tuple[Any, Any]:
     """L and U of matrices (..., m, n) in one array, and the row exchanges.
 
+    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
     >>> factors, pivots = linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 3.0]]))
@@ -289,6 +301,8 @@ def lu(
     check_finite: bool = True,
 ) -> Any:
     """P, L and U with a = P L U, for matrices (..., m, n); P L and U if `permute_l`.
+
+    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -319,6 +333,8 @@ def qr(
     check_finite: bool = True,
 ) -> Any:
     """The unitary Q and triangular R of a = Q R, for matrices (..., m, n).
+
+    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
 
     Args:
       a: the matrices.
@@ -356,6 +372,8 @@ def qr_multiply(
     overwrite_c: bool = False,
 ) -> Any:
     """c Q, or Q c if `mode` is "left", and R, for a = Q R with thin Q.
+
+    `overwrite_a` and `overwrite_c` are accepted for SciPy's sake, and without effect.
 
     Args:
       a: matrices (..., m, n).
@@ -414,6 +432,8 @@ def hessenberg(
     check_finite: bool = True,
 ) -> Any:
     """H of a = Q H Q^H, zero below its first subdiagonal, and Q if `calc_q`.
+
+    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
