@@ -333,6 +333,21 @@ COLLECTIVES = [
         "",
     ),
     (
+        "ppermute pairs",
+        lambda: along(lambda x: lax.ppermute(x, "n", [(0, 1, 2)])),
+        ValueError,
+        "ppermute perm must be pairs (source, destination), got [(0, 1, 2)]",
+        "",
+    ),
+    (
+        "pmax unbound",
+        lambda: lax.pmax(X, "n"),
+        NameError,
+        "Found an unbound axis name: n. To fix this, please call pmax under"
+        " `jax.shard_map`",
+        "",
+    ),
+    (
         "psum dim",
         lambda: lax.psum(X, 2),
         ValueError,
@@ -348,6 +363,26 @@ OTHERS = [
         ValueError,
         "window_strides must be positive, got (0, 1)",
         "",
+    ),
+    (
+        "conv dimension numbers",
+        lambda: lax.conv_general_dilated(
+            IMAGE,
+            KERNEL,
+            (1, 1),
+            "SAME",
+            dimension_numbers=lax.ConvDimensionNumbers(*[(0, 1, 2)] * 3),
+        ),
+        ValueError,
+        "conv_general_dilated window and window_strides must have the same number of",
+        "dimensions as dimension_numbers",
+    ),
+    (
+        "reduce to a string",
+        lambda: lax.reduce(X, 0.0, lambda x, y: "a", (0,)),
+        TypeError,
+        "function <lambda> at",
+        "traced for reduce comp returned a value of type <class 'str'>, which is not",
     ),
     (
         "window dilation",
@@ -442,6 +477,12 @@ def test_errors_of_loops_name_the_function_of_the_user():
             curta.jit(lambda n: lax.fori_loop(0, n, body, V))(upper)
     with pytest.raises(TypeError, match=f"function body at {__file__}.*fori_loop"):
         lax.fori_loop(0, 3, body, V)
+
+
+def test_decompositions_of_integers_are_those_of_floats():
+    matrix = jnp.array([[4, 2], [2, 5]])
+    np.testing.assert_allclose(lax.linalg.cholesky(matrix), [[2, 0], [1, 2]])
+    assert lax.linalg.eigh(matrix > 2)[1].dtype == "float32"
 
 
 def test_precision_by_name():

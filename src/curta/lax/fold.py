@@ -16,7 +16,7 @@ from curta.core.flat import debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.shapes import integers
 from curta.core.stage import stage
-from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
+from curta.core.trace import Tracer, concrete_or_none, typeof
 from curta.lax.arithmetic import add, max, min, mul
 from curta.lax.bitwise import bitwise_and, bitwise_or, bitwise_xor
 from curta.lax.reduction import (
@@ -220,17 +220,6 @@ def _known(computation: Any, init: Any, table: dict[Any, tuple[Any, Any]]) -> An
     return function if np.equal(value, op(()).identity(dtype)) else None
 
 
-def checked_result(x: Any) -> Any:
-    """What a function of scalars has returned; raises ValueError if it is no array."""
-    if not is_array_like(x):
-        raise ValueError(
-            f"Invalid return type from reduction function: {type(x)}\n"
-            "Reduction functions should only return an array.\n"
-            f"Full return value: {x}"
-        )
-    return x
-
-
 def _scalar_function(
     name: str, computation: Function, inits: Sequence[Any], structure: Any
 ) -> tuple[ClosedJaxpr, Any]:
@@ -242,7 +231,7 @@ def _scalar_function(
         both = [tree.unflatten(structure, part) for part in (args[:n], args[n:])]
         outs, found = tree.flatten(computation(*both))
         out_tree.append(found)
-        return list(map(checked_result, outs))
+        return outs
 
     avals = [typeof(x) for x in inits]
     closed = stage(run, [*avals, *avals], debug_info(f"{name} comp", computation))

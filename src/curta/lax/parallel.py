@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -292,7 +293,11 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     require_bound(axis_name, "ppermute")
     names = names_of(axis_name)
     size = axis_size(names)
-    pairs = tuple((int(s), int(t)) for s, t in perm)
+    pairs = tuple(tuple(map(operator.index, pair)) for pair in perm)
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(
+            f"ppermute perm must be pairs (source, destination), got {perm}"
+        )
     for k, what in enumerate(("sources", "destinations")):
         found = [pair[k] for pair in pairs]
         if len(set(found)) != len(found) or not all(0 <= i < size for i in found):

@@ -10,8 +10,7 @@ from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.shapes import canonicalize_shape
 from curta.core.stage import stage
-from curta.core.trace import Tracer, typeof
-from curta.lax.fold import checked_result
+from curta.core.trace import Tracer, is_array_like, typeof
 from curta.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
 from curta.primitives.structure import full
 
@@ -42,7 +41,7 @@ def scatter_apply(
     """
     scalar = ShapedArray((), typeof(operand).dtype)
     closed = stage(
-        lambda x, _: [checked_result(func(x))],
+        lambda x, _: [_checked(func(x))],
         [scalar, scalar],
         debug_info("scatter_apply", func),
     )
@@ -61,3 +60,14 @@ def scatter_apply(
     )
     updates = full(ShapedArray(canonicalize_shape(update_shape), scalar.dtype), 0)
     return op(operand, scatter_indices, updates)
+
+
+def _checked(x: Any) -> Any:
+    """What the function has returned; raises ValueError if it is no array."""
+    if not is_array_like(x):
+        raise ValueError(
+            f"Invalid return type from reduction function: {type(x)}\n"
+            "Reduction functions should only return an array.\n"
+            f"Full return value: {x}"
+        )
+    return x
