@@ -24,6 +24,7 @@ OPERANDS = [
     to_array(np.array(2.0, np.float32)),
     to_array(2.0),
     to_array(3),
+    to_array(np.array(2, np.int32)),
     2,
     2.5,
     True,

@@ -153,13 +153,18 @@ def _scalar_array(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any] | None:
 
 
 def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """As `binary`, for an operator that looks at the value of a Python scalar."""
+    """As `binary`, for an operator that looks at the value of a scalar.
+
+    Of a Python scalar, and of an array of one integer.
+    """
     between_arrays = binary(general)
     by_exponent: dict[Any, Callable[[Any], Any]] = {}
 
     @functools.wraps(general)
     def method(self: ArrayImpl, other: Any) -> Any:
         if type(other) not in _SCALARS:
+            if type(other) is ArrayImpl and not other.aval.shape:
+                return general(self, other)
             return between_arrays(self, other)
         key = (type(other), other)
         known = by_exponent.get(key)
