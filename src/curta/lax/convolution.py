@@ -76,12 +76,7 @@ def conv_general_dilated(
     """
     lhs_shape, rhs_shape = typeof(lhs).shape, typeof(rhs).shape
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    if any(len(spec) != len(lhs_shape) for spec in numbers):
-        raise ValueError(
-            "conv_general_dilated window and window_strides must have the same number"
-            f" of dimensions as dimension_numbers, got {numbers} for lhs shape"
-            f" {lhs_shape} and window_strides {window_strides}"
-        )
+    _check_ranks(numbers, lhs_shape, window_strides)
     ones = (1,) * (len(lhs_shape) - 2)
     spread = ones if lhs_dilation is None else tuple(lhs_dilation)
     rhs_dilation = ones if rhs_dilation is None else tuple(rhs_dilation)
@@ -111,6 +106,15 @@ def conv_general_dilated(
         canonicalize_precision(precision),
         preferred_element_type,
     )(lhs, rhs)
+
+
+def _check_ranks(numbers: Any, lhs_shape: Any, window_strides: Any) -> None:
+    if any(len(spec) != len(lhs_shape) for spec in numbers):
+        raise ValueError(
+            "conv_general_dilated window and window_strides must have the same number"
+            f" of dimensions as dimension_numbers, got {numbers} for lhs shape"
+            f" {lhs_shape} and window_strides {window_strides}"
+        )
 
 
 def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
