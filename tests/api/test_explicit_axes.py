@@ -333,16 +333,9 @@ def test_arrays_like_others_are_split_alike():
 
 def test_operands_of_another_mesh_are_refused():
     mesh = curta.make_mesh((2, 1), ("x", "y"))
-    with curta.set_mesh(mesh):
-        x = curta.device_put(np.ones((8, 2)), P("x", "y"))
-
-        def f(x):
-            x = x * 2
-            partly = mesh.abstract_mesh.update_axis_types({"x": AxisType.Auto})
-            with use_abstract_mesh(partly):
-                return x @ x.T
-
-        for call in (f, curta.jit(f)):
+    x = curta.device_put(np.ones((8, 2)), NamedSharding(mesh, P("x", "y")))
+    with curta.set_mesh(curta.make_mesh((2, 1), ("a", "b"))):
+        for call in (jnp.sin, curta.jit(jnp.sin)):
             with pytest.raises(
                 ValueError, match="For primitive .*context mesh.*aval mesh"
             ):
@@ -352,3 +345,27 @@ def test_operands_of_another_mesh_are_refused():
     given = curta.ShapeDtypeStruct((8, 2), np.float32, sharding=single)
     with use_abstract_mesh(other), pytest.raises(ValueError, match="should match"):
         curta.jit(lambda x: x * 2).trace(given)
+
+
+def test_parts_with_axes_of_other_types_are_applied_again():
+    """Recorded functions hold no mesh: their parts run under that of who runs them."""
+    mesh = curta.make_mesh((2, 2), ("x", "y"))
+    with curta.set_mesh(mesh):
+        x = curta.device_put(
+            np.arange(16.0, dtype=np.float32).reshape(8, 2), P("x", "y")
+        )
+
+        @curta.sharding.auto_axes(axes="x", out_sharding=P("x", "y"))
+        def partly(y):
+            assert curta.typeof(y).sharding.spec == P(None, "y")
+            return jnp.einsum("xy,yz->xz", y, y.T, out_sharding=P(None, "y"))
+
+        jaxpr = curta.jit(partly).trace(x).jaxpr
+        (out,) = curta.extend.core.jaxpr_as_fun(jaxpr)(x)
+        assert out.sharding.spec == P("x", "y")
+        np.testing.assert_array_equal(out, np.asarray(x) @ np.asarray(x).T)
+        assert str(*curta.make_jaxpr(range_by_spec)().out_avals) == "float32[8@x]"
+
+
+def range_by_spec():
+    return jnp.arange(8, dtype=np.float32, out_sharding=P("x"))

@@ -29,7 +29,6 @@ from curta.numpy.elementary import log10
 from curta.numpy.promotion import broadcast_to_shape, cast
 
 
-@takes_out_sharding
 def _check_scalars(*given: Any) -> None:
     for place, x in enumerate(given):
         if not (x is None and place or is_arraylike(x)):
@@ -39,6 +38,7 @@ def _check_scalars(*given: Any) -> None:
             )
 
 
+@takes_out_sharding
 def arange(
     start: Any,
     stop: Any = None,

@@ -89,9 +89,12 @@ def _with_placement(
 
 
 def _check_context(op: Op, avals: Sequence[ShapedArray], mesh: AbstractMesh) -> None:
-    """Refuse operands split over another mesh than that in scope, if there is one."""
+    """Refuse operands split over another mesh than that in scope, if there is one.
+
+    The types of axes may be others where a recorded function is applied again.
+    """
     around = get_abstract_mesh()
-    if around.empty or around is mesh or scope().guesses:
+    if around.empty or around.shape_tuple == mesh.shape_tuple or scope().guesses:
         return
     split = next(a for a in avals if a.placement is not None and a.placement.entries)
     raise ValueError(
