@@ -26,6 +26,12 @@ class Var:
         return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=True)}"
 
 
+class DropVar(Var):
+    """A result that nothing reads, in jaxprs that say so; `make_jaxpr` need not."""
+
+    __slots__ = ()
+
+
 class Literal:
     """A scalar constant written where it is used."""
 

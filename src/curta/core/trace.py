@@ -127,6 +127,17 @@ def base_trace() -> Trace:
     return _base[0]
 
 
+def trace_state_clean() -> bool:
+    """Whether no transformation is at work in this thread.
+
+    >>> import curta
+    >>> from curta.core import trace_state_clean
+    >>> trace_state_clean(), curta.jit(trace_state_clean)().item()
+    (True, False)
+    """
+    return thread_state.trace is _base[0]
+
+
 def bind(op: Op, *args: Any) -> Any:
     """Apply `op` to `args` under the current trace."""
     try:

@@ -4,6 +4,7 @@ from curta.core.avals import tangent_dtype as primal_dtype_to_tangent_dtype
 from curta.core.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
     DebugInfo as DebugInfo,
+    DropVar as DropVar,
     Eqn as JaxprEqn,
     Jaxpr as Jaxpr,
     Literal as Literal,

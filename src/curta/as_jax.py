@@ -1,0 +1,94 @@
+"""`import jax` as Curta, for libraries that are written for JAX.
+
+>>> import curta.as_jax
+>>> import jax, jax.numpy as jnp
+>>> jax.grad(jnp.sin)(0.0)
+Array(1., dtype=float32, weak_type=True)
+
+A program's own imports are better changed; this is for those of Optax, Haiku, NumPyro
+and others. Import it before them. The names of `jax` are those of `curta`; of JAX's
+private modules there are such as Curta has itself (`jax._src.core`, `jax._src.dtypes`,
+`jax._src.flatten_util` ...), with public names alone.
+
+Raises ImportError if JAX itself has been imported already.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_OURS, _THEIRS, _PRIVATE = "curta", "jax", "jax._src"
+_ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
+
+
+class _Alias(Loader):
+    """Gives a module that there is already, and leaves it as it is."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        known = vars(module)
+        self._kept: dict[str, Any] = {k: known[k] for k in _ABOUT_IMPORT if k in known}
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module).update(self._kept)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules of `jax` among those of `curta`."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != _THEIRS and not name.startswith(f"{_THEIRS}."):
+            return None
+        module = _module(name)
+        if module is None:
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: {_OURS}.as_jax stands for JAX, and Curta"
+                f" has no {_own_name(name)!r}",
+                name=name,
+            )
+        return ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))
+
+
+def _own_name(name: str) -> str:
+    private = name == _PRIVATE or name.startswith(f"{_PRIVATE}.")
+    return _OURS + name.removeprefix(_PRIVATE if private else _THEIRS)
+
+
+def _module(name: str) -> ModuleType | None:
+    """Curta's module for one of JAX's; None if there is none."""
+    if name == _PRIVATE:  # nothing but a place for modules
+        package = ModuleType(name)
+        package.__path__ = []
+        return package
+    own = _own_name(name)
+    try:
+        return importlib.import_module(own)
+    except ModuleNotFoundError as error:
+        if error.name is not None and own.startswith(error.name):
+            return None
+        raise
+
+
+def _install() -> None:
+    found = sys.modules.get(_THEIRS)
+    if found is not None and found is not sys.modules[_OURS]:
+        raise ImportError(
+            "JAX has been imported already: import curta.as_jax before anything that"
+            " imports jax."
+        )
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+_install()
