@@ -84,9 +84,7 @@ def adam(params, grads, state, rate, decay=0.9, square_decay=0.999):
     mean_scale = 1 / (1 - decay**count)
     square_scale = 1 / (1 - square_decay**count)
     params = jax.tree.map(
-        lambda p, m, s: (
-            p - rate * m * mean_scale / (jnp.sqrt(s * square_scale) + 1e-8)
-        ),
+        lambda p, m, s: p - rate * m * mean_scale / (jnp.sqrt(s * square_scale) + 1e-8),
         params,
         mean,
         square,

@@ -165,8 +165,10 @@ from curta.tree_util import (
     tree_map as tree_map,
     tree_map as tree_multimap,
 )
-from curta.version import __version__ as __version__
-from curta.version import __version_info__ as __version_info__
+from curta.version import (
+    __version__ as __version__,
+    __version_info__ as __version_info__,
+)
 
 if TYPE_CHECKING:
     from curta import (
