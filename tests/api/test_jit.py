@@ -482,6 +482,22 @@ class TestStages:
         with pytest.raises(TypeError, match="Function compiled with input pytree does"):
             compiled(arange(3), 3.0)
 
+    def test_what_comes_out(self):
+        traced = jit(lambda x, y: {"a": x + y}).trace(np.ones(2, np.float32), 1)
+        assert traced.out_avals == {"a": ShapedArray((2,), np.dtype(np.float32))}
+        info = traced.lower().compile().out_info["a"]
+        assert (info.shape, info.dtype) == ((2,), np.float32)
+        assert info.sharding == arange(3).sharding
+
+    def test_where_trees_differ(self):
+        compiled = jit(lambda x: x["a"]).lower({"a": 1.0}).compile()
+        for wrong, words in [
+            ({"a": (1.0,)}, r"at args\[0\]\['a'\], seen pytree leaf but now given"),
+            ({"b": 1.0}, r"1 mismatches, including:\n    \* at args\[0\], seen <class"),
+        ]:
+            with pytest.raises(TypeError, match=words):
+                compiled(wrong)
+
     def test_other_types_are_refused(self):
         compiled = jit(lambda x: add(x, x)).lower(arange(3)).compile()
         with pytest.raises(

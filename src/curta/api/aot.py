@@ -138,6 +138,11 @@ class Traced(Stage):
     """
 
     @property
+    def out_avals(self) -> Any:
+        """The avals of the output."""
+        return tree_util.tree_unflatten(self.out_tree, self._staged.closed.out_avals)
+
+    @property
     def jaxpr(self) -> ClosedJaxpr:
         """What the function does."""
         return self._staged.closed
@@ -224,11 +229,7 @@ class Compiled(Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:
-            raise TypeError(
-                "Function compiled with input pytree does not match the input pytree"
-                f" it was called with: compiled for {self.in_tree}, called with"
-                f" {in_tree}. Arguments that were static are left out of the call."
-            )
+            raise TypeError(_tree_message(self.in_tree, in_tree))
         self._check_avals([typeof(x) for x in leaves])
         for x in leaves:
             if isinstance(x, Tracer):
@@ -325,6 +326,17 @@ class Compiled(Stage):
         """Where the outputs will be."""
         return tree_util.tree_unflatten(self.out_tree, self._out_places())
 
+    @property
+    def out_info(self) -> Any:
+        """The shapes, dtypes and shardings of the output."""
+        structs = [
+            ShapeDtypeStruct(a.shape, a.dtype, sharding=s)
+            for a, s in zip(
+                self._staged.closed.out_avals, self._out_places(), strict=True
+            )
+        ]
+        return tree_util.tree_unflatten(self.out_tree, structs)
+
     def _out_places(self) -> list[Sharding]:
         to = self._run.destinations
         avals = self._staged.closed.in_avals
@@ -334,6 +346,22 @@ class Compiled(Stage):
         ]
         outs = self._staged.closed.out_avals
         return [s or placing_of(a) for s, a in zip(to.results(given), outs)]
+
+
+def _tree_message(wanted: Any, found: Any) -> str:
+    errors = list(tree_util.equality_errors_pytreedef(found, wanted))
+    lines = [
+        "Function compiled with input pytree does not match the input pytree it was"
+        f" called with. There are {len(errors)} mismatches, including:"
+    ]
+    for (first, *rest), now, before, why in errors:
+        base = ("args", "kwargs")[first.idx]
+        path = tree_util.keystr(tuple(rest))
+        lines.append(
+            f"    * at {base}{path}, seen {before} but now given {now}, so {why}"
+        )
+    lines.append("Arguments that were static are left out of the call.")
+    return "\n".join(lines)
 
 
 def _formats(avals: Sequence[ShapedArray], places: Sequence[Sharding]) -> list[Format]:
