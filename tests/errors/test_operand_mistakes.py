@@ -168,6 +168,7 @@ def test_says_what_is_wrong(mistake, kind, opening, help):
 TRACED = [
     (lambda x: jnp.squeeze(x, axis=x[0].astype(int)), "expected a static index"),
     (lambda x: jnp.roll(x, 1, axis=x[0].astype(int)), "expected a static index"),
+    (lambda x: jnp.fft.fftfreq(x[0].astype(int)), "It arose in the n argument of"),
     (lambda x: x.tobytes(), "The tobytes() method was called on traced array"),
     (lambda x: x.devices(), "The devices() method was called on traced array"),
     (lambda x: x.is_deleted(), "The is_deleted() method was called on traced"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.devices import device_put
-from curta.numpy.arguments import ensure_arraylike
+from curta.numpy.arguments import concrete, ensure_arraylike
 from curta.numpy.constructors import asarray
 from curta.numpy.rearranging import roll
 
@@ -23,7 +23,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     >>> jnp.fft.fftfreq(4, 0.5)
     Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
     """
-    _check("fftfreq", n, d)
+    n = _known_length("fftfreq", n, d)
     places = np.arange(n)
     places = np.where(places < (n + 1) // 2, places, places - n)
     out = _frequencies(places, n, d, dtype, device)
@@ -37,11 +37,11 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     >>> jnp.fft.rfftfreq(5, 0.5)
     Array([0. , 0.4, 0.8], dtype=float32)
     """
-    _check("rfftfreq", n, d)
+    n = _known_length("rfftfreq", n, d)
     return _frequencies(np.arange(n // 2 + 1), n, d, dtype, device)
 
 
-def _check(name: str, n: Any, d: Any) -> None:
+def _known_length(name: str, n: Any, d: Any) -> Any:
     for argument, value in ("n", n), ("d", d):
         if isinstance(value, (list, tuple)):
             raise ValueError(
@@ -49,6 +49,10 @@ def _check(name: str, n: Any, d: Any) -> None:
                 f" {'an int' if argument == 'n' else 'a single value'}. Got"
                 f" {argument} = {list(value)}."
             )
+    n = concrete(n, f"It arose in the n argument of jnp.fft.{name}.")
+    if np.ndim(n) != 0:
+        raise ValueError(f"jax.numpy.fft.{name}: n must be a scalar; got n={n}")
+    return n
 
 
 def _frequencies(places: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
