@@ -53,9 +53,13 @@ def parse_never_text(value: Any) -> Any:
     return value
 
 
+_PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
+
+
 def parse_device(value: Any) -> Any:
     """A device, the name of a platform, or None."""
-    if value is None or isinstance(value, str) or hasattr(value, "platform"):
+    named = isinstance(value, str) and value in _PLATFORMS
+    if value is None or named or hasattr(value, "platform"):
         return value
     raise ValueError(
         "jax.default_device must be passed either a Device object (e.g. "

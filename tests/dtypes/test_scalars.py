@@ -17,7 +17,7 @@ def test_canonical_dtypes():
             assert dtypes.canonicalize_dtype(wide) == wide
     assert dtypes.canonicalize_dtype(float) == "float32"
     assert dtypes.canonicalize_dtype(dtypes.bfloat16) == dtypes.bfloat16
-    with pytest.raises(TypeError, match="dtype 'spam' not understood"):
+    with pytest.raises(TypeError, match="data type 'spam' not understood"):
         dtypes.canonicalize_dtype("spam")
 
 

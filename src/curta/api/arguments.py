@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,17 @@ def check_callable(fun: Any) -> None:
         raise TypeError(f"Expected a function, got a generator function: {fun}")
 
 
+def differentiated_argnums(argnums: Any) -> tuple[bool, tuple[int, ...]]:
+    """Whether one argument is meant rather than several, and all as a tuple.
+
+    Raises TypeError for what are no integers.
+    """
+    try:
+        return True, (operator.index(argnums),)
+    except TypeError:
+        return False, tuple(map(operator.index, argnums))
+
+
 def argnums_in_range(argnums: Sequence[int], count: int) -> tuple[int, ...]:
     """The argnums with negative ones counted from the end; ValueError if outside."""
     for i in argnums:
@@ -42,8 +54,16 @@ def partial_in(
     args: Sequence[Any],
     kwargs: dict[str, Any],
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """`fun` as a function of the arguments at `argnums`, and those arguments."""
+    """`fun` as a function of the arguments at `argnums`, and those arguments.
+
+    Raises TypeError for an argument that is named twice.
+    """
     argnums = argnums_in_range(argnums, len(args))
+    if len(set(argnums)) < len(argnums):
+        raise TypeError(
+            f"argnums={argnums} names an argument more than once; which part of its"
+            " derivative each should get is not defined. Name it once."
+        )
 
     def partial(*chosen: Any) -> Any:
         full = list(args)

@@ -26,6 +26,7 @@ def checkpoint(
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
 ) -> Callable[..., Any]:
     """`fun`, whose intermediate values reverse mode recomputes rather than keeps.
@@ -35,7 +36,8 @@ def checkpoint(
       prevent_cse: keep the compiler from sharing the recomputation with the first
         computation, which would undo the saving.
       policy: says of each operation whether to keep its result; by default none is.
-      static_argnums: positional arguments that are not traced; they are hashable.
+      static_argnums: positional arguments that are not traced.
+      static_argnames: names of arguments passed by keyword that are not traced.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.grad(curta.checkpoint(lambda x: jnp.square(jnp.square(x))))(2.0)
@@ -48,6 +50,8 @@ def checkpoint(
             " `static_argnums`, for arguments that Python control flow depends on."
         )
     places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    names = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
+    fixed_names = frozenset(names)
 
     @api_boundary
     @functools.wraps(fun)
@@ -55,9 +59,11 @@ def checkpoint(
         static = _static_places(places, len(args))
         traced = [i for i in range(len(args)) if i not in static]
         dynamic = tuple(args[i] for i in traced)
+        named = {k: kwargs.pop(k) for k in sorted(fixed_names.intersection(kwargs))}
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
         avals = tuple(map(typeof, leaves))
-        fixed = {i: args[i] for i in sorted(static)}
+        fixed: dict[int | str, Any] = {i: args[i] for i in sorted(static)}
+        fixed.update(named)
         closed, consts, out_tree = _traced(fun, in_tree, avals, fixed, dynamic, kwargs)
         outs = Remat(closed, prevent_cse, False, policy)(*consts, *leaves)
         return tree_util.tree_unflatten(out_tree, outs)
@@ -72,7 +78,7 @@ def _traced(
     fun: Callable[..., Any],
     in_tree: Any,
     avals: tuple[ShapedArray, ...],
-    static: dict[int, Any],
+    static: dict[int | str, Any],
     dynamic: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> _Traced:
@@ -90,12 +96,16 @@ def _traced(
 
     def call(*args: Any, **options: Any) -> Any:
         full = list(args)
-        for i, x in static.items():
-            full.insert(i, x)
+        for place, x in static.items():
+            if isinstance(place, int):
+                full.insert(place, x)
+            else:
+                options[place] = x
         return fun(*full, **options)
 
     flat = FlatFunction(call, in_tree)
-    traced = [i for i in range(len(dynamic) + len(static)) if i not in static]
+    count = len(dynamic) + sum(isinstance(i, int) for i in static)
+    traced = [i for i in range(count) if i not in static]
     names = leaf_names(fun, dynamic, kwargs, traced)
     info = debug_info("checkpoint / remat", fun, names)
     closed, consts = residuals_as_inputs(stage(flat, avals, info))

@@ -64,10 +64,16 @@ class custom_jvp(CustomFunction):
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals: Any, tangents: Any) -> Any:
+            if len(jvps) != len(primals):
+                raise ValueError(
+                    f"defjvps was given {len(jvps)} rules for a function of"
+                    f" {len(primals)} arguments: give one for each, None where the"
+                    " derivative is zero."
+                )
             out = self(*primals)
             parts = [
                 rule(t, out, *primals)
-                for t, rule in zip(tangents, jvps, strict=False)
+                for t, rule in zip(tangents, jvps, strict=True)
                 if rule is not None
             ]
             if not parts:

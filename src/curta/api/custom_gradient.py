@@ -36,10 +36,10 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
 
     @custom_vjp
     def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
-        return fun(*args, **kwargs)[0]
+        return _pair(fun(*args, **kwargs))[0]
 
     def fwd(*args: Any, **kwargs: Any) -> tuple[Any, tree_util.Partial]:
-        out, rule = fun(*args, **kwargs)
+        out, rule = _pair(fun(*args, **kwargs))
         return out, _closed_rule(rule, out)
 
     def bwd(rule: tree_util.Partial, cotangent: Any) -> Any:
@@ -50,6 +50,16 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
     functools.update_wrapper(wrapped_fun, fun)
     wrapped_fun.defvjp(fwd, bwd)
     return wrapped_fun
+
+
+def _pair(out: Any) -> tuple[Any, Callable[..., Any]]:
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(
+            f"cannot unpack what a custom_gradient function returned, {out}: it is to"
+            " return the output and a function of its cotangent."
+        )
+    value, rule = out
+    return value, rule
 
 
 def _closed_rule(rule: Callable[..., Any], out: Any) -> tree_util.Partial:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.arguments import check_callable, partial_in
+from curta.api.arguments import check_callable, differentiated_argnums, partial_in
 from curta.api.linearized import Forward, forward
 from curta.core.avals import ShapedArray, is_string
 from curta.core.trace import is_array_like, typeof
@@ -76,13 +76,12 @@ def value_and_grad(
     check_callable(fun)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to grad is deprecated")
-    single = isinstance(argnums, int)
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    single, places = differentiated_argnums(argnums)
 
     @api_boundary
     @functools.wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        _check_enough_arguments(args, argnums, max(places, default=-1))
+        _check_enough_arguments(args, argnums, places)
         partial, chosen = partial_in(fun, places, args, kwargs)
         for leaf in tree_util.tree_leaves(chosen):
             check_input("grad", leaf, holomorphic, allow_int)
@@ -107,7 +106,14 @@ def _one(aval: ShapedArray) -> Any:
 # ---- checks
 
 
-def _check_enough_arguments(args: Any, argnums: Any, largest: int) -> None:
+def _check_enough_arguments(
+    args: Sequence[Any], argnums: Any, places: Sequence[int]
+) -> None:
+    if not places:
+        raise ValueError(
+            f"argnums={argnums} names no argument to differentiate with respect to."
+        )
+    largest = max(places)
     if largest >= len(args):
         raise TypeError(
             f"differentiating with respect to argnums={argnums} requires at least"

@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.arguments import as_result, check_callable, partial_in
+from curta.api.arguments import (
+    as_result,
+    check_callable,
+    differentiated_argnums,
+    partial_in,
+)
 from curta.api.grad import check_input, check_output
 from curta.api.jvp import jvp
 from curta.api.vjp import vjp
@@ -37,18 +42,18 @@ def jacfwd(
            [0., 4.]], dtype=float32)
     """
     check_callable(fun)
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    single, places = differentiated_argnums(argnums)
 
     @api_boundary
     @functools.wraps(fun)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_in(fun, places, args, kwargs)
-        point = chosen[0] if isinstance(argnums, int) else chosen
+        point = chosen[0] if single else chosen
         for leaf in tree_util.tree_leaves(chosen):
             _check_real_input("jacfwd", leaf, holomorphic)
 
         def push(tangents: Any) -> Any:
-            tangents = (tangents,) if isinstance(argnums, int) else tangents
+            tangents = (tangents,) if single else tangents
             return jvp(partial, chosen, tuple(tangents), has_aux=has_aux)
 
         results = vmap(push, out_axes=(None, -1, None) if has_aux else (None, -1))(
@@ -81,7 +86,7 @@ def jacrev(
            [0., 4.]], dtype=float32)
     """
     check_callable(fun)
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    single, places = differentiated_argnums(argnums)
 
     @api_boundary
     @functools.wraps(fun)
@@ -94,7 +99,7 @@ def jacrev(
             check_output("jacrev", leaf, holomorphic)
         rows = vmap(pull)(_standard_basis(out))
         point = chosen
-        if isinstance(argnums, int):
+        if single:
             (rows,), (point,) = rows, chosen
         by_input = tree_util.tree_map(lambda r: _split_first(out, r), rows)
         jacobian = tree_util.tree_transpose(

@@ -53,7 +53,7 @@ def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
                     "Unconstrained dims are not allowed when passed to"
                     f" {what} of jit: {spec}"
                 )
-    if all(x is None for x in leaves) and user != "pjit":
+    if given is None and user != "pjit":
         return None
     return ShardingTree(tuple(leaves), tree)
 

@@ -19,7 +19,7 @@ from curta.core.mesh import Mesh, get_abstract_mesh
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.shape import Squeeze
-from curta.primitives.structure import BroadcastInDim
+from curta.primitives.structure import BroadcastInDim, move_dim
 from curta.runtime.devices import device_grid, local_devices
 
 _UNNAMED = "_internal_pmap_axis_name"
@@ -139,6 +139,7 @@ class _Options:
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
         axes = self._flat_axes(places, dynamic, kwargs)
         size = self._size(leaves, axes)
+        axes = tuple(a and a % typeof(x).ndim for x, a in zip(leaves, axes))
         donated = self._donated(places, args)
         nested = bool(get_abstract_mesh().manual_axes)
         statics = tuple((i, args[i]) for i in sorted(places))
@@ -248,22 +249,25 @@ class _Options:
         donated: Sequence[int],
     ) -> Any:
         mesh = Mesh(device_grid((size,), self._chosen(size)), (self.name,))
+        front = _counted_from_front(self.out_axes)
         call = self._call(statics, in_tree)
 
         @functools.wraps(self.fun)
         def shard(*leaves: Any) -> Any:
             out = call(*map(_squeezed, leaves, axes))
             outs, tree = tree_util.tree_flatten(out)
-            places = _out_axes(self.out_axes, out)
+            places = _out_axes(front, out)
             return tree_util.tree_unflatten(tree, [*map(_expanded, outs, places)])
 
         mapped = shard_map(
             shard,
             mesh=mesh,
-            in_specs=axes_to_specs(_nonnegative(tuple(axes)), self.name),
-            out_specs=axes_to_specs(_nonnegative(self.out_axes), self.name),
+            in_specs=axes_to_specs(axes, self.name),
+            out_specs=axes_to_specs(front, self.name),
             check_vma=False,
         )
+        if front is not self.out_axes:
+            mapped = _then_moved(mapped, self.out_axes)
         return jit(mapped, donate_argnums=tuple(donated))
 
     def _as_vmap(
@@ -295,11 +299,33 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
-def _nonnegative(axes: Any) -> Any:
-    for a in tree_util.tree_leaves(axes):
-        if a < 0:
-            raise ValueError(f"pmap takes no negative axes, got {axes}")
-    return axes
+def _counted_from_front(axes: Any) -> Any:
+    """Axes of outputs, 0 in place of those counted from the end."""
+    if all(a >= 0 for a in tree_util.tree_leaves(axes)):
+        return axes
+    return tree_util.tree_map(lambda a: max(a, 0), axes)
+
+
+def _then_moved(fun: Callable[..., Any], axes: Any) -> Callable[..., Any]:
+    """`fun`, and the mapped axes moved from the front to where they are to be."""
+
+    @functools.wraps(fun)
+    def moved(*args: Any) -> Any:
+        out = fun(*args)
+        leaves, tree = tree_util.tree_flatten(out)
+        places = _out_axes(axes, out)
+        return tree_util.tree_unflatten(tree, [*map(_from_front, leaves, places)])
+
+    return moved
+
+
+def _from_front(x: Any, axis: int | None) -> Any:
+    if axis is None or axis >= 0:
+        return x
+    rank = typeof(x).ndim
+    if axis < -rank:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return move_dim(x, 0, axis + rank)
 
 
 def _out_axes(axes: Any, out: Any) -> list[int | None]:

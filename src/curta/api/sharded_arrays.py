@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.devices import device_put
+from curta.core.array_layout import Format
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
@@ -17,7 +18,7 @@ from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import current_trace, typeof
 from curta.errors import UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import as_sharding, device_grid, named
+from curta.runtime.devices import Device, as_sharding, device_grid, named
 from curta.runtime.transfer import to_array
 
 
@@ -27,11 +28,12 @@ def _sharding(given: Any, user: str) -> Sharding:
             f"jax.{user} cannot be called within a traced context."
         )
     found = named(given, user) if isinstance(given, PartitionSpec) else given
-    sharding = as_sharding(found)
-    if sharding is None:
+    if not isinstance(found, (Sharding, Device, Format)):
         raise TypeError(
-            f"sharding passed to {user} must be a jax.sharding.Sharding, got None"
+            f"sharding should be an instance of `jax.sharding`. Got {given} of type"
+            f" {type(given)}, in a call of {user}"
         )
+    sharding = as_sharding(found)
     return sharding
 
 

@@ -46,6 +46,7 @@ def make_jaxpr(
             " with vmap(axis_name=...) inside the function"
         )
     places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    places = places or ()
 
     @api_boundary
     @functools.wraps(fun)

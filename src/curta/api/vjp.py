@@ -123,8 +123,8 @@ class _Pushforward:
         leaves, found_tree = tree_util.tree_flatten(tangents)
         if found_tree != linear.in_tree:
             raise TypeError(
-                "linearized function called on tangent values with a different tree"
-                f" structure: expected {linear.in_tree}, got {found_tree}"
+                f"expected {linear.in_tree}, got {found_tree}: the linearized function"
+                " takes tangents in the tree structure of the primal values"
             )
         for t, aval in zip(leaves, linear.in_avals, strict=True):
             expected, found = aval.to_tangent_aval(), typeof(t)

@@ -60,7 +60,12 @@ def vmap(
     """
     check_callable(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    _check_axes_type("in_axes", in_axes)
+    _check_axes_type(in_axes)
+    if type(out_axes) is not int and not _are_axes(out_axes):
+        raise TypeError(
+            "vmap out_axes must be an int, None, or (nested) container with those types"
+            f" as leaves, but got {out_axes}."
+        )
 
     spmd = spmd_axis_name
     if spmd is not None and not isinstance(spmd, tuple):
@@ -131,17 +136,19 @@ def _vmap_vmappables(
     return batch_vmappables(fun, BatchAxis(size, name), args, kwargs, found, out_axes)
 
 
-def _check_axes_type(what: str, axes: Any) -> None:
+def _check_axes_type(axes: Any) -> None:
     if is_spec(axes):
         return
-    leaves = tree_util.tree_leaves(axes, is_leaf=is_spec)
-    if not (isinstance(axes, (int, tuple, dict)) or axes is None) or not all(
-        (isinstance(x, int) and not isinstance(x, bool)) or is_spec(x) for x in leaves
-    ):
+    if not (isinstance(axes, (int, tuple)) or axes is None) or not _are_axes(axes):
         raise TypeError(
-            f"vmap {what} must be an int, None, or a tuple of entries corresponding to"
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to"
             f" the positional arguments passed to the function, but got {axes}."
         )
+
+
+def _are_axes(tree: Any) -> bool:
+    leaves = tree_util.tree_leaves(tree, is_leaf=is_spec)
+    return all(type(x) is int or is_spec(x) for x in leaves)
 
 
 def _checked(flat: FlatFunction) -> Callable[..., Sequence[Any]]:

@@ -243,6 +243,11 @@ class CustomLinear(TakesRefs):
             None if type(ct) is Zero else ct for ct in wanted
         ]
 
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> NoReturn:
+        self._refuse()
+
     def _refuse(self) -> NoReturn:
         raise TypeError(
             "can't apply forward-mode autodiff (jvp) to a custom_vjp function."

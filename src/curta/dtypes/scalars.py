@@ -182,13 +182,10 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
             if allow_extended_dtype:
                 return dtype
             raise ValueError(
-                f"canonicalize_dtype called on extended dtype {dtype} with "
+                f"Internal: canonicalize_dtype called on extended dtype {dtype} with "
                 "allow_extended_dtype=False"
             )
-        try:
-            dtype = np.dtype(dtype)
-        except TypeError as error:
-            raise TypeError(f"dtype {dtype!r} not understood") from error
+        dtype = np.dtype(dtype)
     return dtype if config.jax_enable_x64 else _HALVED.get(dtype, dtype)
 
 
@@ -318,9 +315,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         >>> dtypes.isdtype("float16", "real floating")
         True
     """
+    given = np.dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    wanted = frozenset[Any]().union(*map(_dtypes_of_kind, kinds))
-    return np.dtype(dtype) in wanted
+    return given in frozenset[Any]().union(*map(_dtypes_of_kind, kinds))
 
 
 def _dtypes_of_kind(kind: Any) -> frozenset[Any]:
@@ -340,7 +337,14 @@ def _dtypes_of_kind(kind: Any) -> frozenset[Any]:
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type for elements of `x`, a dtype: bool, int, float or complex."""
+    """The Python type for elements of `x`: bool, int, float or complex.
+
+    `x` is a dtype, an array or a Python number; ValueError for None.
+    """
+    if x is None:
+        raise ValueError("Invalid argument to dtype: None.")
+    if type(x) in (bool, int, float, complex):
+        return type(x)
     for kind, above in _PYTHON_KINDS:
         if issubdtype(x, above):
             return kind

@@ -407,7 +407,12 @@ def full(aval: ShapedArray, value: Any) -> Any:
 
 
 def zeros(aval: ShapedArray) -> Any:
-    """An array of zeros of `aval`."""
+    """An array of zeros of `aval`; a Python number if the aval is that of one."""
+    plain = not aval.shape and aval.placement is None and aval.dtype != dtypes.float0
+    if aval.weak_type and plain:
+        kind = dtypes.scalar_type_of(aval.dtype)
+        if dtypes.python_scalar_dtype(kind(0), kind) == aval.dtype:
+            return kind(0)
     return full(aval, 0)
 
 

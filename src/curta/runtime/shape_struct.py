@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from curta import dtypes
+import numpy as np
+
 from curta.core.array_layout import Format
 from curta.core.avals import ShapedArray
 from curta.core.mesh import get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
+from curta.dtypes import ExtendedDType
 
 
 class ShapeDtypeStruct:
@@ -46,7 +48,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
-        self.dtype = dtypes.dtype(dtype)
+        self.dtype = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
         if isinstance(sharding, Format):
             sharding = sharding.sharding
         _check_sharding(sharding, self.shape)

@@ -332,7 +332,11 @@ def tree_map_with_path(
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees with these structures."""
-    return make_treedef(tuple, None, [treedef._node for treedef in treedefs])
+    found = list(treedefs)
+    for treedef in found:
+        if not isinstance(treedef, PyTreeDef):
+            raise TypeError(f"treedef_tuple takes PyTreeDefs, got {treedef}")
+    return make_treedef(tuple, None, [treedef._node for treedef in found])
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

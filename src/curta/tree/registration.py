@@ -53,6 +53,11 @@ def register_pytree_node(
         >>> tree.leaves([Point(1, 2), 3])
         [1, 2, 3]
     """
+    if not (callable(flatten_func) and callable(unflatten_func)):
+        raise TypeError(
+            "register_node(): incompatible function arguments: flatten_func and"
+            f" unflatten_func are functions, got {flatten_func} and {unflatten_func}"
+        )
     add_kind(CustomKind(nodetype, flatten_func, unflatten_func, flatten_with_keys_func))
     forget_type(nodetype)
 
@@ -227,7 +232,7 @@ def _check_fields(given: set[str], expected: set[str]) -> None:
 
 def is_tree_node(typ: type) -> bool:
     """Whether instances of the class are containers, registered or built in."""
-    return kind_of(typ) is not None
+    return isinstance(typ, type) and kind_of(typ) is not None
 
 
 class Registry:

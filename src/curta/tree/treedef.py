@@ -136,6 +136,12 @@ class PyTreeDef:
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """This structure with every leaf replaced by `inner`."""
 
+        if not isinstance(inner, PyTreeDef):
+            raise TypeError(
+                "compose(): incompatible function arguments: a PyTreeDef is expected,"
+                f" got {inner}"
+            )
+
         def substitute(node: Node) -> Node:
             if node.kind is None:
                 return inner._node
