@@ -221,3 +221,16 @@ def test_solve_is_a_custom_linear_solve(shapes, dtype):
         check_grads(jnp.linalg.solve, (a, b), 2)
         rows = curta.vmap(jnp.linalg.solve, (None, 0))(a, np.stack([b, 2 * b]))
         np.testing.assert_allclose(rows[1], 2 * got, rtol=1e-10)
+
+
+def test_einsum_takes_products_as_it_is_told():
+    calls = []
+
+    def dot_general(x, y, numbers, precision=None, preferred_element_type=None):
+        calls.append((numbers, precision, preferred_element_type))
+        return curta.lax.dot_general(x, y, numbers, precision, preferred_element_type)
+
+    x, y = jnp.arange(6.0).reshape(2, 3), jnp.ones((3, 2))
+    found = jnp.einsum("ij,jk,kl->il", x, y, x, _dot_general=dot_general)
+    np.testing.assert_allclose(found, np.asarray(x) @ np.asarray(y) @ np.asarray(x))
+    assert len(calls) == 2 and all(c[2] == np.float32 for c in calls)

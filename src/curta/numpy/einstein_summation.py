@@ -7,7 +7,7 @@ one dot product.
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
+    _dot_general: Callable[..., Any] = lax.dot_general,
     out_sharding: Any = None,
 ) -> Any:
     """The sum of products that `subscripts` spell out, as in "ij,jk->ik".
@@ -43,6 +44,9 @@ def einsum(
     A letter that occurs twice in one operand takes its diagonal; a letter missing
     after "->" is summed over; "..." stands for dims that broadcast. Without "->" the
     letters that occur once are kept, in alphabetical order.
+
+    `_dot_general` may be a function with the signature of `lax.dot_general`, which
+    then takes the products of pairs of operands.
 
     >>> from curta import numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3))
@@ -64,7 +68,9 @@ def einsum(
     for places, summed, expression, *_ in steps:
         # The last step takes the sums that are left to the devices.
         place = out_sharding if len(places) == len(arrays) else None
-        contract = _Contraction(expression, sorted(summed), dtype, precision, place)
+        contract = _Contraction(
+            expression, sorted(summed), dtype, precision, place, _dot_general
+        )
         taken = [arrays.pop(i) for i in places]
         if len(taken) > 2:
             raise NotImplementedError(
@@ -124,19 +130,21 @@ class _Contraction:
         dtype: Any,
         precision: Any,
         out_sharding: Any,
+        dot_general: Callable[..., Any],
     ):
         names, self.result = expression.split("->")
         self.names = names.split(",")
         self.summed = summed
         self.dtype = dtype
         self.precision = precision
-        self.out_sharding = out_sharding
+        self.split = {} if out_sharding is None else {"out_sharding": out_sharding}
+        self.dot_general = dot_general
 
     def one(self, x: Any) -> Any:
         (names,) = self.names
         counts = collections.Counter(names)
         single = [n for n in self.summed if counts[n] == 1]
-        x, names = self._sum_single(x, names, single, self.out_sharding)
+        x, names = self._sum_single(x, names, single, **self.split)
         x, names = self._take_diagonals(x, names, counts, self.result)
         return self._ordered(x, names)
 
@@ -168,8 +176,13 @@ class _Contraction:
             (_places(x_names, summed), _places(y_names, summed)),
             (_places(x_names, batch), _places(y_names, batch)),
         )
-        out = lax.dot_general(
-            x, y, numbers, self.precision, self.dtype, out_sharding=self.out_sharding
+        out = self.dot_general(
+            x,
+            y,
+            numbers,
+            self.precision,
+            preferred_element_type=self.dtype,
+            **self.split,
         )
         return self._ordered(out, "".join([*batch, *x_kept, *y_kept]))
 
