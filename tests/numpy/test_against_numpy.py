@@ -394,6 +394,10 @@ def test_linspace_and_its_kin():
     ends = np.zeros((2,)), np.ones((2,))
     assert_same(jnp.linspace(*ends, 4, axis=1), np.linspace(*ends, 4, axis=1))
     assert_same(jnp.geomspace(1, 16, 5), np.geomspace(1, 16, 5), 1e-4)
+    ends = np.array([1.0, 2.0, -4.0]), np.array([[10.0, 20.0, -8.0], [3.0, 4.0, -5.0]])
+    for name in "linspace", "geomspace":  # ends of different ranks
+        wanted = getattr(np, name)(*ends, 3)
+        assert_same(getattr(jnp, name)(*ends, 3), wanted, 1e-4)
     assert jnp.linspace(0, 5, 3, dtype=int).tolist() == [0, 2, 5]
 
 

@@ -14,6 +14,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.numpy.arguments import (
     canonical_shape,
     check_arraylike,
+    check_but_strings,
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
@@ -200,7 +201,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     >>> jnp.copy(jnp.arange(3))
     Array([0, 1, 2], dtype=int32)
     """
-    check_arraylike("copy", a)
+    check_but_strings("copy", a)
     return array(a, copy=True, order=order)
 
 

@@ -12,6 +12,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
     check_arraylike,
+    check_but_strings,
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
@@ -55,7 +56,7 @@ def histogram_bin_edges(
     """
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
-    check_arraylike("histogram_bin_edges", a, bins)
+    check_but_strings("histogram_bin_edges", a, bins)
     a = asarray(a)
     dtype = dtypes.to_inexact_dtype(a.dtype)
     if np.ndim(bins) == 1:

@@ -26,7 +26,7 @@ from curta.numpy.arithmetic import power
 from curta.numpy.constructors import asarray
 from curta.numpy.creation import place_on
 from curta.numpy.elementary import log10
-from curta.numpy.promotion import broadcast_to_shape, cast
+from curta.numpy.promotion import broadcast_to_shape, cast, promote_shapes
 
 
 def _check_scalars(*given: Any) -> None:
@@ -173,6 +173,7 @@ def _linspace(
     computed = dtypes.to_inexact_dtype(dtype)
     start, stop = cast(start, computed), cast(stop, computed)
     shape = lax.broadcast_shapes(np.shape(start), np.shape(stop))
+    start, stop = promote_shapes("linspace", start, stop)
     axis = axis_of_shape(axis, len(shape) + 1)
     samples = _linspace_samples(start, stop, num, endpoint, computed, shape, axis)
     out, step = samples
@@ -280,10 +281,11 @@ def _geomspace(
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     computed = dtypes.to_inexact_dtype(dtype)
     start, stop = cast(start, computed), cast(stop, computed)
+    start, stop = promote_shapes("geomspace", start, stop)
     sign = lax.sign(start)
     exponents = log10(lax.div(start, sign)), log10(lax.div(stop, sign))
     powers = logspace(*exponents, num, endpoint=endpoint, dtype=computed)
-    out = lax.mul(sign, powers)
+    out = lax.mul(*promote_shapes("geomspace", sign, powers))
     axis = canonical_axis(axis, out.ndim)
     if axis:
         order = (*range(1, axis + 1), 0, *range(axis + 1, out.ndim))
