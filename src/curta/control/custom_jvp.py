@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from curta import dtypes
 from curta.control.custom_call import CustomCall
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import DebugInfo
@@ -74,7 +75,10 @@ def show_zero(x: Any, symbolic: bool) -> Any:
 
 def take_zero(x: Any) -> Any:
     """A tangent as the transformations see it."""
-    return Zero(x.aval) if type(x) is SymbolicZero else x
+    if type(x) is SymbolicZero:
+        return Zero(x.aval)
+    still = getattr(x, "dtype", None) == dtypes.float0  # the tangent of integers
+    return Zero(typeof(x)) if still else x
 
 
 Flat = Callable[..., Sequence[Any]]

@@ -21,6 +21,8 @@ from curta.scipy.linalg.factorizations import cho_factor, schur
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinants of matrices (..., n, n).
 
+    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
     >>> linalg.det(jnp.array([[2.0, 1.0], [0.0, 3.0]]))
@@ -31,6 +33,8 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The inverses of matrices (..., n, n).
+
+    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -69,6 +73,8 @@ def cho_solve(
 ) -> Any:
     """x of a x = b, given `cho_factor` of a.
 
+    `overwrite_b` and `check_finite` are accepted for SciPy's sake, and without effect.
+
     `b` has shape (n,) or (..., n, k).
 
     >>> from curta import numpy as jnp
@@ -102,6 +108,8 @@ def lu_solve(
 ) -> Any:
     """x of a x = b, given `lu_factor` of a; a^T for `trans` 1, a^H for 2.
 
+    `overwrite_b` and `check_finite` are accepted for SciPy's sake, and without effect.
+
     `b` has shape (n,) or (..., n, k). ValueError for another `trans`.
 
     >>> from curta import numpy as jnp
@@ -131,6 +139,9 @@ def solve(
     assume_a: str = "gen",
 ) -> Any:
     """x of a x = b.
+
+    `overwrite_a`, `overwrite_b`, `debug` and `check_finite` are accepted for SciPy's
+    sake, and without effect.
 
     Args:
       a: matrices (..., n, n).
@@ -165,11 +176,20 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
     factors = cho_factor(lax.stop_gradient(a), lower=lower)
 
     def solve_columns(a: Any, factor: Any, b: Any) -> Any:
+        def solve(_: Any, x: Any) -> Any:
+            return cho_solve((factor, lower), x)
+
+        def solve_transposed(_: Any, x: Any) -> Any:
+            return jnp.conj(cho_solve((factor, lower), jnp.conj(x)))
+
+        # The transpose of a Hermitian matrix is its conjugate, itself if it is real.
+        real = not jnp.iscomplexobj(a)
         return lax.custom_linear_solve(
             lambda x: jnp.dot(a, x, precision=lax.Precision.HIGHEST),
             b,
-            solve=lambda _, x: cho_solve((factor, lower), x),
-            symmetric=True,
+            solve=solve,
+            transpose_solve=None if real else solve_transposed,
+            symmetric=real,
         )
 
     one = b.ndim == 1
@@ -190,6 +210,9 @@ def solve_triangular(
     check_finite: bool = True,
 ) -> Any:
     """x of op(a) x = b for triangular matrices (..., n, n).
+
+    `overwrite_b`, `debug` and `check_finite` are accepted for SciPy's sake, and without
+    effect.
 
     Args:
       a: the matrices, of which one triangle is read.
