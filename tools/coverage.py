@@ -142,7 +142,10 @@ def page() -> str:
         "Written by `make coverage` from the list of JAX 0.10.2's public names in\n"
         "`tools/jax_names.txt`. *Present*: Curta has the name, and it is no stub.\n"
         "*Tested*: a test or a docstring's example mentions it, or, for a primitive,\n"
-        "the conformance tests cover it.\n\n"
+        "the conformance tests cover it. The functions of `numpy`, `lax`, `nn`,\n"
+        "`random`, `scipy`, `image` and `ops` have rows in `tests/functions` besides,\n"
+        "by which they are compared with NumPy and SciPy, batched, compiled and\n"
+        "differentiated.\n\n"
         f"Present: {present} of {total} ({100 * present / total:.1f} %).\n\n"
         "| namespace | names | present | tested | |\n|---|---|---|---|---|\n"
         + "\n".join(table)

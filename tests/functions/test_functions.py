@@ -1,0 +1,90 @@
+"""Every public function against NumPy or SciPy, and under each transformation.
+
+The tables beside this file have a row for each function: calls over shapes (empty and
+0-d ones among them), axes, `keepdims` and `where`, and the dtypes that it takes. Here
+each row is checked: values, batches against a loop, compiled against uncompiled code,
+derivatives of both modes and two orders against finite differences, and values again
+on shapes drawn at random.
+"""
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+from tests.functions import checks
+from tests.functions.tables import ROWS
+
+import curta
+import curta.test_util
+
+SETTINGS = hypothesis.settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[hypothesis.Phase.generate],
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+
+def each(check, condition=lambda row: True):
+    """One test for each row of which the check makes sense."""
+    chosen = [row for row in ROWS if check not in row.without and condition(row)]
+    names = [f"{row.name}-{row.calls.__name__}-{row.dtypes[0]}" for row in chosen]
+    return pytest.mark.parametrize("row", chosen, ids=names)
+
+
+def shapes_of(row):
+    main = checks.main_shape(row)
+    return [main, *(s for s in checks.SHAPES if s != main and row.takes(s))]
+
+
+@each("values")
+def test_values(row):
+    """The first dtype in all calls at all shapes, the others in a few at one."""
+    for i, dtype in enumerate(checks.dtypes_of(row, x64=False)):
+        for shape in shapes_of(row) if i == 0 else [checks.main_shape(row)]:
+            for given in row.calls_at(dtype, shape)[: None if i == 0 else 4]:
+                checks.check_values(curta, row, given)
+
+
+@each("values", lambda row: checks.dtypes_of(row, x64=True))
+def test_values_of_64_bits(row):
+    with curta.enable_x64(True):
+        for dtype in checks.dtypes_of(row, x64=True):
+            for given in row.calls_at(dtype, checks.main_shape(row))[:4]:
+                checks.check_values(curta, row, given)
+
+
+@each("jit", lambda row: checks.dtypes_of(row, x64=False))
+def test_jit(row):
+    checks.check_jit(curta, row, checks.dtypes_of(row, x64=False)[0])
+
+
+@each("vmap", lambda row: checks.dtypes_of(row, x64=False))
+def test_vmap(row):
+    checks.check_vmap(curta, row, checks.dtypes_of(row, x64=False)[0])
+
+
+@each("grad", lambda row: set(row.dtypes) & {"float64", "complex128"})
+def test_gradients(row):
+    with curta.enable_x64(True):
+        for dtype in "float64", "complex128":
+            if dtype in row.dtypes:
+                checks.check_gradients(curta, row, dtype)
+
+
+@each("values", lambda row: row.rank[0] < row.rank[1])
+def test_random_shapes(row):
+    least, most = row.rank
+    sizes = st.integers(max(row.least, 0), max(row.least, 4))
+    shapes = st.lists(sizes, min_size=least, max_size=min(most, 3)).map(tuple)
+    dtypes = st.sampled_from(checks.dtypes_of(row, x64=False) or list(row.dtypes))
+
+    @SETTINGS
+    @hypothesis.given(shapes, dtypes, st.integers(0, 99), st.data())
+    def check(shape, dtype, seed, data):
+        calls = row.calls_at(dtype, shape, seed)
+        if calls:
+            checks.check_values(curta, row, data.draw(st.sampled_from(calls)))
+
+    check()
