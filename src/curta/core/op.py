@@ -49,8 +49,8 @@ class Op:
     """Whether operands may be references (core/refs.py)."""
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
-    compiles_alone: ClassVar[bool] = False
-    """Whether eager mode compiles it for small arrays, too, to have the same bits."""
+    compiled_above: ClassVar[int] = 1 << 15
+    """The elements of an array from which eager mode compiles it; -1 is always."""
     makes_nan: ClassVar[bool] = False
     """Whether NaN may be among the outputs where the operands have none."""
     key_signature: ClassVar[KeyReuseSignature | None] = None

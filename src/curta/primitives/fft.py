@@ -45,6 +45,7 @@ class Fft(Linear):
     """
 
     makes_nan: ClassVar[bool] = True
+    compiled_above: ClassVar[int] = 1 << 11
     name: ClassVar[str] = "fft"
     fft_type: FftType
     fft_lengths: tuple[int, ...]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,9 +37,8 @@ from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import refuse_strings, to_array
 
-# An op compiles by itself where an operand or the output has more elements than
-# this: below it, NumPy is done before a compiled kernel would have been looked up.
-COMPILE_ABOVE = 1 << 15
+# Up to so many elements NumPy is done before a compiled kernel would be looked up.
+COMPILE_ABOVE = Op.compiled_above
 _MOST_PLANS = 1 << 16
 
 
@@ -181,11 +180,17 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     out = placed_out_aval(op, avals)
     refuse_strings(avals, avals)
     outs = tuple(out) if op.multiple_results else (out,)
-    large = any(a.size > COMPILE_ABOVE for a in (*avals, *outs)) or op.compiles_alone
-    if any(map(axes_of, (*avals, *outs))) or (large and not op.effects):
+    large = worth_compiling(op, (*avals, *outs)) and not op.effects
+    if large or any(map(axes_of, (*avals, *outs))):
         return _compiled_plan(op, avals)
     outs = outs if op.multiple_results else out
     return Plan(eval_rule(op, avals), None, outs, op.multiple_results)
+
+
+def worth_compiling(op: Op, avals: Iterable[ShapedArray]) -> bool:
+    """Whether an op on, or with results of, these avals runs as a program."""
+    most = op.compiled_above
+    return most < 0 or any(a.size > most for a in avals)
 
 
 def eval_rule(op: Op, avals: Sequence[ShapedArray]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from curta.compiler.graph.inline import inline_calls
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
-from curta.runtime.eager import COMPILE_ABOVE, eval_rule
+from curta.runtime.eager import COMPILE_ABOVE, eval_rule, worth_compiling
 from curta.runtime.executables import executable
 from curta.runtime.native_executable import starting
 from curta.runtime.transfer import to_array
@@ -40,9 +40,12 @@ def single_result(closed: ClosedJaxpr) -> Callable[..., Any]:
 
 def _is_for_the_compiler(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
-    made = [v for eqn in jaxpr.eqns for v in eqn.outvars]
-    return any(v.aval.size > COMPILE_ABOVE for v in (*jaxpr.invars, *made)) or any(
-        e.op.compiles_alone or any(jaxprs_in_params(e.op.params())) for e in jaxpr.eqns
+    if any(v.aval.size > COMPILE_ABOVE for v in jaxpr.invars):
+        return True
+    return any(
+        worth_compiling(e.op, [v.aval for v in (*e.invars, *e.outvars)])
+        or any(jaxprs_in_params(e.op.params()))
+        for e in jaxpr.eqns
     )
 
 
