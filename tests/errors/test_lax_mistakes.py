@@ -401,6 +401,15 @@ OTHERS = [
         "fft_lengths[-1] // 2 + 1",
     ),
     (
+        "fori_loop unroll",
+        lambda: curta.jit(lambda n: lax.fori_loop(n, 3, lambda i, x: x, 1.0, unroll=0))(
+            0
+        ),
+        ValueError,
+        "Can only use `unroll` in `fori_loop` if the loop bounds are statically known",
+        "",
+    ),
+    (
         "dot",
         lambda: lax.dot("a", X),
         ValueError,
@@ -483,6 +492,18 @@ def test_decompositions_of_integers_are_those_of_floats():
     matrix = jnp.array([[4, 2], [2, 5]])
     np.testing.assert_allclose(lax.linalg.cholesky(matrix), [[2, 0], [1, 2]])
     assert lax.linalg.eigh(matrix > 2)[1].dtype == "float32"
+
+
+def test_nothing_to_write_to():
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    empty = jnp.zeros((0, 3))
+    assert lax.scatter(empty, PLACES, X, numbers).shape == (0, 3)
+    assert lax.scatter_add(empty, PLACES, X, numbers).shape == (0, 3)
+
+
+def test_places_of_any_rank():
+    found = lax.index_take(X * V, (jnp.array([[0], [3]]),), (1,))
+    np.testing.assert_array_equal(np.ravel(found), np.zeros(4))
 
 
 def test_precision_by_name():

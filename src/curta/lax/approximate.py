@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from curta.primitives.approximate import ApproxTopK
@@ -28,8 +29,8 @@ def approx_max_k(
     Array([1, 2], dtype=int32)
     """
     op = ApproxTopK(
-        k, reduction_dimension, recall_target, True, reduction_input_size_override,
-        aggregate_to_topk,
+        operator.index(k), reduction_dimension, recall_target, True,
+        reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
     return tuple(op(operand))  # type: ignore[return-value]
 
@@ -49,7 +50,7 @@ def approx_min_k(
     Array([1., 3.], dtype=float32)
     """
     op = ApproxTopK(
-        k, reduction_dimension, recall_target, False, reduction_input_size_override,
-        aggregate_to_topk,
+        operator.index(k), reduction_dimension, recall_target, False,
+        reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
     return tuple(op(operand))  # type: ignore[return-value]

@@ -513,7 +513,8 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     shape = typeof(src).shape
     places = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
     dtype = typeof(places).dtype
-    bounds = np.array([[shape[a] for a in axes]], dtype)
+    bounds = np.array([shape[a] for a in axes], dtype)
+    bounds = bounds.reshape(*[1] * (typeof(places).ndim - 1), -1)
     places = rem(places, bounds)
     zero = np.zeros((), dtype)[()]
     places = select_n(lt(places, zero), places, add(places, bounds))

@@ -95,6 +95,8 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     Array([0.25, 0.75], dtype=float32)
     """
     leaves, _ = flat_arrays(x)
+    if not leaves:
+        return x
     names, dims = split_names(axis_name)
     if any(isinstance(v, Tracer) for v in leaves):
         require_bound(names, "psum")

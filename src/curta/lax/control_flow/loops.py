@@ -158,7 +158,7 @@ def fori_loop(
         if length and typeof(lower).dtype != dtype:
             lower = convert_element_type(lower, dtype)
         return _counted(body_fun, lower, init_val, length, unroll or 1)
-    if unroll not in (None, False, 1):
+    if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(
             "Can only use `unroll` in `fori_loop` if the loop bounds are statically"
             " known."

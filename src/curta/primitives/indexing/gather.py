@@ -246,6 +246,8 @@ class Scattering(WindowUpdate):
         numbers = self.gather_numbers()
         sizes = window_sizes(numbers, updates.shape, operand.ndim)
         out = operand.copy()
+        if not out.size:
+            return out
         if indices.ndim == 1:
             place, inside = single_window(out.shape, indices, numbers, sizes)
             if inside or self.mode is CLIP:
