@@ -179,15 +179,14 @@ def test_tridiagonal_solves(dtype):
     assert not np.isfinite(found).any()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 def test_updates(dtype, batch):
     a, c = numbers((*batch, 5, 3), dtype), numbers((*batch, 5, 5), dtype, 1)
     assert_same(SymmetricProduct(2.0, 0.5), a, c)
-    if np.dtype(dtype).kind == "f":
-        for n in (1, 5, 40):
-            r = np.triu(numbers((*batch, n, n), dtype)) + 5 * np.eye(n, dtype=dtype)
-            assert_same(CholeskyUpdate(), r, numbers((*batch, n), dtype))
+    for n in (1, 5, 40):
+        r = np.triu(numbers((*batch, n, n), dtype)) + 5 * np.eye(n, dtype=dtype)
+        assert_same(CholeskyUpdate(), r, numbers((*batch, n), dtype))
 
 
 def test_updates_by_nothing_and_of_zeros():

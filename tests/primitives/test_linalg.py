@@ -68,6 +68,16 @@ def test_only_the_matrices_that_fail_are_nan():
         assert np.isfinite(out[0]).all()
 
 
+@pytest.mark.parametrize("n", [2, 9])
+@pytest.mark.parametrize("wrap", [curta.jit, lambda f: f])
+def test_both_parts_of_complex_numbers_are_nan(n, wrap):
+    x = np.full((n, n), np.nan, np.complex64)
+    for function in lax.linalg.cholesky, lax.linalg.eig, lax.linalg.schur:
+        for out in curta.tree_util.tree_leaves(wrap(function)(x)):
+            some = out[..., -1, :1] if out.ndim > 1 else out
+            assert np.isnan(some.real).all() and np.isnan(some.imag).all()
+
+
 def test_pivoting_takes_the_greatest_columns_first():
     x = random(5, 4, dtype="float32")
     q, r, order = lax.linalg.qr(x, pivoting=True, full_matrices=False)

@@ -41,6 +41,7 @@ from curta.primitives.elementwise.select import select
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.condensed import Hessenberg, Tridiagonal
 from curta.primitives.linalg.eigen import Eig, Eigh
+from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.matrices import (
     columns,
@@ -474,7 +475,7 @@ def _unless(info: Any, *values: Any) -> list[Any]:
     found = []
     for x in values:
         aval = typeof(x)
-        nan = BroadcastInDim(aval.shape, ())(np.array(np.nan, aval.dtype))
+        nan = BroadcastInDim(aval.shape, ())(not_a_number(aval.dtype))
         found.append(select(_spread(failed, x), nan, x))
     return found
 

@@ -29,7 +29,7 @@ from curta.primitives.elementwise.powers import sqrt
 from curta.primitives.elementwise.select import select
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.cholesky import Cholesky
-from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.linalg.family import MatrixOp, not_a_number
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.matrices import (
     columns,
@@ -200,7 +200,7 @@ def _cholesky(op: Any, a: Any) -> list[Any]:
         corner = and_(eq(column, _full(row, k)), eq(row, _full(row, k)))
         found = select(corner, _spread(root, shape), found)
         a = sub(a, mul(line, conjugate(swapped(line))))
-    nan = np.array(np.nan, typeof(found).dtype)
+    nan = not_a_number(typeof(found).dtype)
     bad = not_(_spread(good, shape))
     return [select(bad, BroadcastInDim(shape, ())(nan), found)]
 

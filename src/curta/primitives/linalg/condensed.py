@@ -10,7 +10,7 @@ import numpy as np
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.complex import part_dtype
 from curta.primitives.linalg import lapack
-from curta.primitives.linalg.family import MatrixOp, Shape, in_single
+from curta.primitives.linalg.family import MatrixOp, Shape, in_single, nan_like
 
 
 class Hessenberg(MatrixOp):
@@ -55,7 +55,7 @@ def _hessenberg(a: Any) -> tuple[Any, Any]:
     factors = np.zeros(n - 1, a.dtype)
     args = (n, 1, n, packed, n, factors, "work")
     if lapack.call_with_workspace("gehrd", a.dtype, *args):
-        return np.full_like(packed, np.nan), np.full_like(factors, np.nan)
+        return nan_like(packed), nan_like(factors)
     return packed, factors
 
 
@@ -114,5 +114,5 @@ def _tridiagonal(a: Any, uplo: bytes) -> tuple[Any, ...]:
     args = (uplo, n, packed, n, d, e, factors, "work")
     outs = (packed, d, e, factors)
     if lapack.call_with_workspace(name, dtype, *args):
-        return tuple(np.full_like(out, np.nan) for out in outs)
+        return tuple(map(nan_like, outs))
     return outs

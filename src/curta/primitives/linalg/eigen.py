@@ -30,6 +30,7 @@ from curta.primitives.linalg.family import (
     checked_subset,
     in_single,
     nan_where_it_fails,
+    not_a_number,
     require_square,
 )
 from curta.primitives.linalg.lu import lu
@@ -156,9 +157,10 @@ class Eig(MatrixOp):
         finite = np.isfinite(x).all((-2, -1), keepdims=True)
         outs = nan_where_it_fails(self._decompose, in_single(np.where(finite, x, 0)))
         dtype = self.out_dtypes(x.dtype)[0]
+        nan = not_a_number(dtype)
         masks = [finite[..., 0], *[finite] * self._count()]
         return [
-            np.where(mask, out, np.nan).astype(dtype)
+            np.where(mask, out, nan).astype(dtype)
             for mask, out in zip(masks, outs, strict=True)
         ]
 

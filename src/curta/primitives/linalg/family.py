@@ -112,6 +112,17 @@ def in_single(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.itemsize <= 2 else x
 
 
+def not_a_number(dtype: Any) -> Any:
+    """The scalar for what could not be computed: NaN, of complex numbers both parts."""
+    value = complex(np.nan, np.nan) if np.dtype(dtype).kind == "c" else np.nan
+    return np.array(value, dtype)[()]
+
+
+def nan_like(x: Any) -> Any:
+    """An array of what could not be computed, of the shape and dtype of `x`."""
+    return np.full_like(x, not_a_number(x.dtype))
+
+
 def nan_where_it_fails(
     function: Callable[[Any], Sequence[Any]], x: Any
 ) -> Sequence[Any]:
@@ -123,6 +134,6 @@ def nan_where_it_fails(
     if x.ndim == 2:
         # A matrix that does not fail has the same shapes and dtypes.
         like = function(np.eye(*x.shape, dtype=x.dtype))
-        return [np.full_like(out, np.nan) for out in like]
+        return [nan_like(out) for out in like]
     each = [nan_where_it_fails(function, matrix) for matrix in x]
     return [np.stack(outs) for outs in zip(*each, strict=True)]

@@ -9,7 +9,13 @@ import numpy as np
 
 from curta.lazy_dataclass import dataclass
 from curta.primitives.linalg import lapack
-from curta.primitives.linalg.family import MatrixOp, Shape, in_single, require_square
+from curta.primitives.linalg.family import (
+    MatrixOp,
+    Shape,
+    in_single,
+    nan_like,
+    require_square,
+)
 
 
 @dataclass(frozen=True)
@@ -61,5 +67,5 @@ def _decompose(a: Any) -> tuple[Any, Any]:
     head = (b"V", b"N", None, n, t, max(n, 1), sorted_, *values, z, max(n, 1), "work")
     failed = n and lapack.call_with_workspace("gees", dtype, *head, *extra, None)
     if failed:
-        return np.full_like(t, np.nan), np.full_like(z, np.nan)
+        return nan_like(t), nan_like(z)
     return t, z
