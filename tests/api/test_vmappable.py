@@ -91,3 +91,20 @@ def test_without_registration():
         curta.vmap(square, in_axes=(Over("i", 0),))
     with pytest.raises(KeyError):
         batching.unregister_vmappable(Named)
+
+
+def test_sum_match_sums_what_is_mapped_but_not_wanted_so():
+    def fun(x):
+        return x * 2, x, 3.0
+
+    summed = curta.vmap(fun, out_axes=(None, 0, None), sum_match=True)
+    x = jnp.arange(3.0)
+    total, same, shared = summed(x)
+    assert (total, shared) == (6.0, 3.0) and same.tolist() == [0.0, 1.0, 2.0]
+    assert "reduce_sum[axes=(0,) out_sharding=None]" in str(curta.make_jaxpr(summed)(x))
+    slope = curta.grad(
+        lambda y: curta.vmap(lambda x: x * y, out_axes=None, sum_match=True)(x)
+    )
+    assert slope(2.0) == 3.0
+    with pytest.raises(ValueError, match="got axis spec None"):
+        curta.vmap(fun, out_axes=None)(x)

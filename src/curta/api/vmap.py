@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
-from curta.api.arguments import as_result, check_callable, parameter_names
+from curta.api.arguments import check_callable, parameter_names
 from curta.api.mapped_refs import batch_with_refs, check_refs
 from curta.api.vmappable import (
     batch_vmappables,
     holds_vmappables,
     is_spec,
     is_vmappable,
+    put_axis,
     specs,
 )
 from curta.config import config
@@ -25,7 +26,6 @@ from curta.core.refs import Ref
 from curta.core.source_info import Transforming
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
-from curta.primitives.structure import batch_dim_at
 from curta.transforms.vmap import BatchAxis
 
 
@@ -50,6 +50,8 @@ def vmap(
       axis_size: the size of the axis, needed if nothing is mapped.
       spmd_axis_name: axes of a mesh over which the mapped axis is split in the
         sharding constraints and `shard_map` calls of `fun`.
+      sum_match: sum a mapped output over the axis where `out_axes` is None, which
+        is an error otherwise.
 
     Raises:
       ValueError: if the mapped axes differ in size, or axes do not fit the arguments.
@@ -83,7 +85,7 @@ def vmap(
         if holds_vmappables((args, kwargs)):
             axes = (in_axes, dict.fromkeys(kwargs, 0))
             return _vmap_vmappables(
-                fun, args, kwargs, axes, out_axes, axis_name, axis_size
+                fun, args, kwargs, axes, out_axes, axis_name, axis_size, sum_match
             )
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
         dims = _prefix("in_axes", in_axes, args) + [0] * len(
@@ -95,7 +97,8 @@ def vmap(
         over = None if explicit else spmd
         axis = BatchAxis(size, axis_name, spmd=over, explicit=explicit)
         check_refs(fun, args, kwargs, leaves)
-        return _mapped(FlatFunction(fun, in_tree), axis, leaves, dims, out_axes)
+        flat = FlatFunction(fun, in_tree)
+        return _mapped(flat, axis, leaves, dims, out_axes, sum_match)
 
     return vmap_fun
 
@@ -106,13 +109,15 @@ def _mapped(
     leaves: Sequence[Any],
     dims: Sequence[int | None],
     out_axes: Any,
+    sum_match: bool,
 ) -> Any:
     with Transforming("vmap"):
         outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)
     out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
     wanted = _prefix("out_axes", out_axes, out_tree)
     placed = [
-        _place(x, d, w, axis.size) for x, d, w in zip(outs, found, wanted, strict=True)
+        put_axis(x, d, w, axis.size, sum_match)
+        for x, d, w in zip(outs, found, wanted, strict=True)
     ]
     return tree_util.tree_unflatten(flat.out_tree, placed)
 
@@ -125,6 +130,7 @@ def _vmap_vmappables(
     out_axes: Any,
     name: Any,
     size: int | None,
+    sum_match: bool,
 ) -> Any:
     found = specs(axes, (args, kwargs))
     leaves = tree_util.tree_leaves((args, kwargs), is_leaf=is_vmappable)
@@ -133,7 +139,8 @@ def _vmap_vmappables(
         plain = [x for x, a in zip(leaves, arrays, strict=True) if a]
         dims = [d for d, a in zip(found, arrays, strict=True) if a]
         size = _axis_size(fun, args, kwargs, plain, dims, None)
-    return batch_vmappables(fun, BatchAxis(size, name), args, kwargs, found, out_axes)
+    axis = BatchAxis(size, name)
+    return batch_vmappables(fun, axis, args, kwargs, found, out_axes, sum_match)
 
 
 def _check_axes_type(axes: Any) -> None:
@@ -186,22 +193,6 @@ def _prefix(what: str, axes: Any, full: Any) -> list[Any]:
 
 def _nonnegative(x: Any, dim: int | None) -> int | None:
     return None if dim is None else dim % len(typeof(x).shape)
-
-
-def _place(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
-    if wanted is None:
-        if dim is not None:
-            raise ValueError(
-                "at vmap out_axes, got axis spec None but output was batched on axis"
-                f" {dim}"
-            )
-        return x
-    rank = typeof(x).ndim + (dim is None)
-    if not -rank <= wanted < rank:
-        raise ValueError(
-            f"axis {wanted} is out of bounds for array of dimension {rank}"
-        )
-    return as_result(batch_dim_at(x, dim, size, wanted % rank))
 
 
 def _axis_size(

@@ -107,6 +107,27 @@ def specs(axes: Any, tree: Any) -> list[Any]:
     return found
 
 
+def put_axis(
+    x: Any, dim: int | None, wanted: int | None, size: int, sum_match: bool
+) -> Any:
+    """A result of `vmap`, mapped along `dim`, with the axis where it is wanted."""
+    if wanted is None:
+        if dim is not None and sum_match:
+            return x.sum(dim)
+        if dim is not None:
+            raise ValueError(
+                "at vmap out_axes, got axis spec None but output was batched on axis"
+                f" {dim}"
+            )
+        return x
+    rank = typeof(x).ndim + (dim is None)
+    if not -rank <= wanted < rank:
+        raise ValueError(
+            f"axis {wanted} is out of bounds for array of dimension {rank}"
+        )
+    return as_result(batch_dim_at(x, dim, size, wanted % rank))
+
+
 def batch_vmappables(
     fun: Callable[..., Any],
     axis: BatchAxis,
@@ -138,17 +159,7 @@ def batch_vmappables(
             return _handlers[type(x)].from_elt(whole, size, x, spec)
         value, dim = trace.unbox(x)
         with use_trace(parent):
-            if spec is None and dim is None:
-                return as_result(value)
-            if spec is None and sum_match:
-                return as_result(value).sum(dim)
-            if spec is None:
-                raise ValueError(
-                    "at vmap out_axes, got axis spec None but output was batched on"
-                    f" axis {dim}"
-                )
-            rank = typeof(value).ndim + (dim is None)
-            return as_result(batch_dim_at(value, dim, size, spec % rank))
+            return put_axis(as_result(value), dim, spec, size, sum_match)
 
     with Transforming("vmap"):
         examples = [each(x, s) for x, s in zip(leaves, in_specs, strict=True)]
