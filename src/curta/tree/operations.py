@@ -251,6 +251,13 @@ def broadcast_flattened_prefix(
 
     Raises:
         ValueError: it is not a prefix.
+
+    >>> from curta import tree_util
+    >>> prefix, full = (7, 8), (1, [2, 3])
+    >>> leaves, tree = tree_util.tree_flatten(prefix)
+    >>> structure = tree_util.tree_structure(full)
+    >>> tree_util.broadcast_flattened_prefix(leaves, tree, structure)
+    [7, 8, 8]
     """
     skeleton = full_treedef.unflatten(map(_Place, range(full_treedef.num_leaves)))
     subtrees = prefix_treedef.flatten_up_to(skeleton)
@@ -331,7 +338,13 @@ def tree_map_with_path(
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees with these structures."""
+    """The structure of a tuple of trees with these structures.
+
+    >>> from curta import tree_util
+    >>> one, two = tree_util.tree_structure([0]), tree_util.tree_structure(0)
+    >>> tree_util.treedef_tuple([one, two])
+    PyTreeDef(([*], *))
+    """
     found = list(treedefs)
     for treedef in found:
         if not isinstance(treedef, PyTreeDef):
@@ -340,12 +353,22 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures one level below."""
+    """The structures one level below.
+
+    >>> from curta import tree_util
+    >>> tree_util.treedef_children(tree_util.tree_structure((1, [2, 3])))
+    [PyTreeDef(*), PyTreeDef([*, *])]
+    """
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the structure is a single node: a leaf, None or an empty container."""
+    """Whether the structure is a single node: a leaf, None or an empty container.
+
+    >>> from curta import tree_util
+    >>> [tree_util.treedef_is_leaf(tree_util.tree_structure(x)) for x in (1, [1])]
+    [True, False]
+    """
     return treedef.num_nodes == 1
 
 
