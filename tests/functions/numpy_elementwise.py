@@ -153,7 +153,8 @@ def not_numbers(source, shape):
     x[source.mask(shape)] = np.nan
     yield call(x)
     yield call(x, nan=2.5)
-    yield call(np.where(x > 0, np.inf, x).astype(x.dtype), posinf=9.0, neginf=-9.0)
+    y = source(shape)
+    yield call(np.where(y > 0, np.inf, y).astype(y.dtype), posinf=9.0, neginf=-9.0)
 
 
 def not_numbers_predicates(source, shape):

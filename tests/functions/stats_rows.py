@@ -67,6 +67,8 @@ PLACED = [
     *family("uniform", at((0.2, 0.9)), "cdf logpdf pdf"),
     *family("uniform", at(UNIT), "ppf"),
 ]
+BETWEEN = at((-0.8, 0.8), (-2, -1.2), (1.3, 2))
+MIRRORED = {"grad": "that of `cdf`, mirrored"}
 SHAPED = [
     *family("beta", at(UNIT, (0.5, 3), (0.5, 3)), "logpdf pdf"),
     *family("beta", at(UNIT, (0.5, 3), (0.5, 3)), "cdf logcdf logsf sf", without=SHAPE),
@@ -79,9 +81,8 @@ SHAPED = [
     *family("pareto", at((2.5, 5), (0.5, 3)), DENSITIES),
     *family("pareto", at(UNIT, (0.5, 3)), "ppf"),
     *family("t", at(REAL, (1, 5)), "logpdf pdf"),
-    *family(
-        "truncnorm", at((-0.8, 0.8), (-2, -1.2), (1.3, 2)), DENSITIES, tolerance=30
-    ),
+    *family("truncnorm", BETWEEN, "cdf logcdf logpdf pdf", tolerance=30),
+    *family("truncnorm", BETWEEN, "logsf sf", tolerance=30, without=MIRRORED),
     *family("vonmises", at(REAL, (0.5, 3), scaled=False), "logpdf pdf"),
     *family("wrapcauchy", at((0.2, 6), (0.2, 0.8), scaled=False), "logpdf pdf"),
 ]
