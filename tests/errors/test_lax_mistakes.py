@@ -348,6 +348,13 @@ COLLECTIVES = [
         "",
     ),
     (
+        "a number as a name",
+        lambda: lax.all_gather(X, 3),
+        ValueError,
+        "axis 3 is out of bounds for array of dimension 0",
+        "",
+    ),
+    (
         "psum dim",
         lambda: lax.psum(X, 2),
         ValueError,

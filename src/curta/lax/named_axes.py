@@ -22,7 +22,7 @@ def names_of(axis_name: AxisName) -> tuple[Any, ...]:
 def axis_size(axis_name: AxisName) -> int:
     """The number of examples along the named axis.
 
-    Raises NameError if no enclosing map has that name.
+    Raises NameError if no enclosing map has that name, ValueError for a number.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.vmap(lambda x: x * curta.lax.axis_size("i"), axis_name="i")(jnp.ones(2))
@@ -30,6 +30,11 @@ def axis_size(axis_name: AxisName) -> int:
     """
     sizes = current_trace().axis_sizes()
     for name in names_of(axis_name):
+        if name not in sizes and isinstance(name, int):
+            raise ValueError(
+                f"axis {name} is out of bounds for array of dimension 0: a number is no"
+                " name of an axis"
+            )
         if name not in sizes:
             raise NameError(_unbound(name))
     return math.prod(sizes[name] for name in names_of(axis_name))
