@@ -1,5 +1,7 @@
 """Values unknown while tracing, and arguments of jit: mistakes and answers."""
 
+import math
+
 import numpy as np
 import pytest
 from tests.errors.checks import check_message
@@ -288,3 +290,11 @@ MISTAKES = [
 )
 def test_message(mistake, kind, opening, help):
     check_message(mistake, kind, opening, help)
+
+
+@pytest.mark.parametrize("convert", [float, complex, math.sin, curta.Array.tolist])
+def test_numbers_that_would_lose_their_derivative(convert):
+    """The value is known under `grad`, but Python's arithmetic has no derivatives."""
+    with pytest.raises(errors.ConcretizationTypeError, match="Abstract tracer value"):
+        curta.grad(lambda x: jnp.real(x * convert(x)))(3.0)
+    assert curta.grad(lambda x: x * int(x))(3.0) == 3

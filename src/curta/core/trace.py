@@ -236,16 +236,13 @@ class Tracer(Array):
         return int(self._concretize(errors.ConcretizationTypeError, _through("int")))
 
     def __float__(self) -> float:
+        # Known or not: a Python number would lose its derivative without a word.
         _check_scalar(self)
-        return float(
-            self._concretize(errors.ConcretizationTypeError, _through("float"))
-        )
+        raise errors.ConcretizationTypeError(self, _through("float"))
 
     def __complex__(self) -> complex:
         _check_scalar(self)
-        return complex(
-            self._concretize(errors.ConcretizationTypeError, _through("complex"))
-        )
+        raise errors.ConcretizationTypeError(self, _through("complex"))
 
     def __index__(self) -> int:
         if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):

@@ -10,6 +10,8 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.trace import Tracer
+from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import concrete, ensure_arraylike, is_complex
 from curta.numpy.complex_numbers import imag, real
 from curta.numpy.constructors import asarray
@@ -84,8 +86,10 @@ def item(self: Any, *args: int) -> Any:
 
 def tolist(self: Any) -> Any:
     """The elements as nested lists of Python scalars."""
-    context = "This occurred in the tolist() method of jax.Array"
-    return concrete(self, context, np.asarray).tolist()
+    if isinstance(self, Tracer):  # known or not: derivatives would be lost
+        context = "This occurred in the tolist() method of jax.Array"
+        raise ConcretizationTypeError(self, context)
+    return np.asarray(self).tolist()
 
 
 def contains(self: Any, other: Any) -> Any:
