@@ -19,7 +19,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
     >>> from curta.custom_derivatives import zero_from_primal
     >>> zero_from_primal({"w": 2.0})
-    {'w': Array(0., dtype=float32)}
+    {'w': Array(0., dtype=float32, weak_type=True)}
     >>> zero_from_primal(2.0, symbolic_zeros=True)
     SymbolicZero(~float32[])
     """
