@@ -518,3 +518,9 @@ def test_precision_by_name():
     assert lax.Precision(None) is lax.Precision.DEFAULT
     with pytest.raises(ValueError, match="'a' is not a valid Precision"):
         lax.Precision("a")
+
+
+def test_a_permutation_of_more_than_its_integers():
+    pivots = jnp.array([1, 1], jnp.int32)
+    with pytest.raises(OverflowError, match="Python int 1099511627776 too large"):
+        lax.linalg.lu_pivots_to_permutation(pivots, 2**40)

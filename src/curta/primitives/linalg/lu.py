@@ -101,6 +101,11 @@ class LUPivotsToPermutation(NonDifferentiable, MatrixOp):
                 f"Output permutation size {self.permutation_size} has to exceed the"
                 f" trailing dimension of the pivots. Got pivots size {size}"
             )
+        if self.permutation_size > np.iinfo(_INT).max:
+            raise OverflowError(
+                f"Python int {self.permutation_size} too large to convert to int32: the"
+                " permutation is an array of such integers"
+            )
         return [(self.permutation_size,)]
 
     def eval(self, *args: Any) -> Any:
