@@ -111,3 +111,21 @@ def test_nothing_has_no_mode():
 def test_angles_in_degrees_by_a_traced_flag():
     quat = Rotation.from_euler("x", jnp.array([90.0]), degrees=jnp.array(True))
     np.testing.assert_allclose(quat.as_quat()[0], np.sqrt(0.5), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "distribution, comparison",
+    [
+        (stats.expon, "lt"), (stats.uniform, "gt"), (stats.gumbel_l, "gt"),
+        (stats.gumbel_r, "gt"), (stats.bernoulli, "lt"), (stats.geom, "le"),
+        (stats.laplace, "le"), (stats.pareto, "lt"), (stats.wrapcauchy, "gt"),
+    ],
+)  # fmt: skip
+def test_complex_numbers_have_no_order(distribution, comparison):
+    name = "cdf" if distribution is stats.laplace else "logpdf"
+    function = getattr(distribution, name, None) or distribution.logpmf
+    parameters = (0.5,) if distribution in (
+        stats.bernoulli, stats.geom, stats.pareto, stats.wrapcauchy
+    ) else ()  # fmt: skip
+    with pytest.raises(TypeError, match=f"{comparison} does not accept dtype complex64"):
+        function(1j, *parameters)

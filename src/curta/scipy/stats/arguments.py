@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from curta import lax
+from curta.core.trace import typeof
 from curta.numpy.promotion import inexact_operands
 
 
@@ -14,3 +16,9 @@ def standardise(
     """(x - loc) / scale, the shape parameters and the scale, in one float dtype."""
     x, *parameters, loc, scale = inexact_operands(name, x, *shape, loc, scale)
     return (lax.div(lax.sub(x, loc), scale), *parameters, scale)
+
+
+def refuse_complex(comparison: Callable[[Any, Any], Any], x: Any) -> None:
+    """Raise TypeError, as the comparison does, for numbers that have no order."""
+    if typeof(x).dtype.kind == "c":
+        comparison(x, x)

@@ -13,6 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special import xlog1py, xlogy
+from curta.scipy.stats.arguments import refuse_complex
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
@@ -23,6 +24,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     Array(-0.6931, dtype=float32, weak_type=True)
     """
     k, p, loc = inexact_operands("bernoulli.logpmf", k, p, loc)
+    refuse_complex(lax.lt, k)
     x = k - loc
     value = xlogy(x, p) + xlog1py(1 - x, -p)
     return jnp.where((x < 0) | (x > 1), -np.inf, value)
@@ -46,6 +48,7 @@ def cdf(k: Any, p: Any) -> Any:
     Array(1., dtype=float32, weak_type=True)
     """
     k, p = inexact_operands("bernoulli.cdf", k, p)
+    refuse_complex(lax.lt, k)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), np.nan, value)
 
@@ -58,5 +61,6 @@ def ppf(q: Any, p: Any) -> Any:
     Array(0., dtype=float32, weak_type=True)
     """
     q, p = inexact_operands("bernoulli.ppf", q, p)
+    refuse_complex(lax.le, q)
     valid = (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1)
     return jnp.where(valid, jnp.where(q > 1 - p, const(q, 1), const(q, 0)), np.nan)

@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import refuse_complex, standardise
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -23,6 +23,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-1., dtype=float32, weak_type=True)
     """
     z, scale = standardise("expon.logpdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.lt, z)
     return jnp.where(z < 0, -np.inf, -z - lax.log(scale))
 
 
@@ -44,6 +45,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.6321, dtype=float32, weak_type=True)
     """
     z, _ = standardise("expon.cdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.lt, z)
     return -lax.expm1(-jnp.maximum(z, 0))
 
 
@@ -75,6 +77,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-1., dtype=float32, weak_type=True)
     """
     z, _ = standardise("expon.logsf", x, loc=loc, scale=scale)
+    refuse_complex(lax.lt, z)
     return -jnp.maximum(z, 0)
 
 
@@ -86,4 +89,5 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.6931, dtype=float32, weak_type=True)
     """
     q, loc, scale = inexact_operands("expon.ppf", q, loc, scale)
+    refuse_complex(lax.lt, q)
     return jnp.where((q >= 0) & (q <= 1), loc - scale * lax.log1p(-q), np.nan)

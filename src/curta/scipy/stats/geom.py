@@ -13,6 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
 from curta.scipy.special import xlog1py
+from curta.scipy.stats.arguments import refuse_complex
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
@@ -23,6 +24,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     Array(-0.6931, dtype=float32, weak_type=True)
     """
     k, p, loc = inexact_operands("geom.logpmf", k, p, loc)
+    refuse_complex(lax.le, k)
     x = k - loc
     value = xlog1py(x - 1, -p) + lax.log(p)
     return jnp.where(x <= 0, -np.inf, value)

@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import refuse_complex, standardise
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -23,6 +23,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-1., dtype=float32, weak_type=True)
     """
     z, scale = standardise("gumbel_r.logpdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.gt, z)
     return jnp.where(scale > 0, -z - lax.exp(-z) - lax.log(scale), np.nan)
 
 
@@ -54,6 +55,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-0.6065, dtype=float32, weak_type=True)
     """
     z, scale = standardise("gumbel_r.logcdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.gt, z)
     return jnp.where(scale > 0, -lax.exp(-z), np.nan)
 
 
@@ -75,6 +77,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-0.788, dtype=float32, weak_type=True)
     """
     z, scale = standardise("gumbel_r.logsf", x, loc=loc, scale=scale)
+    refuse_complex(lax.gt, z)
     return jnp.where(scale > 0, lax.log(-lax.expm1(-lax.exp(-z))), np.nan)
 
 
@@ -86,4 +89,5 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.3665, dtype=float32, weak_type=True)
     """
     p, loc, scale = inexact_operands("gumbel_r.ppf", p, loc, scale)
+    refuse_complex(lax.gt, p)
     return jnp.where((p > 0) & (p < 1), loc - scale * lax.log(-lax.log(p)), np.nan)

@@ -9,7 +9,7 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import lax
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import refuse_complex, standardise
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -41,5 +41,6 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.8161, dtype=float32, weak_type=True)
     """
     z, _ = standardise("laplace.cdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.le, z)
     tail = 0.5 * lax.exp(-lax.abs(z))
     return jnp.where(z <= 0, tail, 1 - tail)

@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import refuse_complex, standardise
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -23,6 +23,7 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-1.3863, dtype=float32, weak_type=True)
     """
     z, b, scale = standardise("pareto.logpdf", x, b, loc=loc, scale=scale)
+    refuse_complex(lax.lt, z)
     value = lax.log(b / scale) - (b + 1) * lax.log(z)
     return jnp.where(z < 1, -np.inf, value)
 
@@ -45,6 +46,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.875, dtype=float32, weak_type=True)
     """
     z, b, _ = standardise("pareto.cdf", x, b, loc=loc, scale=scale)
+    refuse_complex(lax.lt, z)
     return 1 - jnp.maximum(z, 1) ** -b
 
 
@@ -56,6 +58,7 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-0.1335, dtype=float32, weak_type=True)
     """
     z, b, _ = standardise("pareto.logcdf", x, b, loc=loc, scale=scale)
+    refuse_complex(lax.lt, z)
     # Where there is no probability, the derivative is that of a constant.
     inside = jnp.where(z <= 1, 2, z)
     return jnp.where(z <= 1, -np.inf, lax.log1p(-(inside**-b)))
@@ -79,6 +82,7 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-2.0794, dtype=float32, weak_type=True)
     """
     z, b, _ = standardise("pareto.logsf", x, b, loc=loc, scale=scale)
+    refuse_complex(lax.lt, z)
     return -b * lax.log(jnp.maximum(z, 1))
 
 
@@ -90,5 +94,6 @@ def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(1.2599, dtype=float32, weak_type=True)
     """
     q, b, loc, scale = inexact_operands("pareto.ppf", q, b, loc, scale)
+    refuse_complex(lax.lt, q)
     value = loc + scale * (1 - q) ** (-1 / b)
     return jnp.where((q >= 0) & (q <= 1), value, np.nan)

@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import refuse_complex, standardise
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -23,6 +23,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-0.6931, dtype=float32, weak_type=True)
     """
     z, scale = standardise("uniform.logpdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.gt, z)
     return jnp.where((z < 0) | (z > 1), -np.inf, -lax.log(scale))
 
 
@@ -44,6 +45,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.25, dtype=float32)
     """
     z, _ = standardise("uniform.cdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.gt, z)
     return jnp.clip(z, 0, 1).astype(z.dtype)
 
 
@@ -55,4 +57,5 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.25, dtype=float32, weak_type=True)
     """
     q, loc, scale = inexact_operands("uniform.ppf", q, loc, scale)
+    refuse_complex(lax.gt, q)
     return jnp.where((q >= 0) & (q <= 1), loc + scale * q, np.nan)

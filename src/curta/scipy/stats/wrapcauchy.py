@@ -13,6 +13,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
+from curta.scipy.stats.arguments import refuse_complex
 
 
 def logpdf(x: Any, c: Any) -> Any:
@@ -23,6 +24,7 @@ def logpdf(x: Any, c: Any) -> Any:
     Array(-0.7393, dtype=float32, weak_type=True)
     """
     x, c = inexact_operands("wrapcauchy.logpdf", x, c)
+    refuse_complex(lax.gt, x)
     value = jnp.log1p(-c * c) - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
     inside = (x >= 0) & (x <= 2 * np.pi)
     value = jnp.where(inside, value - math.log(2 * np.pi), -np.inf)
