@@ -127,5 +127,7 @@ def test_complex_numbers_have_no_order(distribution, comparison):
     parameters = (0.5,) if distribution in (
         stats.bernoulli, stats.geom, stats.pareto, stats.wrapcauchy
     ) else ()  # fmt: skip
-    with pytest.raises(TypeError, match=f"{comparison} does not accept dtype complex64"):
+    with pytest.raises(
+        TypeError, match=f"{comparison} does not accept dtype complex64"
+    ):
         function(1j, *parameters)
