@@ -241,3 +241,14 @@ def test_which_results_of_python_numbers_are_weakly_typed():
     assert special.betaln(0.3, 2.0).weak_type and special.betaln(30.0, 20.0).weak_type
     half = special.betaln(jnp.ones(2, "bfloat16"), 9.0)
     assert half.dtype == "bfloat16" and not half.weak_type
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["sici", "fresnel"])
+def test_integrals_of_half_floats(name, dtype):
+    x = jnp.array([-6.0, -0.5, 0.25, 2.0, 5.0], dtype)
+    found = getattr(special, name)(x)
+    expected = getattr(special, name)(x.astype("float32"))
+    for part, exact in zip(found, expected, strict=True):
+        assert part.dtype == dtype
+        np.testing.assert_array_equal(part, exact.astype(dtype))

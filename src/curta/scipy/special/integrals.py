@@ -155,6 +155,7 @@ def sici(x: Any) -> Any:
         raise ValueError(
             f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}."
         )
+    dtype, x = x.dtype, _single_or_double(x)
     size = jnp.abs(x)
     square = jnp.square(jnp.minimum(size, 4))
     k = range(16, -1, -1)
@@ -168,7 +169,12 @@ def sici(x: Any) -> Any:
     ci = jnp.where(far, -e1.real, ci_near)
     si = jnp.where(size == np.inf, np.pi / 2, si)
     ci = jnp.where(size == np.inf, jnp.where(x < 0, np.nan, 0), ci)
-    return (jnp.sign(x) * si).astype(x.dtype), ci.astype(x.dtype)
+    return (jnp.sign(x) * si).astype(dtype), ci.astype(dtype)
+
+
+def _single_or_double(x: Any) -> Any:
+    """`x` in a dtype that complex numbers have parts of."""
+    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
 
 
 def _e1_imaginary(x: Any) -> Any:
@@ -210,6 +216,7 @@ def fresnel(x: Any) -> Any:
             "Support for complex-valued inputs is not implemented yet: fresnel takes"
             " real numbers."
         )
+    dtype, x = x.dtype, _single_or_double(x)
     size = jnp.abs(x)
     near = jnp.minimum(size, 1.25)
     phase = np.pi / 2 * near * near
@@ -228,7 +235,7 @@ def fresnel(x: Any) -> Any:
     c = jnp.where(size < 1.25, c_near, jnp.where(vast, 0.5, value.real))
     nan = jnp.isnan(x)
     s, c = (jnp.where(nan, np.nan, jnp.sign(x) * part) for part in (s, c))
-    return s.astype(x.dtype), c.astype(x.dtype)
+    return s.astype(dtype), c.astype(dtype)
 
 
 @fresnel.defjvp

@@ -89,5 +89,4 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.6931, dtype=float32, weak_type=True)
     """
     q, loc, scale = inexact_operands("expon.ppf", q, loc, scale)
-    refuse_complex(lax.lt, q)
     return jnp.where((q >= 0) & (q <= 1), loc - scale * lax.log1p(-q), np.nan)

@@ -94,6 +94,5 @@ def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(1.2599, dtype=float32, weak_type=True)
     """
     q, b, loc, scale = inexact_operands("pareto.ppf", q, b, loc, scale)
-    refuse_complex(lax.lt, q)
     value = loc + scale * (1 - q) ** (-1 / b)
     return jnp.where((q >= 0) & (q <= 1), value, np.nan)

@@ -57,5 +57,4 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.25, dtype=float32, weak_type=True)
     """
     q, loc, scale = inexact_operands("uniform.ppf", q, loc, scale)
-    refuse_complex(lax.gt, q)
     return jnp.where((q >= 0) & (q <= 1), loc + scale * q, np.nan)
