@@ -26,7 +26,8 @@ class LoopItem:
     """A map over `dims`, or a fold over `inner` for each index of `dims`.
 
     An `ordered` item updates a buffer in the order of its indices (a scatter, a
-    cumulative sum), for each index of the first `independent` dims on its own. A
+    cumulative sum), for each index of the first `independent` dims on its own. In a
+    `selective` one few indices do so: those for which the guard of its stores holds. A
     `partial` item is not the only one that writes its buffer.
     """
 
@@ -38,6 +39,7 @@ class LoopItem:
     loads: tuple[Load, ...]
     ordered: bool = False
     independent: int = 0
+    selective: bool = False
     partial: bool = False
 
     @property
@@ -137,12 +139,12 @@ def loop_item(
     folds: tuple[Fold, ...],
     ordered: bool = False,
     independent: int = 0,
+    selective: bool = False,
     partial: bool = False,
 ) -> LoopItem:
     """A loop item, with the loads of its expressions found."""
     roots: list[Expr] = [e for s in stores for e in s.operands()]
     roots += [x for f in folds for x in f.inputs]
     loads = tuple(e for e in walk(roots) if isinstance(e, Load))
-    return LoopItem(
-        label, dims, inner, stores, folds, loads, ordered, independent, partial
-    )
+    kinds = ordered, independent, selective, partial
+    return LoopItem(label, dims, inner, stores, folds, loads, *kinds)

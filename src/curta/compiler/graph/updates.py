@@ -1,7 +1,9 @@
 """Scatters and updates of slices as work items: a copy, then ordered updates.
 
 The dims along which no two updates meet, whatever the data, are independent: threads
-share them out. Rows are cut into blocks of columns for that.
+share them out. Rows are cut into blocks of columns for that. Otherwise parts of the
+operand have owners, each of which goes through all updates and does those of its own
+part: in their order, so that the result does not depend on how many owners there are.
 """
 
 from __future__ import annotations
@@ -9,11 +11,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from curta.compiler.graph.items import loop_item
-from curta.compiler.loops.index import LoopVar, as_index, row_major
+from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
-from curta.compiler.loops.nodes import Buffer
+from curta.compiler.loops.nodes import Buffer, Expr, walk
+from curta.compiler.loops.schedule import weight
 from curta.core.jaxpr import Eqn
+from curta.primitives.indexing.gather import Scattering
 from curta.primitives.indexing.windows import WindowUpdate
 
 if TYPE_CHECKING:
@@ -22,6 +28,10 @@ if TYPE_CHECKING:
 _WORTH_BLOCKS = 1 << 16  # updates that are worth several threads
 _MOST_BLOCKS = 4
 _BLOCK_BYTES = 128  # of a block of columns, at least
+_WORTH_OWNERS = 1 << 18  # the bytes of an operand that is worth to be shared out
+_PART_BYTES = 1 << 21  # of an owner's part: they stay in the second-level cache
+_MOST_OWNERS = 4
+_LIGHT = 24  # the most that finding the place of an update costs
 
 
 def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None:
@@ -45,13 +55,15 @@ def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None
             index, dims = _in_blocks(index, dims, blocks)
             place, inside, new = _lowered(maker, eqn, index)
             independent = 1
+    shared = None if independent else _shared_out(maker, eqn, result, place, inside)
+    if shared is not None:
+        owner, inside = shared
+        dims, independent = (owner, *dims), 1
     offset = row_major(place, aval.shape)
     old = _load(maker, result, offset, inside)
     stores = maker.stores(result, offset, new(old), inside)
     maker.items.append(
-        loop_item(
-            eqn.op.name, dims, (), stores, (), ordered=True, independent=independent
-        )
+        loop_item(eqn.op.name, dims, (), stores, (), True, independent, bool(shared))
     )
 
 
@@ -66,6 +78,32 @@ def _lowered(maker: ItemMaker, eqn: Eqn, index: tuple[Any, ...]) -> Any:
     assert isinstance(eqn.op, WindowUpdate)
     operands = [Operand(v.aval, v, maker.elements) for v in eqn.invars]
     return eqn.op.lower_update(maker.builder, tuple(map(as_index, index)), *operands)
+
+
+def _shared_out(
+    maker: ItemMaker, eqn: Eqn, result: Buffer, place: tuple[Any, ...], inside: Any
+) -> tuple[LoopVar, Expr] | None:
+    """The owners of the parts of the operand, and when an update is the owner's own."""
+    b, aval = maker.builder, eqn.outvars[0].aval
+    nbytes = aval.size * maker.dtype(result).itemsize
+    if not isinstance(eqn.op, Scattering) or eqn.invars[2].aval.size < _WORTH_BLOCKS:
+        return None
+    count = min(max(nbytes // _PART_BYTES, 2), _MOST_OWNERS)
+    cut = next((d for d, p in enumerate(place) if _is_data(as_index(p))), None)
+    if nbytes < _WORTH_OWNERS or cut is None or aval.shape[cut] < count:
+        return None
+    owner, part = LoopVar("owner", count), -(-aval.shape[cut] // count)
+    ahead = b.index_value(as_index(place[cut]) - as_index(owner) * part)
+    unsigned = np.dtype(np.uint64)  # in which what lies before the part is great, too
+    own = b.compare("lt", b.convert(ahead, unsigned), b.const(part, unsigned))
+    if inside is not None:
+        own = b.and_(inside, own)
+    return (owner, own) if sum(map(weight, walk([own]))) <= _LIGHT else None
+
+
+def _is_data(index: Affine) -> bool:
+    """Whether an index depends on more than loop variables."""
+    return not all(isinstance(a, LoopVar) for a in index.atoms())
 
 
 def _independent(place: tuple[Any, ...]) -> set[Any]:

@@ -16,16 +16,22 @@ from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.tiles import turnable, turned_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.compiler.llvm.updates import (
+    AT_ONCE,
+    choose,
+    decides,
+    place_for_choice,
+    worth_unrolling,
+)
 from curta.compiler.loops.bufferize import Placement
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store
-from curta.compiler.loops.schedule import Schedule, Vectors, weight
+from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
 LONG_ROW = 1 << 12  # of which vectors are worth to be stored at whole cache lines
 _UNROLLED = 4  # small updates in a turn of their loop, if there are many
-_MANY, _LIGHT = 64, 24
 ROWS_AT_ONCE = 8  # rows that a fold by columns adds up before it touches memory
 
 Values = list[Value]
@@ -179,6 +185,9 @@ class _KernelEmitter:
         body = stage.body
         inside = [*dims, *(s.buffer for s in stage.stores)]
         self.values.hoist(body, inside, vectors.lanes if len(dims) <= 1 else 1)
+        if stage.selective and decides(self.values, stage, dims):
+            self._selected(stage, dims, vectors)
+            return carried
         if not dims:
             return self._body(stage, carried)
         if len(dims) == 1:
@@ -208,6 +217,27 @@ class _KernelEmitter:
                     loop.next(*self._body(stage, loop.carried))
             carried = loop.results
         return carried
+
+    def _selected(
+        self, stage: Stage, dims: Sequence[LoopVar], vectors: Vectors
+    ) -> None:
+        """First the indices for which the guard holds, then their updates."""
+        b, (lane, *rest), guard = self.b, dims, stage.guard()
+        first, last = self._bounds(lane)
+        plain = replace(
+            stage,
+            stores=tuple(replace(s, where=None) for s in stage.stores),
+            selective=False,
+        )
+        chosen = place_for_choice(b)
+        with b.loop(*_known(first, last), AT_ONCE) as loop:
+            end = b.min(b.add(loop.index, AT_ONCE), last)
+            count = choose(self.values, lane, guard, (loop.index, end), chosen)
+            with b.loop(0, count) as each:
+                index = b.load(I64, b.offset(chosen, each.index, I64))
+                with self.values.vectorised(lane, index, 1, None):
+                    with self.values.assumed(guard):
+                        self._nest(plain, rest, vectors, [])
 
     def _unrolled_updates(self, stage: Stage, lane: LoopVar) -> None:
         """Updates one by one, several in a turn: fewer jumps."""
@@ -475,13 +505,6 @@ def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:
     return tuple(  # type: ignore[return-value]
         int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
     )
-
-
-def worth_unrolling(stage: Stage, lane: LoopVar, lanes: int) -> bool:
-    """Whether many small updates go one by one along `lane`."""
-    if not stage.ordered or lanes > 1 or lane.extent < _MANY:
-        return False
-    return sum(weight(e) for e in stage.body) <= _LIGHT
 
 
 def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:

@@ -31,7 +31,8 @@ def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
     if items[0].ordered:
         (item,) = items
         outer, inner = item.dims[: item.independent], item.dims[item.independent :]
-        return Kernel(outer, (Stage(inner, item.stores, (), ordered=True),))
+        stage = Stage(inner, item.stores, (), 0, True, item.selective)
+        return Kernel(outer, (stage,))
     depth = _depth(group)
     stages = tuple(s.stage() for s in _stages(items, depth))
     kernel = collapse(Kernel(items[0].dims[:depth], stages), builder)

@@ -176,7 +176,8 @@ class Stage:
 
     Folds are over the dims after the first `kept`: they have a result for each index
     of those. An `ordered` stage updates a buffer element by element, in the order of
-    its indices, several times where several updates meet.
+    its indices, several times where several updates meet; a `selective` one only for
+    few of them, where the one guard of its stores holds.
     """
 
     dims: tuple[LoopVar, ...]
@@ -184,6 +185,7 @@ class Stage:
     folds: tuple[Fold, ...]
     kept: int = 0
     ordered: bool = False
+    selective: bool = False
 
     def written(self) -> Iterator[Store]:
         """All stores, those of the folds' results included."""
@@ -200,6 +202,12 @@ class Stage:
     def loads(self) -> tuple[Load, ...]:
         """All loads, each once."""
         return tuple(e for e in self.body if isinstance(e, Load))
+
+    def guard(self) -> Expr:
+        """The one condition under which a selective stage stores."""
+        (guard,) = {s.where for s in self.stores}
+        assert guard is not None
+        return guard
 
     def roots(self) -> Iterator[Expr]:
         """The expressions that the body computes."""
