@@ -382,7 +382,7 @@ OTHERS = [
         ),
         ValueError,
         "conv_general_dilated window and window_strides must have the same number of",
-        "dimensions as dimension_numbers",
+        "but got 1 and 2, for lhs shape (1, 2, 5, 6) and dimension_numbers",
     ),
     (
         "reduce to a string",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta.core.dim import as_dim
-from curta.core.trace import Tracer
+from curta.core.trace import Tracer, concrete_or_error
 
 
 def canonicalize_axis(axis: Any, ndim: int) -> int:
@@ -26,6 +26,20 @@ def canonicalize_axis(axis: Any, ndim: int) -> int:
 def canonicalize_axes(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
     """All of `axes` counted from the front."""
     return tuple(canonicalize_axis(axis, ndim) for axis in axes)
+
+
+def static_axes(axes: Any) -> tuple[int, ...]:
+    """One axis, or several, as a tuple.
+
+    Raises TypeError unless they are known integers.
+    """
+    axes = concrete_or_error(
+        None, axes, "expected a static index or sequence of indices."
+    )
+    try:
+        return (operator.index(axes),)
+    except TypeError:
+        return tuple(map(operator.index, axes))
 
 
 def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:

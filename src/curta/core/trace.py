@@ -122,6 +122,17 @@ def use_trace(trace: Trace) -> Iterator[Trace]:
         thread_state.trace = before
 
 
+@contextlib.contextmanager
+def running(trace: Trace) -> Iterator[Trace]:
+    """Make `trace` current within the block; after it its tracers are dead."""
+    before = swap_trace(trace)
+    try:
+        yield trace
+    finally:
+        thread_state.trace = before
+        trace.finished = True
+
+
 def base_trace() -> Trace:
     """The evaluating trace."""
     return _base[0]
@@ -419,3 +430,21 @@ register_aval_rule(np.generic, _numpy_aval)
 def concrete_or_none(x: Any) -> Any:
     """The value of `x` if it is known now, else None."""
     return x.concrete_value() if isinstance(x, Tracer) else x
+
+
+def concrete_or_error(
+    force: Callable[[Any], Any] | None, value: Any, context: str = ""
+) -> Any:
+    """`force(value)`, or `value` itself for None, of a value that is known now.
+
+    Raises ConcretizationTypeError, with `context` in its message, for a traced value
+    that is not.
+
+    >>> from curta.extend.core import concrete_or_error
+    >>> concrete_or_error(int, 3.0)
+    3
+    """
+    known = concrete_or_none(value)
+    if known is None and value is not None:
+        raise errors.ConcretizationTypeError(value, context)
+    return known if force is None else force(known)

@@ -12,14 +12,15 @@ import numpy as np
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.dim import as_dim
+from curta.core.shapes import canonicalize_shape, check_nonnegative
 from curta.core.trace import typeof
 from curta.lax.conversion import stage
 from curta.lax.dimension_numbers import conv_dimension_numbers, transposed_padding
 from curta.lax.dot import canonicalize_precision, dot_general
 from curta.lax.shape import broadcast_in_dim, reshape, rev, transpose
-from curta.lax.windows import padtype_to_pads
+from curta.lax.windows import explicit_padding, padtype_to_pads
 from curta.primitives.convolution import ConvGeneralDilated
-from curta.primitives.convolution.shapes import taken
+from curta.primitives.convolution.shapes import check_padding_count, taken
 from curta.primitives.precision import Precision
 from curta.primitives.windowed.sliding import dilated
 
@@ -78,8 +79,9 @@ def conv_general_dilated(
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     _check_ranks(numbers, lhs_shape, window_strides)
     ones = (1,) * (len(lhs_shape) - 2)
-    spread = ones if lhs_dilation is None else tuple(lhs_dilation)
-    rhs_dilation = ones if rhs_dilation is None else tuple(rhs_dilation)
+    strides = tuple(map(as_dim, window_strides))
+    spread = ones if lhs_dilation is None else tuple(map(as_dim, lhs_dilation))
+    within = ones if rhs_dilation is None else tuple(map(as_dim, rhs_dilation))
     if isinstance(padding, str):
         if spread != ones:
             raise ValueError(
@@ -88,18 +90,18 @@ def conv_general_dilated(
                 " conv_transpose."
             )
         kernel = taken(rhs_shape, numbers.rhs_spec[2:])
-        reach = tuple(map(dilated, kernel, rhs_dilation))
+        reach = tuple(map(dilated, kernel, within))
         sizes = taken(lhs_shape, numbers.lhs_spec[2:])
-        padding = padtype_to_pads(sizes, reach, window_strides, padding)
+        padding = padtype_to_pads(sizes, reach, strides, padding)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(
             preferred_element_type, "conv_general_dilated"
         )
     return ConvGeneralDilated(
-        tuple(map(as_dim, window_strides)),
-        _pairs(padding),
-        tuple(map(as_dim, spread)),
-        tuple(map(as_dim, rhs_dilation)),
+        strides,
+        explicit_padding("conv_general_dilated", padding),
+        spread,
+        within,
         numbers,
         operator.index(feature_group_count),
         operator.index(batch_group_count),
@@ -109,22 +111,14 @@ def conv_general_dilated(
 
 
 def _check_ranks(numbers: Any, lhs_shape: Any, window_strides: Any) -> None:
-    if any(len(spec) != len(lhs_shape) for spec in numbers):
+    spatial = {len(spec) - 2 for spec in (*numbers, lhs_shape)}
+    if spatial != {len(window_strides)}:
         raise ValueError(
             "conv_general_dilated window and window_strides must have the same number"
-            f" of dimensions as dimension_numbers, got {numbers} for lhs shape"
-            f" {lhs_shape} and window_strides {window_strides}"
+            f" of dimensions, but got {len(numbers.rhs_spec) - 2} and"
+            f" {len(window_strides)}, for lhs shape {lhs_shape} and dimension_numbers"
+            f" {numbers}"
         )
-
-
-def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
-    try:
-        return tuple((as_dim(lo), as_dim(hi)) for lo, hi in padding)
-    except (ValueError, TypeError):
-        raise ValueError(
-            "padding argument to conv_general_dilated should be a string or a sequence"
-            f" of (low, high) pairs, got {padding}"
-        ) from None
 
 
 def conv(
@@ -231,6 +225,7 @@ def conv_transpose(
         reach = map(dilated, window, rhs_dilation)
         each = [padding] * len(strides) if isinstance(padding, str) else padding
         padding = list(map(transposed_padding, reach, strides, each))
+        check_padding_count(padding, rank - 2)
     if transpose_kernel:
         rhs = rev(rhs, numbers.rhs_spec[2:])
         order = list(range(rank))
@@ -273,7 +268,8 @@ def conv_general_dilated_patches(
             [1., 2., 3.]]], dtype=float32)
     """
     lhs = stage(lhs)
-    filter_shape = tuple(filter_shape)
+    filter_shape = canonicalize_shape(tuple(filter_shape))
+    check_nonnegative("conv_general_dilated_patches filter_shape", filter_shape)
     numbers = conv_dimension_numbers(
         lhs.shape, (1, 1, *filter_shape), dimension_numbers
     )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
-from curta.lax.windows import padtype_to_pads
+from curta.core.shapes import canonicalize_shape
+from curta.lax.windows import explicit_padding, padtype_to_pads
 from curta.primitives.convolution import ConvDimensionNumbers
-from curta.primitives.convolution.shapes import conv_shape, taken
+from curta.primitives.convolution.shapes import (
+    check_padding_count,
+    conv_shape,
+    taken,
+)
 
 _NAMES = (("N", "C"), ("O", "I"), ("N", "C"))  # of lhs, rhs, output
 
@@ -108,9 +114,17 @@ def conv_shape_tuple(
     >>> lax.conv_shape_tuple((1, 3, 8), (4, 3, 3), (1,), "SAME")
     (1, 4, 8)
     """
+    name = "conv_shape_tuple"
+    lhs, rhs, steps = _sizes(name, lhs_shape, rhs_shape, strides)
     if isinstance(pads, str):
-        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    return conv_shape(lhs_shape, rhs_shape, strides, pads, batch_group_count)
+        pads = padtype_to_pads(lhs[2:], rhs[2:], steps, pads)
+    groups = operator.index(batch_group_count)
+    if groups < 1 or lhs[0] % groups:
+        raise ValueError(
+            f"{name} batch_group_count must be positive and divide the batch, got"
+            f" {groups} for {lhs[0]}"
+        )
+    return conv_shape(lhs, rhs, steps, explicit_padding(name, pads), groups)
 
 
 def conv_general_shape_tuple(
@@ -128,9 +142,9 @@ def conv_general_shape_tuple(
     (1, 4, 4)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    shape = conv_shape_tuple(
-        taken(lhs_shape, lhs), taken(rhs_shape, rhs), window_strides, padding
-    )
+    shapes = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
+    sizes = map(taken, shapes, (lhs, rhs))
+    shape = conv_shape_tuple(*sizes, window_strides, padding)
     return _in_order(shape, out)
 
 
@@ -148,18 +162,34 @@ def conv_transpose_shape_tuple(
     >>> lax.conv_transpose_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "SAME", layout)
     (1, 16, 4)
     """
+    name = "conv_transpose_shape_tuple"
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    lhs, rhs = taken(lhs_shape, lhs_spec), taken(rhs_shape, rhs_spec)
+    shapes = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
+    sizes = map(taken, shapes, (lhs_spec, rhs_spec))
+    lhs, rhs, steps = _sizes(name, *sizes, window_strides)
     if isinstance(padding, str):
-        padding = [
-            transposed_padding(k, s, padding)
-            for k, s in zip(rhs[2:], window_strides, strict=True)
-        ]
+        padding = [transposed_padding(k, s, padding) for k, s in zip(rhs[2:], steps)]
+    padding = explicit_padding(name, padding)
+    check_padding_count(padding, len(lhs) - 2)
     spatial = [
         (i - 1) * s - k + 2 + sum(pads)
-        for i, k, s, pads in zip(lhs[2:], rhs[2:], window_strides, padding, strict=True)
+        for i, k, s, pads in zip(lhs[2:], rhs[2:], steps, padding)
     ]
     return _in_order((lhs[0], rhs[0], *spatial), out_spec)
+
+
+def _sizes(name: str, lhs_shape: Any, rhs_shape: Any, strides: Any) -> list[Any]:
+    """Shapes and strides as ints; raises unless they fit each other."""
+    lhs, rhs = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
+    steps = canonicalize_shape(strides)
+    if not len(lhs) == len(rhs) == len(steps) + 2:
+        raise ValueError(
+            f"{name} takes shapes with two more dims than there are strides, got"
+            f" {lhs}, {rhs} and strides {steps}."
+        )
+    if any(s < 1 for s in steps):
+        raise ValueError(f"window_strides must be positive, got {steps}.")
+    return [lhs, rhs, steps]
 
 
 def transposed_padding(k: int, stride: int, padding: Any) -> tuple[int, int]:

@@ -207,6 +207,7 @@ def _flat(
 
 def _known(computation: Any, init: Any, table: dict[Any, tuple[Any, Any]]) -> Any:
     """The reduction that folds with `computation` from `init`, if there is one."""
+    typeof(init)  # raises TypeError for what is no array
     value = concrete_or_none(init)
     if value is None or np.ndim(value) != 0 or not callable(computation):
         return None
@@ -214,7 +215,7 @@ def _known(computation: Any, init: Any, table: dict[Any, tuple[Any, Any]]) -> An
         function, op = table.get(computation, (None, None))
     except TypeError:  # a callable without a hash
         return None
-    dtype = dtypes.dtype(init)
+    dtype = typeof(init).dtype
     if function is None or (op in _BITWISE and dtypes.issubdtype(dtype, np.inexact)):
         return None
     return function if np.equal(value, op(()).identity(dtype)) else None

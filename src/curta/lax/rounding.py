@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from curta.core.trace import concrete_or_error
 from curta.primitives import elementwise as ops
 from curta.primitives.elementwise import RoundingMethod
 
@@ -75,5 +76,9 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     >>> lax.reduce_precision(1.2, exponent_bits=8, mantissa_bits=2)
     Array(1.25, dtype=float32, weak_type=True)
     """
-    bits = operator.index(exponent_bits), operator.index(mantissa_bits)
-    return ops.ReducePrecision(*bits)(operand)
+    bits = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
+    counts = [
+        concrete_or_error(operator.index, n, f"{what} argument of lax.reduce_precision")
+        for what, n in bits.items()
+    ]
+    return ops.ReducePrecision(*counts)(operand)

@@ -25,8 +25,9 @@ from curta.core.shapes import (
     canonicalize_shape,
     check_nonnegative,
     integers,
+    static_axes,
 )
-from curta.core.trace import Tracer, operand_type, typeof
+from curta.core.trace import Tracer, concrete_or_error, operand_type, typeof
 from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
@@ -60,7 +61,7 @@ def reshape(
     """
     shape = canonicalize_shape(new_sizes)
     if dimensions is not None:
-        dims, found = tuple(dimensions), typeof(operand).shape
+        dims, found = static_axes(dimensions), typeof(operand).shape
         if set(dims) != {*range(len(found))} or len(dims) != len(found):
             raise TypeError(
                 "reshape dimensions must be a permutation of operand dimensions, got"
@@ -123,7 +124,7 @@ def broadcast_in_dim(
     if isinstance(operand, Array) and operand.shape == shape:
         if dims == tuple(range(len(shape))):
             return operand
-    if list(dims) != sorted(dims):
+    if list(dims) != sorted(dims) and len(dims) == typeof(operand).ndim:
         order = sorted(range(len(dims)), key=dims.__getitem__)
         operand, dims = transpose(operand, order), tuple(dims[i] for i in order)
     return BroadcastInDim(shape, dims)(operand)
@@ -182,7 +183,7 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     >>> lax.shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
-    return np.asarray(shape, dtypes.canonicalize_dtype(np.int64))
+    return np.asarray(tuple(map(as_dim, shape)), dtypes.canonicalize_dtype(np.int64))
 
 
 def _as_array(x: Any) -> Any:
@@ -224,7 +225,8 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     >>> curta.lax.squeeze(curta.numpy.ones((1, 3)), (0,)).shape
     (3,)
     """
-    dims = tuple(sorted(canonicalize_axes(dimensions, typeof(array).ndim)))
+    rank = operand_type("squeeze", 0, array).ndim
+    dims = tuple(sorted(canonicalize_axes(dimensions, rank)))
     if not dims and isinstance(array, Array):
         return array
     return Squeeze(dims)(array)
@@ -301,7 +303,7 @@ def slice_in_dim(
     Array([3, 4, 5], dtype=int32)
     """
     shape = typeof(operand).shape
-    axis = int(axis)
+    axis = operator.index(axis)
     size = shape[axis]
     start = 0 if start_index is None else as_dim(start_index)
     limit = size if limit_index is None else as_dim(limit_index)
@@ -321,7 +323,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     >>> curta.lax.index_in_dim(curta.numpy.arange(6), -1, keepdims=False)
     Array(5, dtype=int32)
     """
-    axis = int(axis)
+    axis = operator.index(axis)
     size = typeof(operand).shape[axis]
     place = as_dim(index)
     place = place + size if place < 0 else place
@@ -372,7 +374,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     Array([0, 1, 0, 1], dtype=int32)
     """
     check_repetitions(reps, operand_type("tile", 0, operand).ndim)
-    return Tile(tuple(map(as_dim, reps)))(operand)
+    return Tile(canonicalize_shape(tuple(reps)))(operand)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -387,6 +389,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """
     if len(operands) == 0:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
+    operands = tuple(operands)
     if len(operands) == 1 and isinstance(operands[0], Array):
         return operands[0]
     return Concatenate(dimension)(*operands)
@@ -449,7 +452,9 @@ def broadcasted_iota(
            [0, 1, 2]], dtype=int32)
     """
     dtype = dtypes.check_user_dtype(dtype, "iota")
-    return Iota(dtype, canonicalize_shape(shape), int(dimension))()
+    what = "dimension argument of lax.broadcasted_iota"
+    axis = concrete_or_error(int, dimension, what)
+    return Iota(dtype, canonicalize_shape(shape), axis)()
 
 
 def full(

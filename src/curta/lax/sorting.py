@@ -7,7 +7,7 @@ from typing import Any
 
 from curta.core.dim import as_dim
 from curta.core.shapes import canonicalize_axis
-from curta.core.trace import typeof
+from curta.core.trace import operand_type, typeof
 from curta.primitives import cumulative
 from curta.primitives.sorting import Sort, TopK
 
@@ -37,7 +37,7 @@ def sort(
         dimension = canonicalize_axis(dimension, typeof(operand[0]).ndim)
         return tuple(Sort(dimension, is_stable, num_keys)(*operand))
     if num_keys != 1:
-        raise ValueError(f"num_keys={num_keys} must equal 1 for a single operand.")
+        raise ValueError(f"num_keys={num_keys!r} must equal 1 for a single operand.")
     dimension = canonicalize_axis(dimension, typeof(operand).ndim)
     return Sort(dimension, is_stable)(operand)[0]
 
@@ -69,7 +69,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     k = as_dim(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
-    return list(TopK(k, canonicalize_axis(axis, typeof(operand).ndim))(operand))
+    rank = operand_type("top_k", 0, operand).ndim
+    return list(TopK(k, canonicalize_axis(axis, rank))(operand))
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

@@ -6,8 +6,12 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from curta.core.avals import ShapedArray
 from curta.core.dim import as_dim, max_dim
-from curta.primitives.windowed.sliding import Sliding
+from curta.core.shapes import integers
+from curta.primitives.windowed.sliding import Sliding, check_window_fields
 
 
 class PaddingType(enum.Enum):
@@ -76,12 +80,37 @@ def reduce_window_shape_tuple(
     >>> lax.reduce_window_shape_tuple((5,), (2,), (2,), ((0, 1),))
     (3,)
     """
-    ones: Any = (1,) * len(window_dimensions)
-    sliding = Sliding(
-        tuple(window_dimensions),
-        tuple(window_strides),
-        tuple((low, high) for low, high in padding),
-        tuple(base_dilation or ones),
-        tuple(window_dilation or ones),
+    name, shape = "reduce_window", tuple(map(as_dim, operand_shape))
+    ones = (1,) * len(shape)
+    spread, reach = (
+        ones if d is None else _dilation(name, d)
+        for d in (base_dilation, window_dilation)
     )
-    return sliding.out_shape(tuple(operand_shape))
+    sliding = Sliding(
+        integers(f"{name} window_dimensions", window_dimensions),
+        integers(f"{name} window_strides", window_strides),
+        explicit_padding(name, padding),
+        spread,
+        reach,
+    )
+    check_window_fields(name, ShapedArray(shape, np.dtype(bool)), sliding)
+    return sliding.out_shape(shape)
+
+
+def _dilation(name: str, dilation: Any) -> tuple[int, ...]:
+    """The entries of a dilation; TypeError unless all are positive integers."""
+    found = tuple(map(as_dim, dilation))
+    if any(d < 1 for d in found):
+        raise TypeError(f"All dilations must be positive, got {dilation}.")
+    return found
+
+
+def explicit_padding(name: str, padding: Any) -> tuple[tuple[int, int], ...]:
+    """Padding by numbers as pairs; ValueError unless it is a sequence of pairs."""
+    try:
+        return tuple((as_dim(lo), as_dim(hi)) for lo, hi in padding)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"padding argument to {name} should be a string or a sequence of (low,"
+            f" high) pairs, got {padding}"
+        ) from None

@@ -75,7 +75,6 @@ class Cumulative(Op):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
-        require_number(self.name, x.dtype)
         if self.axis < 0:
             raise ValueError(
                 f"XLA operations do not allow negative axes, got axis {self.axis} in"
@@ -85,6 +84,7 @@ class Cumulative(Op):
             raise ValueError(
                 f"axis {self.axis} is out of bounds for array of shape {x.shape}"
             )
+        require_number(self.name, x.dtype)
         return x
 
     def eval(self, *args: Any) -> Any:

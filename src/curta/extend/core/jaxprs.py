@@ -10,30 +10,9 @@ from curta.core.check import check_jaxpr as check_jaxpr
 from curta.core.jaxpr import Atom, Eqn, Var
 from curta.core.primitive import Primitive
 from curta.core.source_info import UNKNOWN, SourceInfo
-from curta.core.trace import Tracer, is_array_like
-from curta.errors import ConcretizationTypeError
+from curta.core.trace import concrete_or_error as concrete_or_error, is_array_like
 
 no_effects: Final[frozenset[str]] = frozenset()
-
-
-def concrete_or_error(
-    force: Callable[[Any], Any] | None, value: Any, context: str = ""
-) -> Any:
-    """`force(value)`, or `value` itself for None, of a value that is known now.
-
-    Raises ConcretizationTypeError, with `context` in its message, for a traced value
-    that is not.
-
-    >>> from curta.extend.core import concrete_or_error
-    >>> concrete_or_error(int, 3.0)
-    3
-    """
-    if isinstance(value, Tracer):
-        known = value.concrete_value()
-        if known is None:
-            raise ConcretizationTypeError(value, context)
-        value = known
-    return value if force is None else force(value)
 
 
 def valid_jaxtype(x: Any) -> bool:

@@ -26,6 +26,15 @@ def taken(shape: Sequence[int], spec: Sequence[int]) -> Dims:
     return tuple(shape[d] for d in spec)
 
 
+def check_padding_count(padding: Sequence[Any], count: int) -> None:
+    """Raise TypeError unless there is padding for each of `count` spatial dims."""
+    if len(padding) != count:
+        raise TypeError(
+            f"Wrong number of explicit pads for convolution: expected {count}, got"
+            f" {len(padding)}."
+        )
+
+
 def conv_shape(
     lhs: Sequence[int],
     rhs: Sequence[int],
@@ -37,11 +46,7 @@ def conv_shape(
 
     Raises TypeError or ValueError for padding that does not fit.
     """
-    if len(padding) != len(lhs) - 2:
-        raise TypeError(
-            "Wrong number of explicit pads for convolution: expected"
-            f" {len(lhs) - 2}, got {len(padding)}."
-        )
+    check_padding_count(padding, len(lhs) - 2)
     padded = [d + low + high for d, (low, high) in zip(lhs[2:], padding, strict=True)]
     if any(d < 0 for d in padded):
         raise ValueError(

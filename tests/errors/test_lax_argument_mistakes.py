@@ -1,0 +1,102 @@
+"""What functions of `lax` say of sizes, axes and names that they cannot use."""
+
+import numpy as np
+import pytest
+from tests.errors.checks import check_message
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.errors import ConcretizationTypeError, TracerIntegerConversionError
+
+X = jnp.ones((2, 3))
+S = jnp.float32(1.0)
+IMAGE = jnp.ones((1, 2, 5, 6))
+KERNEL = jnp.ones((3, 2, 2, 2))
+SIZES = (1, 2, 5, 6), (3, 2, 2, 2)
+LAYOUT = ("NCHW", "OIHW", "NCHW")
+KNOWN = "Abstract tracer value encountered where concrete value is expected"
+OPERAND = "Error interpreting argument to"
+SHAPES = "Shapes must be 1D sequences of concrete values of integer type, got"
+
+
+def traced(function):
+    """`function` of a number that is not known while tracing."""
+    return lambda: curta.jit(function)(1)
+
+
+def patches(sizes):
+    """The windows of these sizes in IMAGE."""
+    return lax.conv_general_dilated_patches(IMAGE, sizes, (1, 1), "VALID")
+
+
+# the mistake, the class, the opening words of JAX, what helps
+MISTAKES = [
+    # numbers that have to be known
+    (traced(lambda i: lax.reduce_precision(X, i, 3)), ConcretizationTypeError, KNOWN,
+     "exponent_bits argument of lax.reduce_precision"),
+    (traced(lambda i: lax.reduce_precision(X, 5, i)), ConcretizationTypeError, KNOWN,
+     "mantissa_bits argument of lax.reduce_precision"),
+    (traced(lambda i: lax.broadcasted_iota("int32", (2, 3), i)),
+     ConcretizationTypeError, KNOWN, "dimension argument of lax.broadcasted_iota"),
+    (traced(lambda i: lax.reshape(X, (3, 2), i)), ConcretizationTypeError, KNOWN,
+     "expected a static index or sequence of indices"),
+    (traced(lambda i: lax.reshape(X, (3, 2), (i, 0))), TracerIntegerConversionError,
+     "The __index__() method was called on traced array", ""),
+    (traced(lambda i: lax.conv_shape_tuple(*SIZES, (1, 1), "SAME", i)),
+     TracerIntegerConversionError, "The __index__() method was called", ""),
+    # dims, axes and sizes
+    (lambda: lax.reshape(X, (3, 2), 5), TypeError,
+     "reshape dimensions must be a permutation of operand dimensions, got", "(5,)"),
+    (lambda: lax.broadcast_in_dim(S, (2,), (1, 0)), TypeError,
+     "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim",
+     ""),
+    (lambda: lax.slice_in_dim(X, 0, 2, axis=1.5), TypeError, "'float' object", ""),
+    (lambda: lax.index_in_dim(X, 0, S), TypeError, "Only integer scalar arrays", ""),
+    (lambda: lax.tile(X, (1.5, 0)), TypeError, SHAPES, "(1.5, 0)"),
+    (lambda: lax.shape_as_value(X), TypeError, "Only integer scalar arrays", ""),
+    (lambda: lax.concatenate({0: X}, 0), TypeError, "concatenate", ""),
+    (lambda: lax.sort(X, num_keys="x"), ValueError, "num_keys='x' must equal 1", ""),
+    (lambda: lax.cumsum(True, 1), ValueError, "axis 1 is out of bounds", "shape ()"),
+    # operands
+    (lambda: lax.squeeze([1, 2], (0,)), TypeError, f"{OPERAND} squeeze", ""),
+    (lambda: lax.top_k([1, 2], 2), TypeError, f"{OPERAND} top_k", ""),
+    (lambda: lax.reduce(X, "x", lax.add, (0,)), TypeError, "Argument 'x' of type", ""),
+    (lambda: lax.reduce(X, object(), lax.add, (0,)), TypeError, "Argument '<obj", ""),
+    # windows
+    (lambda: lax.reduce_window_shape_tuple((4,), (2,), (1,), "VALID", (0,)), TypeError,
+     "All dilations must be positive, got (0,).", ""),
+    (lambda: lax.reduce_window_shape_tuple((4,), (2,), (1,), ((0, 0),) * 2), TypeError,
+     "reduce_window got inconsistent padding and window_dimensions", ""),
+    (lambda: patches((1.5, 2)), TypeError, SHAPES, "(1.5, 2)"),
+    (lambda: patches((-1, 2)), TypeError, "conv_general_dilated_patches filter_shape",
+     "must have every element be nonnegative, got (-1, 2)"),
+    (lambda: lax.conv(IMAGE, KERNEL, (0,), "SAME"), ValueError,
+     "conv_general_dilated window and window_strides must have the same number of"
+     " dimensions, but got 2 and 1", "(1, 2, 5, 6)"),
+    (lambda: lax.conv_transpose(IMAGE, KERNEL, (), "SAME"), TypeError,
+     "Wrong number of explicit pads for convolution: expected 2, got 0.", ""),
+    (lambda: lax.conv_shape_tuple(*SIZES, (1, 1), ((0, 0),) * 2, 5), ValueError,
+     "conv_shape_tuple batch_group_count must be positive and divide", "5 for 1"),
+    (lambda: lax.conv_shape_tuple(*SIZES, (0, 1), "VALID"), ValueError,
+     "window_strides must be positive, got (0, 1)", ""),
+    (lambda: lax.conv_shape_tuple(SIZES[0], (3,), (1, 1), "SAME"), ValueError,
+     "conv_shape_tuple takes shapes with two more dims than there are strides", ""),
+    (lambda: lax.conv_shape_tuple(*SIZES, (1, 1), (1, 1)), ValueError,
+     "padding argument to conv_shape_tuple should be a string or a sequence", ""),
+    (lambda: lax.conv_general_shape_tuple(np.ones(2, int), SIZES[1], (1, 1), "SAME",
+     LAYOUT), IndexError, "tuple index out of range", ""),
+    (lambda: lax.conv_transpose_shape_tuple(*SIZES, (1, 1), ((0, 0),), LAYOUT),
+     TypeError, "Wrong number of explicit pads for convolution: expected 2, got 1",
+     ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "kind", "opening", "help"), MISTAKES)
+def test_message(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)
+
+
+def test_axes_may_be_arrays():
+    assert lax.reshape(X, (3, 2), jnp.array([1, 0])).shape == (3, 2)
+    assert lax.shape_as_value(np.array([2, 3])).tolist() == [2, 3]
