@@ -16,6 +16,7 @@ from curta.sharding import (
     ManualAxisType,
     Mesh,
     SingleDeviceSharding,
+    make_single_device_sharding,
 )
 
 AUTO = (AxisType.Auto,) * 2
@@ -31,18 +32,18 @@ class TestMemories:
         mesh = auto_mesh()
         pinned = NamedSharding(mesh, P("x"), memory_kind="pinned_host")
         plain = NamedSharding(mesh, P("x"))
-        assert (pinned.memory_kind, plain.memory_kind) == (
-            "pinned_host",
-            "unpinned_host",
-        )
+        assert (pinned.memory_kind, plain.memory_kind) == ("pinned_host", "device")
         assert pinned != plain and pinned == plain.with_memory_kind("pinned_host")
         assert not pinned.is_equivalent_to(plain, 2)
         assert pickle.loads(pickle.dumps(pinned)) == pinned
         assert pinned.update(spec=P("y")).memory_kind == "pinned_host"
         x = curta.device_put(X, pinned)
         assert x.sharding == pinned
-        device = SingleDeviceSharding(curta.devices()[0], memory_kind="device")
-        assert curta.device_put(1.0, device).sharding.memory_kind == "device"
+        unpinned = SingleDeviceSharding(curta.devices()[0], memory_kind="unpinned_host")
+        assert curta.device_put(1.0, unpinned).sharding.memory_kind == "unpinned_host"
+        assert unpinned == make_single_device_sharding(
+            curta.devices()[0], memory_kind="unpinned_host"
+        )
 
     def test_of_abstract_meshes(self):
         mesh = AbstractMesh((2,), ("x",))

@@ -138,7 +138,7 @@ class TestValues:
         rows = NamedSharding(mesh, P("x"))
         assert repr(rows) == (
             "NamedSharding(mesh=Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto)),"
-            " spec=P('x',), memory_kind=unpinned_host)"
+            " spec=P('x',), memory_kind=device)"
         )
         assert rows == NamedSharding(mesh, P("x")) and len({rows, copy.copy(rows)}) == 1
         assert rows != NamedSharding(mesh, P("x", None))

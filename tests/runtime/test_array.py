@@ -206,7 +206,7 @@ class TestPlacement:
         x = array([1])
         assert str(x.devices()) == "{CpuDevice(id=0)}"
         assert repr(x.sharding) == (
-            "SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=unpinned_host)"
+            "SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"
         )
         assert x.sharding == SingleDeviceSharding(devices()[0])
         assert not x.committed

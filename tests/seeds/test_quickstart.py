@@ -74,7 +74,7 @@ class TestArrays:
     def test_sharding(self):
         """Quickstart, "Array devices and sharding": on a single device."""
         assert str(jnp.arange(5).sharding) == (
-            "SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=unpinned_host)"
+            "SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"
         )
 
 

@@ -127,7 +127,7 @@ def _constrained(x: Any, sharding: Sharding) -> Any:
         if around.are_all_axes_explicit:
             return _asserted(x, aval, sharding)
         _check_auto(sharding)
-    return ShardingConstraint(sharding, mesh)(x)
+    return ShardingConstraint(sharding.named or sharding, mesh)(x)
 
 
 def _asserted(x: Any, aval: ShapedArray, sharding: NamedSharding) -> Any:

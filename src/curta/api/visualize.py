@@ -45,7 +45,7 @@ def visualize_sharding(
         raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dims")
     cells: dict[tuple[int, ...], list[int]] = {}
     parts = sharding.parts(len(shape))
-    for device, place in zip(sharding.devices, sharding.places(len(shape))):
+    for device, place in zip(sharding.devices, sharding.tiling(len(shape)).places):
         cells.setdefault(place, []).append(device.id)
     platform = sharding.devices[0].platform.upper()
     rows, columns = (1, parts[0]) if len(shape) == 1 else parts

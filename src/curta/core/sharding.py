@@ -14,9 +14,10 @@ from typing import Any
 
 from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
+from curta.core.tiling import Tiling, tiling
 
 Index = tuple[slice, ...]
-_MEMORY = "unpinned_host"
+_MEMORY = "device"
 _MEMORIES = ("device", "pinned_host", "unpinned_host")
 
 
@@ -80,13 +81,18 @@ class Sharding:
         """Whether every device holds the whole array."""
         raise NotImplementedError("Subclasses should implement this method.")
 
-    def parts(self, rank: int) -> tuple[int, ...]:
-        """Into how many parts each dim of an array of that rank is cut."""
+    def tiling(self, rank: int) -> Tiling:
+        """How the devices share an array of that rank out."""
         raise NotImplementedError("Subclasses should implement this method.")
 
-    def places(self, rank: int) -> list[tuple[int, ...]]:
-        """For each device, which part along each dim it holds."""
-        raise NotImplementedError("Subclasses should implement this method.")
+    def parts(self, rank: int) -> tuple[int, ...]:
+        """Into how many parts each dim of an array of that rank is cut."""
+        return self.tiling(rank).parts
+
+    @property
+    def named(self) -> NamedSharding | None:
+        """The same over a mesh whose axes have names; None for a device alone."""
+        return None
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
         """Raise ValueError if arrays of that shape cannot be laid out so."""
@@ -122,7 +128,9 @@ class Sharding:
                 slice(None) if k == 1 else slice(i * n, (i + 1) * n)
                 for i, n, k in zip(place, sizes, parts, strict=True)
             )
-            for device, place in zip(self.devices, self.places(rank), strict=True)
+            for device, place in zip(
+                self.devices, self.tiling(rank).places, strict=True
+            )
         }
 
     def addressable_devices_indices_map(
@@ -138,8 +146,7 @@ class Sharding:
         return (
             self.devices == other.devices
             and self.memory_kind == other.memory_kind
-            and self.parts(ndim) == other.parts(ndim)
-            and self.places(ndim) == other.places(ndim)
+            and self.tiling(ndim) == other.tiling(ndim)
         )
 
     def with_memory_kind(self, kind: str) -> Sharding:
@@ -150,19 +157,26 @@ class Sharding:
     def _device_assignment(self) -> tuple[Any, ...]:
         return self.devices
 
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Tiling:
+        return self.tiling(num_dimensions)
+
+    def _to_sdy_sharding(self, num_dimensions: int) -> PartitionSpec:
+        spec = self.named.spec if self.named else PartitionSpec()
+        return spec.for_rank(num_dimensions)
+
 
 class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
     >>> import curta
     >>> curta.sharding.SingleDeviceSharding(curta.devices()[0])
-    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=unpinned_host)
+    SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
 
     def __init__(self, device: Any, *, memory_kind: str | None = None):
         self.device = device
         if memory_kind is not None:
-            self.memory_kind = _checked_memory(memory_kind, device)
+            self.memory_kind = checked_memory(memory_kind, device)
 
     @property
     def devices(self) -> tuple[Any, ...]:
@@ -172,11 +186,8 @@ class SingleDeviceSharding(Sharding):
     def is_fully_replicated(self) -> bool:
         return True
 
-    def parts(self, rank: int) -> tuple[int, ...]:
-        return (1,) * rank
-
-    def places(self, rank: int) -> list[tuple[int, ...]]:
-        return [(0,) * rank]
+    def tiling(self, rank: int) -> Tiling:
+        return Tiling((), ((),) * rank)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -199,9 +210,9 @@ class SingleDeviceSharding(Sharding):
 
 
 @functools.lru_cache(4096)
-def on_device(device: Any) -> SingleDeviceSharding:
+def on_device(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
     """The sharding of whole arrays on a device; one object for each device."""
-    return SingleDeviceSharding(device)
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 class NamedSharding(Sharding):
@@ -245,7 +256,7 @@ class NamedSharding(Sharding):
         self.spec = spec
         device = mesh.flat_devices[0] if isinstance(mesh, Mesh) else None
         if memory_kind is not None:
-            self.memory_kind = _checked_memory(memory_kind, device)
+            self.memory_kind = checked_memory(memory_kind, device)
         elif device is None:
             self.memory_kind = None
 
@@ -282,12 +293,12 @@ class NamedSharding(Sharding):
         used = {*self.spec.used_axes(), *self.spec.unreduced, *self.spec.reduced}
         return frozenset(self.mesh.axis_names) - used
 
-    def parts(self, rank: int) -> tuple[int, ...]:
-        sizes = [self.mesh.size_of(axes) for axes in self.spec.axes_of_dims()]
-        return tuple(sizes + [1] * (rank - len(sizes)))
+    def tiling(self, rank: int) -> Tiling:
+        return _tiling(self.mesh.axis_names, self.mesh.axis_sizes, self.spec, rank)
 
-    def places(self, rank: int) -> list[tuple[int, ...]]:
-        return _places(self.mesh.shape_tuple, self.spec, rank)
+    @property
+    def named(self) -> NamedSharding:
+        return self
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         if self.spec.unreduced:
@@ -299,7 +310,8 @@ class NamedSharding(Sharding):
 
     def term_places(self) -> list[tuple[int, ...]]:
         """For each device, which of the terms along the unreduced axes it holds."""
-        return _places(self.mesh.shape_tuple, PartitionSpec(*self.unreduced_axes), 0)
+        axes = tuple((self.mesh.axis_names.index(n),) for n in self.unreduced_axes)
+        return Tiling(self.mesh.axis_sizes, axes).places
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
         if len(shape) < len(self.spec):
@@ -330,8 +342,7 @@ class NamedSharding(Sharding):
         return (
             (abstract or self.devices == other.devices)
             and self.memory_kind == other.memory_kind
-            and self.parts(ndim) == other.parts(ndim)
-            and self.places(ndim) == other.places(ndim)
+            and self.tiling(ndim) == other.tiling(ndim)
         )
 
     def __eq__(self, other: object) -> bool:
@@ -353,27 +364,16 @@ class NamedSharding(Sharding):
 
 
 @functools.lru_cache(4096)
-def _places(
-    shape: tuple[tuple[Any, int], ...], spec: PartitionSpec, rank: int
-) -> list[tuple[int, ...]]:
-    """Where each device of a mesh, in row-major order, stands along each dim."""
-    found: list[dict[Any, int]] = [{}]
-    for name, size in shape:
-        found = [{**place, name: i} for place in found for i in range(size)]
-    sizes = dict(shape)
-
-    def along(place: dict[Any, int], axes: Sequence[Any]) -> int:
-        index = 0
-        for name in axes:
-            index = index * sizes[name] + place[name]
-        return index
-
-    dims = spec.axes_of_dims()
-    dims += [()] * (rank - len(dims))
-    return [tuple(along(place, axes) for axes in dims) for place in found]
+def _tiling(
+    names: tuple[Any, ...], sizes: tuple[int, ...], spec: PartitionSpec, rank: int
+) -> Tiling:
+    dims = [[names.index(n) for n in axes] for axes in spec.axes_of_dims()]
+    dims += [[]] * (rank - len(dims))
+    return tiling(sizes, dims, [i for i, n in enumerate(names) if n in spec.unreduced])
 
 
-def _checked_memory(kind: str, device: Any) -> str:
+def checked_memory(kind: str, device: Any) -> str:
+    """The memory kind; ValueError, which names the device, for unknown ones."""
     if kind in _MEMORIES:
         return kind
     known = ", ".join(_MEMORIES)

@@ -143,7 +143,8 @@ class Encoder:
         return {"spec": [self.value(v) for v in (tuple(x.partitions), *sets)]}
 
     def sharding(self, x: NamedSharding) -> Any:
-        return {"sharding": [self.value(x.mesh), self.value(x.spec)]}
+        parts = (x.mesh, x.spec, x.memory_kind)
+        return {"sharding": [self.value(p) for p in parts]}
 
     # ---- programs
 

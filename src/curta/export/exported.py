@@ -18,7 +18,6 @@ from curta.control.platform import PLATFORM
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.sharding import NamedSharding
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.dimensions import path_text, place_of, solve
 from curta.export.encoding import serialize
@@ -274,7 +273,7 @@ class Exported:
 
 
 def _over(sharding: Any, mesh: Any) -> Any:
-    return None if sharding is None else NamedSharding(mesh, sharding.spec)
+    return None if sharding is None else sharding.update(mesh=mesh)
 
 
 def _with_vjp(exported: Exported) -> Any:

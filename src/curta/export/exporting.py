@@ -12,7 +12,8 @@ from curta.config import config
 from curta.control.platform import PLATFORM
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import Jaxpr, jaxpr_as_fun, subjaxprs
-from curta.core.sharding import NamedSharding, Sharding
+from curta.core.sharding import Sharding
+from curta.core.trace import Tracer
 from curta.export.dimensions import path_text, solve
 from curta.export.exported import (
     DisabledSafetyCheck,
@@ -171,15 +172,19 @@ def _in_shardings(staged: Any, in_tree: Any, given: Any) -> tuple[Any, ...]:
     leaves, tree = tree_util.tree_flatten(given)
     own = [None] * count
     if tree == in_tree:
-        own = [
-            getattr(x, "sharding", None) if getattr(x, "committed", True) else None
-            for x in leaves
-        ]
+        own = [_own_sharding(x) for x in leaves]
     return tuple(_named(w or o) for w, o in zip(wanted, own, strict=True))
 
 
+def _own_sharding(x: Any) -> Any:
+    """Where the user has placed an array, or says that it will be."""
+    if isinstance(x, Tracer) or not getattr(x, "committed", True):
+        return None
+    return getattr(x, "sharding", None)
+
+
 def _named(sharding: Any) -> Any:
-    return sharding if isinstance(sharding, NamedSharding) else None
+    return sharding and sharding.named
 
 
 def _export_vjp(exported: Exported) -> Exported:

@@ -177,6 +177,12 @@ class Decoder:
 
 
 _TREES: dict[str, type] = {"tuple": tuple, "list": list, "none": type(None)}
+
+
+def _sharding(mesh: Any, spec: Any, memory_kind: str | None = None) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=memory_kind)
+
+
 _DECODERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "float": lambda d, x: float.fromhex(x),
     "complex": lambda d, x: complex(*map(float.fromhex, x)),
@@ -192,7 +198,7 @@ _DECODERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "mesh": Decoder.mesh,
     "abstract_mesh": lambda d, x: AbstractMesh(*d.values(x)),
     "spec": Decoder.spec,
-    "sharding": lambda d, x: NamedSharding(*d.values(x)),
+    "sharding": lambda d, x: _sharding(*d.values(x)),
     "tuple": lambda d, x: tuple(d.values(x)),
     "list": Decoder.values,
     "set": lambda d, x: frozenset(d.values(x)),

@@ -5,5 +5,6 @@ from curta.extend import (
     core as core,
     linear_util as linear_util,
     random as random,
+    sharding as sharding,
     source_info_util as source_info_util,
 )

@@ -154,9 +154,7 @@ def _split_alike(one: Sharding, other: Sharding, rank: int) -> bool:
     """Whether two shardings cut arrays alike, be it for other devices."""
     if one.is_fully_replicated and other.is_fully_replicated:
         return True
-    return one.parts(rank) == other.parts(rank) and (
-        one.places(rank) == other.places(rank)
-    )
+    return one.tiling(rank) == other.tiling(rank)
 
 
 def op_shardings(
@@ -177,6 +175,7 @@ def _op_shardings(
     outs: tuple[ShapedArray, ...],
     _scope: Any,
 ) -> Shardings:
+    shardings = tuple(s and (s.named or s) for s in shardings)
     if isinstance(op, DevicePut):
         target = op.target
         if isinstance(target, MemorySpace):
@@ -213,6 +212,8 @@ def _program_shardings(
     around: Mesh | None,
     _scope: Any,
 ) -> Shardings:
+    given = dict(zip(closed.jaxpr.invars, shardings, strict=True))
+    shardings = tuple(s and (s.named or s) for s in shardings)
     mesh = chosen_mesh(named_mesh(closed.jaxpr), shardings)
     if mesh is None and not any(shardings):
         mesh = around
@@ -228,10 +229,9 @@ def _program_shardings(
     split = walk.jaxpr(closed.jaxpr, [walk.entries(s, a.ndim) for s, a in pairs])
     found = walk.shardings(split, outs)
     found = _spelt_as_given(found, outs, shardings, closed.in_avals)
-    given = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     handed_on = [given.get(v) for v in closed.jaxpr.outvars]  # type: ignore
     return [
-        s if isinstance(s, NamedSharding) and s.devices == mesh.flat_devices else f
+        s if s is not None and s.named and s.devices == mesh.flat_devices else f
         for s, f in zip(handed_on, found, strict=True)
     ]
 
