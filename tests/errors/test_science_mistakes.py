@@ -5,8 +5,8 @@ import pytest
 from tests.errors.checks import check_message
 
 import curta.numpy as jnp
-from curta import image
-from curta.scipy import linalg, special, stats
+from curta import image, random
+from curta.scipy import fft, linalg, special, stats
 from curta.scipy.spatial.transform import Rotation
 
 M = jnp.eye(3)
@@ -56,6 +56,108 @@ MISTAKES = {
         ValueError,
         "'trans' value must be 0, 1, or 2, got 5",
     ),
+    "diagonals that do not fit": (
+        lambda: linalg.eigh_tridiagonal(jnp.ones(3), jnp.ones(5)),
+        TypeError,
+        "eigh_tridiagonal got incompatible shapes",
+    ),
+    "two diagonals of a batch": (
+        lambda: linalg.eigh_tridiagonal(jnp.ones((3, 3)), jnp.ones(2)),
+        TypeError,
+        "eigh_tridiagonal got incompatible shapes",
+    ),
+    "tolerances": (
+        lambda: linalg.eigh_tridiagonal(jnp.ones(3), jnp.ones(2), tol=jnp.ones(2)),
+        TypeError,
+        "eigh_tridiagonal takes tol as one real number",
+    ),
+    "text as a key": (
+        lambda: linalg.eigh_tridiagonal(jnp.ones(3), jnp.ones(2), key="x"),
+        TypeError,
+        "Error interpreting argument to <function eigh_tridiagonal",
+    ),
+    "eigenvalues that are not there": (
+        lambda: linalg.eigh_tridiagonal(
+            jnp.ones(3), jnp.ones(2), select="i", select_range=(0, 9)
+        ),
+        ValueError,
+        "select_range=(0, 9) has indices outside of 0 ... 2",
+    ),
+    "steps as text": (
+        lambda: linalg.polar(M, max_iterations="x"),
+        ValueError,
+        "invalid literal for int()",
+    ),
+    "precision of nothing": (
+        lambda: linalg.polar(M, eps=0.0),
+        ValueError,
+        "qdwh expects eps > 0",
+    ),
+    "numbers as matrices": (
+        lambda: linalg.sqrtm(2.5),
+        TypeError,
+        "Input 0 to schur must have rank at least 2",
+    ),
+    "eight-bit exponential": (
+        lambda: linalg.expm(jnp.ones((3, 3), jnp.float8_e4m3fn)),
+        TypeError,
+        "A.dtype=float8_e4m3fn is not supported",
+    ),
+    "no size": (
+        lambda: linalg.dft(None),
+        TypeError,
+        "dft takes the size n as a number, got None",
+    ),
+    "size as text": (
+        lambda: linalg.invpascal("2"),
+        TypeError,
+        "pascal takes the size n as a number",
+    ),
+    "right side of another length": (
+        lambda: linalg.solve(M, jnp.ones(4), assume_a="pos"),
+        ValueError,
+        "The arguments to solve must have shapes",
+    ),
+    "vectors as matrices": (
+        lambda: jnp.linalg.solve(jnp.ones((5, 3, 3)), jnp.ones((5, 3))),
+        ValueError,
+        "Invalid shapes for solve: (5, 3, 3), (5, 3).",
+    ),
+    "one axis for a sequence": (
+        lambda: jnp.linalg.tensorsolve(jnp.eye(4).reshape(2, 2, 4), M[:2, :2], axes=2),
+        TypeError,
+        "tensorsolve takes axes as a sequence of integers, got 2",
+    ),
+    "an axis twice": (
+        lambda: jnp.linalg.norm(M, "fro", axis=(0, 0)),
+        ValueError,
+        "duplicate value in 'axis'",
+    ),
+    "keys as numbers": (
+        lambda: jnp.linalg.vector_norm(random.key(0)),
+        TypeError,
+        "Cannot interpret 'key<fry>' as a data type of numbers",
+    ),
+    "nothing to transform": (
+        lambda: fft.dct(jnp.ones(0)),
+        ValueError,
+        "jax.scipy.fft.dct takes at least one element along the axes",
+    ),
+    "norm of a transform": (
+        lambda: fft.idctn(M, norm="nope"),
+        ValueError,
+        "jax.scipy.fft.idctn: norm='nope' is not implemented",
+    ),
+    "transform of a number": (
+        lambda: fft.dct(2.5, n=4),
+        ValueError,
+        "axis -1 is out of bounds for array of dimension 0",
+    ),
+    "lengths that are no integers": (
+        lambda: fft.dctn(M, s=(2.0,)),
+        TypeError,
+        "Shapes must be 1D sequences of concrete values of integer type",
+    ),
     "axis of the mode": (
         lambda: stats.mode(jnp.ones(3), axis=[0]),
         ValueError,
@@ -93,6 +195,46 @@ MISTAKES = {
         ),
         AssertionError,
         "scale_and_translate takes a scale and a translation for each",
+    ),
+    "no limit of a survival function": (
+        lambda: stats.truncnorm.logsf(0.5, None, 1.0),
+        TypeError,
+        "truncnorm.logsf requires ndarray or scalar arguments",
+    ),
+    "counts in a list": (
+        lambda: stats.multinomial.pmf([1, 2], 3, jnp.ones(2) / 2),
+        TypeError,
+        "multinomial.logpmf requires ndarray or scalar arguments",
+    ),
+    "covariance of another size": (
+        lambda: stats.multivariate_normal.logpdf(jnp.ones(3), jnp.ones(4), jnp.eye(3)),
+        ValueError,
+        "multivariate_normal.logpdf got incompatible shapes",
+    ),
+    "complex share": (
+        lambda: stats.beta.sf(1j, 1.0, 2.0),
+        ValueError,
+        "beta.sf does not support complex-valued inputs.",
+    ),
+    "integral quantile": (
+        lambda: stats.norm.ppf(1),
+        TypeError,
+        "x.dtype=int32 is not supported",
+    ),
+    "list of quantiles": (
+        lambda: special.ndtri([0.1, 0.2]),
+        TypeError,
+        "Cannot determine dtype of [0.1, 0.2]",
+    ),
+    "order of a symbol": (
+        lambda: special.poch(2.0, None),
+        TypeError,
+        "poch requires ndarray or scalar arguments",
+    ),
+    "fractional degree": (
+        lambda: special.sph_harm_y(jnp.ones(1), 1, 0.5, 0.5, n_max=2),
+        TypeError,
+        "Indexer must have integer or boolean type, got indexer with type float32",
     ),
 }
 

@@ -252,3 +252,28 @@ def test_integrals_of_half_floats(name, dtype):
     for part, exact in zip(found, expected, strict=True):
         assert part.dtype == dtype
         np.testing.assert_array_equal(part, exact.astype(dtype))
+
+
+def test_harmonics_of_orders_beyond_the_degree_are_zero():
+    degrees, one, angle = jnp.arange(3), jnp.array([1]), jnp.array([0.5])
+    found = special.sph_harm_y(degrees, one, angle, angle, n_max=2)
+    assert found[0] == 0 and (found[1:] != 0).all()
+
+
+def test_bernoulli_numbers_to_the_last_digits():
+    with curta.enable_x64(True):
+        found = special.bernoulli(14)[4::2]
+    exact = [-1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6]
+    np.testing.assert_allclose(found, exact, rtol=1e-14)
+
+
+def test_owens_t_of_half_floats_is_single():
+    half = jnp.float16(0.5)
+    assert special.owens_t(half, half) == special.owens_t(0.5, 0.5)
+    assert curta.grad(lambda h: special.owens_t(h, 1.0))(half).dtype == "float16"
+
+
+def test_lists_of_arguments():
+    np.testing.assert_allclose(special.hyp1f1([1.0, 2.0], 2.0, 0.5)[1], np.exp(0.5))
+    np.testing.assert_allclose(special.bessel_jn([1.0], v=1)[1], 0.44005057, rtol=1e-6)
+    assert special.bessel_jn(1.0, v=-1).shape == (0,)

@@ -75,7 +75,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     >>> special.bessel_jn(1.0, v=1).round(4)
     Array([0.7652, 0.4401], dtype=float32)
     """
-    (z,) = real("bessel_jn", z)
+    (z,) = real("bessel_jn", jnp.asarray(z))
     v = concrete(v, "Argument v of bessel_jn.", operator.index)
     n_iter = concrete(n_iter, "Argument n_iter of bessel_jn.", int)
 
@@ -89,8 +89,8 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     orders = jnp.arange(1, max(n_iter, v) + 1, dtype=z.dtype)
     (first, total), ratios = lax.scan(step, (zero, zero), orders, reverse=True)
     start = 1 / (1 + first * total)
-    powers = jnp.concatenate([jnp.ones_like(z)[None], ratios[:v]])
-    return start[None] * jnp.cumprod(powers, axis=0)
+    powers = jnp.concatenate([jnp.ones_like(z)[None], ratios[: max(v, 0)]])
+    return (start[None] * jnp.cumprod(powers, axis=0))[: max(v + 1, 0)]
 
 
 def sph_harm_y(
@@ -122,7 +122,7 @@ def sph_harm_y(
     """
     if diff_n is not None:
         raise NotImplementedError(
-            "The 'diff_n' argument to sph_harm_y is not supported."
+            "The 'diff_n' argument to curta.scipy.special.sph_harm_y is not supported."
         )
     if n_max is None:
         text = "sph_harm_y needs a static `n_max` where its degrees are traced."
@@ -130,6 +130,12 @@ def sph_harm_y(
     n_max = concrete(n_max, "The `n_max` argument of `sph_harm_y`.", int)
     theta, phi = (jnp.atleast_1d(x) for x in inexact_operands("sph_harm_y", theta, phi))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
+    for degrees in (n, m):
+        if typeof(degrees).dtype.kind not in "iub":
+            raise TypeError(
+                "Indexer must have integer or boolean type, got indexer with type"
+                f" {typeof(degrees).dtype}: the degrees and orders of sph_harm_y count."
+            )
     order, degree = jnp.abs(m), jnp.minimum(n, n_max)
     legendre = _normalised_legendre(
         degree, order, jnp.cos(theta), jnp.sin(theta), n_max
@@ -137,7 +143,8 @@ def sph_harm_y(
     angle = order * phi
     value = lax.complex(legendre * jnp.cos(angle), legendre * jnp.sin(angle))
     sign = jnp.where(order % 2 == 0, 1, -1).astype(typeof(legendre).dtype)
-    return jnp.where(m < 0, sign * value.conj(), value)
+    value = jnp.where(m < 0, sign * value.conj(), value)
+    return jnp.where(order > degree, 0, value)
 
 
 def _normalised_legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:

@@ -363,6 +363,7 @@ def ndtri(p: Any) -> Any:
     >>> special.ndtri(0.5)
     Array(0., dtype=float32)
     """
+    dtypes.dtype(p)  # raises TypeError for lists and the like
     p = only_f32_or_f64(p)
     upper = p > 1 - math.exp(-2.0)
     tail = jnp.where(p > -math.expm1(-2.0), 1 - p, p)
@@ -442,7 +443,10 @@ def owens_t(h: Any, a: Any) -> Any:
     >>> special.owens_t(0.0, 1.0).round(4)
     Array(0.125, dtype=float32)
     """
-    return _owens_t(*inexact_operands("owens_t", h, a))
+    h, a = inexact_operands("owens_t", h, a)
+    if h.dtype.itemsize < 4:  # the quadrature would lose the digits of halves
+        h, a = (lax.convert_element_type(x, np.float32) for x in (h, a))
+    return _owens_t(h, a)
 
 
 @custom_jvp

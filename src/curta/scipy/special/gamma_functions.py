@@ -290,7 +290,7 @@ def poch(z: Any, m: Any) -> Any:
     >>> special.poch(2.0, 3).round(3)
     Array(24., dtype=float32)
     """
-    z, m = real("jnp.poch", z, m)
+    z, m = real("jnp.poch", *inexact_operands("poch", z, m))
     return jnp.where(m == 0.0, np.asarray(1, z.dtype), gamma(z + m) / gamma(z))
 
 
@@ -333,9 +333,8 @@ def bernoulli(n: int) -> Any:
         return first[: n + 1]
     even = jnp.arange(4, n + 1, 2, dtype=first.dtype)
     scale = jnp.cumprod(-(even - 1) * even / 4 / np.pi**2) / np.pi**2
-    terms = jnp.arange(2, 50, dtype=first.dtype)
-    tail = jnp.sum(jnp.power(terms[:, None], -even[None]), axis=0)
-    return jnp.zeros(n + 1).at[:3].set(first).at[4::2].set(scale * (1 + tail))
+    values = scale * lax.zeta(even, jnp.ones_like(even))
+    return jnp.zeros(n + 1).at[:3].set(first).at[4::2].set(values)
 
 
 @custom_jvp

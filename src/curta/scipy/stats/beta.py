@@ -13,6 +13,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.scipy.special import betainc, betaln, xlog1py, xlogy
+from curta.scipy.special.arguments import real
 from curta.scipy.stats.arguments import standardise
 
 
@@ -47,6 +48,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.6875, dtype=float32, weak_type=True)
     """
     z, a, b, _ = standardise("beta.cdf", x, a, b, loc=loc, scale=scale)
+    (z,) = real("beta.cdf", z)
     return betainc(a, b, jnp.clip(z, 0, 1))
 
 
@@ -68,6 +70,7 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(0.3125, dtype=float32, weak_type=True)
     """
     z, a, b, _ = standardise("beta.sf", x, a, b, loc=loc, scale=scale)
+    (z,) = real("beta.sf", z)
     return betainc(b, a, 1 - jnp.clip(z, 0, 1))
 
 

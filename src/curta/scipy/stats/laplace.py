@@ -20,6 +20,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array(-0.6931, dtype=float32, weak_type=True)
     """
     z, scale = standardise("laplace.logpdf", x, loc=loc, scale=scale)
+    refuse_complex(lax.le, z)
     return -lax.abs(z) - lax.log(2 * scale)
 
 

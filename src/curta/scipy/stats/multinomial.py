@@ -8,6 +8,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import inexact_operands, promote_dtypes_numeric
 from curta.scipy.special import gammaln, xlogy
 
@@ -24,12 +25,14 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     Array(-0.6931, dtype=float32)
     """
     (p,) = inexact_operands("multinomial.logpmf", p)
+    check_arraylike("multinomial.logpmf", x, n)
     x, n = promote_dtypes_numeric(x, n)
     if not dtypes.issubdtype(x.dtype, np.integer):
         raise ValueError(
             f"x and n must be of integer type; got x.dtype={x.dtype}, n.dtype={n.dtype}"
         )
-    x, n = x.astype(p.dtype), jnp.asarray(n, p.dtype)
+    x, n = jnp.asarray(x, p.dtype), jnp.asarray(n, p.dtype)
+    x, p = jnp.broadcast_arrays(x, p)
     value = gammaln(n + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), axis=-1)
     return jnp.where(jnp.sum(x, -1) == n, value, -np.inf)
 

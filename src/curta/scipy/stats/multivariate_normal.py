@@ -32,15 +32,16 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
             "allow_singular argument of multivariate_normal.logpdf"
         )
     x, mean, cov = promote_dtypes_inexact(x, mean, cov)
-    y = x - mean
     log_2pi = math.log(2 * np.pi)
     if not mean.shape:
+        y = x - mean
         return -0.5 * (y * y / cov + log_2pi + jnp.log(cov))
     n = mean.shape[-1]
+    if cov.shape and (cov.ndim < 2 or cov.shape[-2:] != (n, n)):
+        raise ValueError("multivariate_normal.logpdf got incompatible shapes")
+    y = x - mean
     if not cov.shape:
         return -0.5 * (jnp.sum(y * y, -1) / cov + n * (log_2pi + jnp.log(cov)))
-    if cov.ndim < 2 or cov.shape[-2:] != (n, n):
-        raise ValueError("multivariate_normal.logpdf got incompatible shapes")
     factor = lax.linalg.cholesky(cov)
     whiten = jnp.vectorize(_solve, signature="(n,n),(n)->(n)")
     y = whiten(factor, y)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from curta import lax
-from curta.numpy.promotion import inexact_operands
+from curta.numpy.arguments import check_arraylike
 from curta.scipy.special import log_ndtr, ndtr, ndtri
 from curta.scipy.stats.arguments import standardise
 
@@ -84,20 +84,24 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The quantile: the inverse of the cumulative distribution function.
 
+    TypeError unless q is float32 or float64.
+
     >>> from curta.scipy import stats
     >>> stats.norm.ppf(0.9).round(4)
     Array(1.2816, dtype=float32)
     """
-    q, loc, scale = inexact_operands("norm.ppf", q, loc, scale)
+    check_arraylike("norm.ppf", q, loc, scale)
     return ndtri(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The inverse of the survival function.
 
+    TypeError unless q is float32 or float64.
+
     >>> from curta.scipy import stats
     >>> stats.norm.isf(0.9).round(4)
     Array(-1.2816, dtype=float32)
     """
-    q, loc, scale = inexact_operands("norm.isf", q, loc, scale)
+    check_arraylike("norm.isf", q, loc, scale)
     return loc - ndtri(q) * scale

@@ -111,4 +111,5 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> stats.truncnorm.logsf(0.5, -1.0, 2.0).round(4)
     Array(-1.0523, dtype=float32)
     """
-    return logcdf(*inexact_operands("truncnorm.logsf", -x, -b, -a, -loc, scale))
+    x, a, b, loc, scale = inexact_operands("truncnorm.logsf", x, a, b, loc, scale)
+    return logcdf(-x, -b, -a, -loc, scale)
