@@ -138,6 +138,16 @@ def test_singular_matrices_give_no_error():
     assert jnp.linalg.cond(np.zeros((2, 2), np.float32), 1) == np.inf
 
 
+def test_the_sign_of_a_determinant_with_nan_is_that_of_the_rest():
+    x = np.array([[-1.0, 1, 0], [1, np.nan, 2], [3, 4, 5]], np.float32)
+    for a in x, np.full((4, 4), np.nan, np.float32):
+        with np.errstate(invalid="ignore"):
+            want = np.linalg.slogdet(a)
+        np.testing.assert_array_equal(jnp.linalg.slogdet(a), want)
+    assert np.isnan(jnp.linalg.slogdet(x[:2, :2])[0])
+    assert np.isnan(jnp.linalg.slogdet(x, method="qr")[0])
+
+
 DIFFERENTIABLE = {
     "cholesky": jnp.linalg.cholesky,
     "det": jnp.linalg.det,

@@ -146,6 +146,20 @@ def test_qdwh(dtype, shape):
     close(np.asarray(part[0])[:3, :2], scipy.linalg.polar(a[:3, :2])[0], dtype, 200)
 
 
+def test_qdwh_ends_when_it_is_told_to():
+    a = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    steps = {n: lax.linalg.qdwh(a, max_iterations=n) for n in (0, 1, 2, 9)}
+    assert [int(count) for _, _, count, _ in steps.values()] == [0, 1, 2, 4]
+    assert [bool(x[3]) for x in steps.values()] == [False, False, False, True]
+    want, _ = scipy.linalg.polar(a)
+    off = [abs(np.asarray(x[0]) - want).max() for x in steps.values()]
+    assert off == sorted(off, reverse=True)
+    _, _, count, converged = lax.linalg.qdwh(a, eps=1e-2)
+    assert converged and count == 2
+    bad = np.array([[1.0, 2.0], [3.0, np.nan]], np.float32)
+    assert not lax.linalg.qdwh(bad)[3]
+
+
 def test_qdwh_of_less_than_full_rank_is_zero_beyond_the_rows():
     a = np.zeros((4, 3), np.float32)
     a[1, 1] = 3

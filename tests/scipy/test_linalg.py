@@ -132,6 +132,27 @@ def test_polar(dtype, shape, side):
             close(got, want, dtype)
 
 
+@pytest.mark.parametrize("shape, side", [((5, 3), "right"), ((2, 3, 5), "left")])
+def test_polar_takes_as_many_steps_as_are_asked_for(shape, side):
+    a = random(*shape, dtype=np.float32)
+    want = linalg.polar(a, side, method="svd")
+    for settings in {"eps": 1e-7}, {"max_iterations": 12}:
+        for got, wanted in zip(linalg.polar(a, side, **settings), want):
+            np.testing.assert_allclose(got, wanted, atol=2e-5)
+    u, _ = linalg.polar(a, side, max_iterations=1)
+    assert abs(np.asarray(u - want[0])).max() > 1e-3
+    ignored = linalg.polar(a, side, method="svd", max_iterations=1)
+    np.testing.assert_array_equal(ignored[0], want[0])
+
+
+def test_expm_takes_at_most_the_squarings_allowed():
+    a = np.diag([3.0, 7.0]).astype(np.float32)
+    want = scipy.linalg.expm(a)
+    np.testing.assert_allclose(linalg.expm(a, max_squarings=1), want, rtol=1e-5)
+    np.testing.assert_allclose(linalg.expm(a, max_squarings=0), want, rtol=1e-2)
+    assert np.isnan(linalg.expm(a * 4, max_squarings=0)).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eigh(dtype):
     a = positive(5, dtype)

@@ -404,15 +404,24 @@ def short_name(dtype: DType) -> str:
 # ---- neighbours of a dtype
 
 
+def _dtype_of_numbers(dtype: Any) -> np.dtype[Any]:
+    if isinstance(dtype, ExtendedDType):
+        raise TypeError(
+            f"Cannot interpret '{dtype.name}' as a data type of numbers:"
+            " random.key_data gives the words of random keys."
+        )
+    return np.dtype(dtype)
+
+
 def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype itself, or int32 for booleans."""
-    own: np.dtype[Any] = np.dtype(dtype)
+    own = _dtype_of_numbers(dtype)
     return np.dtype(np.int32) if own == BOOL else own
 
 
 def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype itself, or the float dtype that integers and booleans divide in."""
-    own: np.dtype[Any] = np.dtype(dtype)
+    own = _dtype_of_numbers(dtype)
     if issubdtype(own, np.inexact):
         return own
     wide = own in _HALVED

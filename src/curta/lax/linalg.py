@@ -28,15 +28,13 @@ from curta.control.primitives import (
     tridiagonal_solve_p as tridiagonal_solve_p,
 )
 from curta.core.trace import operand_type, typeof
-from curta.lax.arithmetic import add, mul
+from curta.lax.arithmetic import add
 from curta.lax.bitwise import bitwise_or
 from curta.lax.conversion import conj, convert_element_type
-from curta.lax.reduction import reduce_and
-from curta.lax.rounding import is_finite
-from curta.lax.selection import select
-from curta.lax.shape import expand_dims, full_like, squeeze
+from curta.lax.polar import qdwh as qdwh
+from curta.lax.shape import expand_dims, squeeze
 from curta.primitives import linalg as ops
-from curta.primitives.elementwise import div, gt
+from curta.primitives.elementwise import div
 from curta.primitives.linalg import matrices
 
 
@@ -284,58 +282,6 @@ def ormqr(
            [-0.8,  0.6]], dtype=float32)
     """
     return ops.Ormqr(bool(left), bool(transpose))(a, taus, c)
-
-
-def qdwh(
-    x: Any,
-    *,
-    is_hermitian: bool = False,
-    max_iterations: int | None = None,
-    eps: float | None = None,
-    dynamic_shape: tuple[Any, Any] | None = None,
-) -> tuple[Any, Any, Any, Any]:
-    """The polar decomposition x = u h, with unitary u and Hermitian h >= 0.
-
-    If x has less than full rank, u is unitary on the span of its rows, and 0 beyond.
-
-    Args:
-      x: a matrix (m, n), m >= n.
-      is_hermitian, max_iterations, eps: accepted, and without effect: the
-        decomposition comes from that into singular values, not from an iteration.
-      dynamic_shape: how many rows and columns of x count.
-
-    Returns:
-      u, h, the number of iterations (1) and whether they converged.
-
-    >>> import curta.numpy as jnp
-    >>> from curta import lax
-    >>> u, h, _, _ = lax.linalg.qdwh(jnp.array([[0.0, -2.0], [2.0, 0.0]]))
-    >>> h.round(3)
-    Array([[2., 0.],
-           [0., 2.]], dtype=float32)
-    """
-    shape = typeof(x).shape
-    if len(shape) != 2 or shape[0] < shape[1]:
-        raise ValueError(
-            "The input matrix of shape M x N must have M >= N: at least as many rows as"
-            f" columns, got shape {shape}."
-        )
-    known = None if dynamic_shape is None else _within(shape, *dynamic_shape)
-    x = x if known is None else select(known, x, full_like(x, 0))
-    left, s, right = svd(x, full_matrices=False)
-    present = convert_element_type(gt(s, full_like(s, 0)), left.dtype)
-    u = matrices.matmul(mul(left, matrices.along_rows(present)), right)
-    scaled = mul(matrices.along_columns(convert_element_type(s, right.dtype)), right)
-    h = symmetrize(matrices.matmul(matrices.adjoint(right), scaled))
-    if known is not None:
-        u = select(known, u, full_like(u, 0))
-    converged = reduce_and(is_finite(s), (0,))
-    return u, h, np.int32(1), converged
-
-
-def _within(shape: tuple[int, ...], m: Any, n: Any) -> Any:
-    row, column = matrices.rows_and_columns(shape)
-    return (row < m) & (column < n)
 
 
 def qr(

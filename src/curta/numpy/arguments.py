@@ -207,7 +207,7 @@ def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
         return (canonical_axis(axis, ndim),)
     axes = tuple(canonical_axis(i, ndim) for i in axis)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"repeated axis: {axes}")
+        raise ValueError(f"duplicate value in 'axis': {axes}")
     return axes
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
-from curta.numpy.arguments import canonical_axes, canonical_axis, ensure_arraylike
+from curta.core.shapes import canonicalize_shape
+from curta.numpy.arguments import canonical_axes, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 
 Axes = int | Sequence[int] | None
@@ -111,7 +111,7 @@ def _transform(
     if type != 2:
         raise NotImplementedError("Only DCT type 2 is implemented.")
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(f"{name}: norm={norm!r} is not implemented")
+        raise ValueError(f"jax.scipy.fft.{name}: norm={norm!r} is not implemented")
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         parts = [
             _transform(name, along, part, type, s, axes, norm)
@@ -120,6 +120,11 @@ def _transform(
         return lax.complex(*parts)
     (x,) = promote_dtypes_inexact(x)
     x, axes = _resized(lax.convert_element_type(x, _working(x.dtype)), s, axes)
+    if any(x.shape[axis] == 0 for axis in axes):
+        raise ValueError(
+            f"jax.scipy.fft.{name} takes at least one element along the axes {axes},"
+            f" got the shape {x.shape}."
+        )
     for axis in axes:
         x = along(x, axis, norm == "ortho")
     return x
@@ -134,16 +139,16 @@ def _resized(x: Any, s: Any, axes: Axes) -> tuple[Any, tuple[int, ...]]:
     """`x` with the lengths `s` along the axes, and these."""
     if s is None:
         return x, canonical_axes(axes, x.ndim)
-    lengths = tuple(map(operator.index, s if isinstance(s, Sequence) else [s]))
-    if len(lengths) > x.ndim:
+    lengths = canonicalize_shape(s)
+    if len(lengths) > max(x.ndim, 1):
         raise ValueError(
             f"s must have at most x.ndim ({x.ndim}) elements, got {len(lengths)}"
         )
     last = tuple(range(x.ndim - len(lengths), x.ndim))
-    axes = last if axes is None else canonical_axes(axes, x.ndim)
+    axes = canonical_axes(last if axes is None else axes, x.ndim)
     edges = [(0, 0, 0)] * x.ndim
     for axis, length in zip(axes, lengths):
-        edges[axis] = (0, length - x.shape[canonical_axis(axis, x.ndim)], 0)
+        edges[axis] = (0, length - x.shape[axis], 0)
     return lax.pad(x, np.zeros((), x.dtype), edges), axes
 
 

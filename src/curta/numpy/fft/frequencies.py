@@ -56,9 +56,7 @@ def _known_length(name: str, n: Any, d: Any) -> Any:
 
 
 def _frequencies(places: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
-    if dtype is None:
-        dtype = dtypes.to_inexact_dtype(d.dtype) if hasattr(d, "dtype") else float
-    dtype = dtypes.check_user_dtype(dtype, "fftfreq")
+    dtype = dtypes.check_user_dtype(float if dtype is None else dtype, "fftfreq")
     working = dtypes.to_inexact_dtype(dtype)
     out = asarray(places.astype(working)) / asarray(d * n, working)
     return out if device is None else device_put(out, device)

@@ -16,7 +16,7 @@ from curta.numpy.cumulative import cumprod
 from curta.numpy.elementary import exp, log
 from curta.numpy.joining import concatenate
 from curta.numpy.linalg.solving import solve
-from curta.numpy.logic import isfinite
+from curta.numpy.logic import isfinite, isnan
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.numpy.reductions import all, count_nonzero, prod, sum
 from curta.numpy.searching import where
@@ -116,7 +116,8 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
       a: square matrices (..., n, n).
       method: the decomposition to use, "lu" (by default) or "qr".
 
-    The sign is of the dtype of a, and 0 where the determinant is.
+    The sign is of the dtype of a, and 0 where the determinant is. It says nothing of
+    matrices with NaN: by "lu" it is 1 or -1 for real ones of size 3 or more.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]])).sign
@@ -152,7 +153,10 @@ def _slogdet(a: Any, by_qr: bool) -> tuple[Any, Any]:
     diagonal = linear_algebra.diagonal(factors, axis1=-2, axis2=-1)
     parity = where(turns % 2 == 1, -1, 1).astype(a.dtype)
     logarithm = sum(log(absolute(diagonal)), axis=-1)
-    return prod(sign(diagonal), axis=-1) * parity, logarithm
+    signs = sign(diagonal)
+    if not by_qr and not is_complex(a) and a.shape[-1] > 2:
+        signs = where(isnan(signs), 1, signs)
+    return prod(signs, axis=-1) * parity, logarithm
 
 
 @_slogdet.defjvp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from curta.numpy import linear_algebra, shapes
@@ -122,7 +123,7 @@ def vecdot(
     return linear_algebra.vecdot(
         x1,
         x2,
-        axis=axis,
+        axis=operator.index(axis),
         precision=precision,
         preferred_element_type=preferred_element_type,
     )

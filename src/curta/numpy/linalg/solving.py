@@ -64,9 +64,12 @@ def solve(a: Any, b: Any) -> Any:
         or b.ndim == 0
         or a.shape[-1] != b.shape[-1 if vector else -2]
     ):
+        vectors = b.shape[-1:] == a.shape[-1:] and b.ndim == a.ndim - 1
+        opening = f"Invalid shapes for solve: {a.shape}, {b.shape}. "
         raise ValueError(
-            "The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or"
-            f" b=[m]; got a={a.shape} and b={b.shape}. A batch of vectors is solved as"
+            f"{opening if vectors else ''}The arguments to solve must have shapes"
+            " a=[..., m, m] and b=[..., m, k] or b=[m]; got"
+            f" a={a.shape} and b={b.shape}. A batch of vectors is solved as"
             " solve(a, b[..., None])[..., 0]."
         )
     if vector and a.ndim == 2:
@@ -251,6 +254,11 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     """
     a, b = ensure_arraylikes("tensorsolve", a, b)
     if axes is not None:
+        if not isinstance(axes, (Sequence, np.ndarray)) or isinstance(axes, str):
+            raise TypeError(
+                f"tensorsolve takes axes as a sequence of integers, got {axes!r}: write"
+                " (axis,) for one of them."
+            )
         a = moveaxis(a, tuple(axes), tuple(range(a.ndim - len(axes), a.ndim)))
     shape = a.shape[b.ndim :]
     if a.shape[: b.ndim] != b.shape:

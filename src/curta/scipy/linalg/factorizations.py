@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.numpy.arguments import check_arraylike
 from curta.scipy.linalg.arguments import adjoint, inexact
 
 
@@ -135,14 +137,17 @@ def eigh_tridiagonal(
     """Ascending eigenvalues, and eigenvectors, of a Hermitian tridiagonal matrix.
 
     Args:
-      d: the diagonal, (n,), which is taken to be real.
+      d: the diagonal, (n,), of which the real part counts.
       e: the diagonal above it, (n - 1,).
       eigvals_only: do not return the eigenvectors.
       select: "a" for all, "i" for those with an index in `select_range`, both ends
         included.
-      tol, key: accepted, and without effect: the matrix is decomposed as a full one.
+      tol: how far off the eigenvalues may be, a number. They are always as exact as
+        the dtype: the matrix is decomposed as a full one.
+      key: of the random vectors with which other methods begin, and not used by this.
 
-    TypeError unless both are of one inexact dtype.
+    TypeError unless both are of one inexact dtype and of these shapes; ValueError for
+    a `select_range` outside of 0 ... n - 1.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -161,6 +166,14 @@ def eigh_tridiagonal(
             "Only float32 and float64 inputs are supported as inputs to"
             f" jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}"
         )
+    if d.ndim != 1 or e.shape != (max(d.shape[0] - 1, 0),):
+        raise TypeError(
+            "eigh_tridiagonal got incompatible shapes: it takes a diagonal of shape"
+            f" (n,) and the one above it of shape (n - 1,), got {d.shape} and {e.shape}"
+        )
+    check_arraylike("eigh_tridiagonal", *(x for x in (tol, key) if x is not None))
+    if tol is not None and (jnp.ndim(tol) or jnp.iscomplexobj(tol)):
+        raise TypeError(f"eigh_tridiagonal takes tol as one real number, got {tol}")
     chosen = slice(*_selected(select, select_range, d.shape[0]))
     d = jnp.real(d).astype(d.dtype)
     matrix = jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(jnp.conj(e), -1)
@@ -183,7 +196,12 @@ def _selected(
         raise ValueError("for select='i', select_range must be specified.")
     if select_range[0] > select_range[1]:
         raise ValueError("Got empty index range in select_range.")
-    return select_range[0], select_range[1] + 1
+    first, last = map(operator.index, select_range)
+    if not 0 <= first <= last < max(n, 1):
+        raise ValueError(
+            f"select_range={select_range} has indices outside of 0 ... {n - 1}."
+        )
+    return first, last + 1
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
@@ -210,7 +228,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
 @inner_jit(static_argnames=("output",))
 def _schur(a: Any, output: str) -> tuple[Any, Any]:
     if output == "complex":
-        a = a.astype(dtypes.to_complex_dtype(a.dtype))
+        a = lax.convert_element_type(a, dtypes.to_complex_dtype(dtypes.dtype(a)))
     return lax.linalg.schur(a)
 
 
@@ -455,7 +473,6 @@ def hessenberg(
     return h, q.at[..., 0, 0].set(1)
 
 
-@inner_jit(static_argnames=("side", "method"))
 def polar(
     a: Any,
     side: str = "right",
@@ -470,10 +487,12 @@ def polar(
       a: matrices (..., m, n).
       side: "right" for a = u p, "left" for a = p u.
       method: "svd", or "qdwh", which only takes m >= n on the right, m < n on the
-        left; both come from the singular value decomposition.
-      eps, max_iterations: accepted, and without effect.
+        left.
+      eps, max_iterations: when the iteration of `lax.linalg.qdwh` ends, by default
+        when it agrees with the singular values, from which u and p then come. Of no
+        effect with "svd".
 
-    ValueError for another side, method or rank.
+    ValueError for another side, method or rank, and eps <= 0.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -482,6 +501,13 @@ def polar(
     Array([[2., 0.],
            [0., 2.]], dtype=float32)
     """
+    if method != "qdwh":
+        eps = max_iterations = None
+    return _polar(a, side, method, eps, max_iterations)
+
+
+@inner_jit(static_argnames=("side", "method", "eps", "max_iterations"), name="polar")
+def _polar(a: Any, side: str, method: str, eps: Any, max_iterations: Any) -> Any:
     a = jnp.asarray(a)
     if a.ndim < 2:
         raise ValueError("The input `a` must be at least a 2-D array.")
@@ -495,6 +521,8 @@ def polar(
             "method='qdwh' only supports mxn matrices where m < n where side='right'"
             f" and m >= n side='left', got {a.shape} with side={side!r}"
         )
+    if method == "qdwh" and not (eps is None and max_iterations is None):
+        return _iterated(a, side, eps, max_iterations)
     left, s, right = lax.linalg.svd(a, full_matrices=False)
     s = s.astype(a.dtype)[..., None, :]
     if side == "right":
@@ -502,3 +530,14 @@ def polar(
     else:
         posdef = (left * s) @ adjoint(left)
     return left @ right, posdef
+
+
+def _iterated(a: Any, side: str, eps: Any, max_iterations: Any) -> tuple[Any, Any]:
+    def one(a: Any) -> tuple[Any, Any]:
+        (a,) = inexact(a)
+        tall = a if side == "right" else adjoint(a)
+        u, p, *_ = lax.linalg.qdwh(tall, max_iterations=max_iterations, eps=eps)
+        return (u if side == "right" else adjoint(u)), p
+
+    k = "n,n" if side == "right" else "m,m"
+    return jnp.vectorize(one, signature=f"(m,n)->(m,n),({k})")(a)

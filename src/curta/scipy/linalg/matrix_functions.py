@@ -42,9 +42,10 @@ def _square(name: str, A: Any, verb: str = "Expected") -> None:
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
     """The exponential of matrices (..., n, n).
 
-    By Padé approximants of A / 2^s, squared s times; NaN if s would exceed
-    `max_squarings`. `upper_triangular` says that A is, which makes it quicker.
-    ValueError unless the matrices are square.
+    By Padé approximants of A / 2^s, squared s times, s at most `max_squarings`; NaN if
+    the norm of A / 2^s is then more than twice what the approximant is exact for.
+    `upper_triangular` says that A is, which makes it quicker. ValueError unless the
+    matrices are square.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -54,7 +55,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     """
     (A,) = inexact(A)
     _square("A", A)
-    if A.dtype.itemsize == 2:
+    if A.dtype.itemsize < 4:
         raise TypeError(f"A.dtype={A.dtype} is not supported.")
 
     def one(A: Any) -> Any:
@@ -69,7 +70,8 @@ def _expm(A: Any, upper_triangular: bool, max_squarings: int) -> Any:
     degrees = _DEGREES[A.dtype.name in ("float64", "complex128")]
     norm = jnp.linalg.norm(A, 1)
     ratio = norm / degrees[-1][1]
-    squarings = jnp.maximum(0, jnp.ceil(jnp.log2(jnp.where(ratio > 0, ratio, 1))))
+    halvings = jnp.maximum(0, jnp.log2(jnp.where(ratio > 0, ratio, 1)))
+    squarings = jnp.minimum(jnp.ceil(halvings), max_squarings)
     scaled = A / (2**squarings).astype(A.dtype)
     limits = np.array([limit for _, limit in degrees[:-1]], norm.dtype)
     choice = jnp.sum(norm > limits, dtype=np.int32)
@@ -81,7 +83,7 @@ def _expm(A: Any, upper_triangular: bool, max_squarings: int) -> Any:
         return lax.cond(i < squarings, lambda x: x @ x, lambda x: x, R), None
 
     R, _ = lax.scan(square, R, jnp.arange(max_squarings, dtype=squarings.dtype))
-    return jnp.where(squarings > max_squarings, np.nan, R)
+    return jnp.where(jnp.floor(halvings) > max_squarings, np.nan, R)
 
 
 def _pade(degree: int) -> Callable[[Any], tuple[Any, Any]]:

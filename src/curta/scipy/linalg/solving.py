@@ -168,7 +168,8 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = inexact(a, b)
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim < 1:
+    square = a.ndim > 1 and a.shape[-1] == a.shape[-2]
+    if not square or b.ndim < 1 or b.shape[-2:][0] != a.shape[-1]:
         raise ValueError(
             "The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or"
             f" b=[..., m]; got a={a.shape} and b={b.shape}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from typing import Any
 
@@ -289,8 +290,15 @@ def invhilbert(n: int) -> Any:
     return (-1.0) ** (i + j) * (i + j + 1) * ways
 
 
+def _counting(name: str, n: Any) -> Any:
+    """0, 1, ... below n, which may be a float."""
+    if not isinstance(n, numbers.Real):
+        raise TypeError(f"{name} takes the size n as a number, got {n!r}.")
+    return np.arange(n)
+
+
 def _pascal_lower(n: int, dtype: Any) -> Any:
-    i = range(len(np.arange(n)))
+    i = range(len(_counting("pascal", n)))
     rows = [[math.comb(row, column) for column in i] for row in i]
     return jnp.array(np.array(rows, object).reshape(len(i), len(i)).astype(dtype))
 
@@ -333,7 +341,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     """
     kind = _checked_kind(kind)
     lower = _pascal_lower(n, dtypes.default_float_dtype())
-    i = np.arange(n)
+    i = _counting("invpascal", n)
     lower = lower * (1 - 2 * ((i[:, None] + i) % 2)).astype(lower.dtype)
     if kind == "symmetric":
         return jnp.dot(lower.T, lower, precision=lax.Precision.HIGHEST)
@@ -397,7 +405,8 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
             raise ValueError(
                 f"dtype must be a complex floating-point type; got {dtype}."
             )
-    turns = np.arange(n)[:, None] * np.arange(n) % max(n, 1)
+    row = _counting("dft", n)
+    turns = row[:, None] * row % max(n, 1)
     matrix = np.exp(-2j * np.pi * turns / max(n, 1))
     matrix = matrix / {None: 1, "sqrtn": math.sqrt(max(n, 1)), "n": max(n, 1)}[scale]
     return jnp.array(matrix.astype(dtype))
