@@ -1,5 +1,7 @@
 """`ragged_all_to_all`: against a loop over senders, slices and rows."""
 
+import functools
+
 import numpy as np
 import pytest
 from tests.api.eight_devices import eight_devices  # noqa: F401
@@ -132,5 +134,10 @@ def test_jaxpr_and_errors():
         mapped(many, x[:, :1], n, n, n, n)
     with pytest.raises(ValueError, match="multiple of the axis size 2"):
         mapped(many, x, n[:1], n[:1], n[:1], n[:1])
-    with pytest.raises(NameError, match="unbound axis name"):
-        lax.ragged_all_to_all(x, x, n, n, n, n, axis_name="i")
+    alone = functools.partial(lax.ragged_all_to_all, axis_name="i")
+    with pytest.raises(NameError, match="Found an unbound axis name: i"):
+        curta.jit(alone)(x, x, n, n, n, n)
+    with pytest.raises(RuntimeError, match="must be used within a mapped context"):
+        alone(x, x, n, n, n, n)
+    with pytest.raises(TypeError, match="interpreting argument to ragged_all_to_all"):
+        alone(x, "x", n, n, n, n)

@@ -100,3 +100,51 @@ def test_message(mistake, kind, opening, help):
 def test_axes_may_be_arrays():
     assert lax.reshape(X, (3, 2), jnp.array([1, 0])).shape == (3, 2)
     assert lax.shape_as_value(np.array([2, 3])).tolist() == [2, 3]
+
+
+def along(function):
+    """`function` of a row, within a map over the axis n."""
+    return lambda: curta.vmap(function, axis_name="n")(jnp.ones((3, 3)))
+
+
+NAMED = [
+    (along(lambda y: lax.all_to_all(y, "n", 0, 5)), ValueError,
+     "axis 5 is out of bounds for array of dimension", ""),
+    (lambda: lax.psum_scatter("x", "n"), TypeError, f"{OPERAND} psum_scatter", "'x'"),
+    (lambda: lax.psum(X, ("n", "n")), NameError, "unbound axis name: n", ""),
+    (along(lambda y: lax.psum(y, ("n", "n"))), ValueError, "duplicate value", ""),
+    (along(lambda y: lax.pcast(y, "n", to="varying")), ValueError,
+     "pvary should be called under jax.shard_map", "{'n'}"),
+    (lambda: lax.pcast(X, "n", to="reduced"), ValueError,
+     "pvary should be called under jax.shard_map", ""),
+    (traced(lambda i: lax.pcast(i, "n", to="unreduced")), ValueError,
+     "Unsupported pcast from=invarying, to='unreduced'", ""),
+    (traced(lambda i: lax.pcast(i, "n", to="varying")), NameError,
+     "Found an unbound axis name: n", "pcast"),
+    (lambda: lax.reduce_and(S, (0,)), TypeError,
+     "logical reduction requires operand dtype bool or int, got float32", ""),
+    (lambda: lax.index_take(X, (jnp.array([0]),), ()), ValueError,
+     "index_take indices must", "1 for ()"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "kind", "opening", "help"), NAMED)
+def test_message_about_names(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)
+
+
+def test_no_names_at_all():
+    for function in lax.psum_scatter, lax.all_gather:
+        np.testing.assert_array_equal(function(X, ()), X)
+    np.testing.assert_array_equal(lax.pcast(X, (), to="varying"), X)
+    assert repr(lax.axis_index(())) == "Array(0, dtype=int32, weak_type=True)"
+
+
+def test_integers_that_have_no_dtype_of_their_own():
+    assert lax.full_like(X, 2**40).tolist() == [[2.0**40] * 3] * 2
+    assert lax.full((1,), 2**40, "float32").tolist() == [2.0**40]
+
+
+def test_attributes_of_composites_may_be_arrays():
+    scaled = lax.composite(lambda x, by: x * by, "my.scaled")
+    assert scaled(X, by=2 * X).tolist() == [[2.0] * 3] * 2

@@ -74,7 +74,11 @@ class RaggedAllToAll(Collective):
             return [len(self.groups[0])]
         sizes = current_trace().axis_sizes()
         if unbound := [n for n in self.axis_names if n not in sizes]:
-            raise NameError(f"unbound axis name: {unbound[0]}")
+            raise NameError(
+                f"Found an unbound axis name: {unbound[0]}. To fix this, please call"
+                " ragged_all_to_all under `jax.shard_map`, or under vmap or pmap with"
+                f" axis_name={unbound[0]!r}."
+            )
         return [sizes[n] for n in self.axis_names]
 
     def _group_size(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, tree
 from curta.api.out_sharding import takes_out_sharding
 from curta.control.composite import Composite
+from curta.core.array import Array
 from curta.core.flat import debug_info
 from curta.core.shapes import canonicalize_shape
 from curta.core.stage import stage
@@ -66,8 +67,12 @@ def composite(
 
 def _described(key: str, value: Any) -> Any:
     leaves, structure = tree.flatten(value)
-    plain = [_Array(x) if isinstance(x, np.ndarray) else x for x in leaves]
+    plain = [_Array(np.asarray(x)) if _is_known_array(x) else x for x in leaves]
     return key, tuple(plain), structure
+
+
+def _is_known_array(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, Array)) and not isinstance(x, Tracer)
 
 
 class _Array:

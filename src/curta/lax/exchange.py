@@ -8,13 +8,13 @@ from typing import Any
 from curta import tree_util
 from curta.control.ragged_exchange import RaggedAllToAll
 from curta.core.avals import ShapedArray
+from curta.core.trace import current_trace, operand_type
 from curta.lax.named_axes import (
     AxisName,
     Groups,
     axis_size,
     checked_groups,
     names_of,
-    require_bound,
 )
 from curta.primitives.exchange import Pairs, Precv, Psend
 
@@ -42,12 +42,19 @@ def ragged_all_to_all(
       output_offsets: (K,) where the slices sent begin at their receivers.
       recv_sizes: (K,) the sizes of the slices received.
 
-    Returns: `output` with the slices received.
+    Returns: `output` with the slices received. Raises RuntimeError outside of a map,
+    ValueError for numbers that are no vectors of integers.
     """
+    args = operand, output, input_offsets, send_sizes, output_offsets, recv_sizes
+    for i, x in enumerate(args):
+        operand_type("ragged_all_to_all", i, x)
+    if current_trace().is_evaluating():
+        raise RuntimeError(
+            "ragged_all_to_all must be used within a mapped context like vmap or"
+            " shard_map."
+        )
     names = names_of(axis_name)
-    require_bound(names, "ragged_all_to_all")
-    op = RaggedAllToAll(names, checked_groups(names, axis_index_groups))
-    return op(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
+    return RaggedAllToAll(names, checked_groups(names, axis_index_groups))(*args)
 
 
 def psend(x: Any, axis_name: AxisName, perm: Perm) -> Any:

@@ -510,7 +510,12 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     >>> curta.lax.index_take(curta.numpy.arange(3) * 10, places, (0,))
     Array([20,  0], dtype=int32)
     """
-    shape = typeof(src).shape
+    shape = operand_type("index_take", 0, src).shape
+    if len(idxs) != len(axes):
+        raise ValueError(
+            "index_take indices must have an integer type and be one for each of axes;"
+            f" got {len(idxs)} for {axes}."
+        )
     places = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
     dtype = typeof(places).dtype
     bounds = np.array([shape[a] for a in axes], dtype)

@@ -63,6 +63,7 @@ def split_names(axis_name: AxisName) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """The names, and the dims of the operand, over which a reduction is taken."""
     given = names_of(axis_name)
     if len(set(given)) != len(given):
+        axis_size([n for n in given if not isinstance(n, int)])
         raise ValueError(
             f"duplicate value in 'axes' of reduction: {given}. Each axis is named once."
         )

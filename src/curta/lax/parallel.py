@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from curta import tree_util
 from curta.api.arguments import as_result
 from curta.core.avals import is_python_scalar
+from curta.core.mesh import get_abstract_mesh
 from curta.core.shapes import canonicalize_axes, canonicalize_axis
 from curta.core.trace import Tracer, current_trace, operand_type, typeof
 from curta.lax.arithmetic import max
@@ -164,7 +166,7 @@ def axis_index(axis_name: AxisName) -> Any:
     require_bound(axis_name, "axis_index")
     names = names_of(axis_name)
     varying = manual_names(names)
-    index: Any = np.int32(0)
+    index: Any = as_result(0)
     for k, name in enumerate(names):
         place = AxisIndex(name, name in varying)()
         index = index * axis_size(name) + place if k else place
@@ -197,9 +199,10 @@ def all_gather(
             f" are: {', '.join(map(repr, _GATHERS))}; got {to!r}"
         )
     names = names_of(axis_name)
+    if not names:
+        return x
     groups = checked_groups(names, axis_index_groups)
     kind = _GATHERS[to] if manual_names(names) else AllGather
-
     axis_size(names)
 
     def leaf(v: Any) -> Any:
@@ -252,6 +255,9 @@ def psum_scatter(
     Array([2, 4], dtype=int32)
     """
     names = names_of(axis_name)
+    if not names:
+        return x
+    tree_util.tree_map(functools.partial(operand_type, "psum_scatter", 0), x)
     groups = checked_groups(names, axis_index_groups)
     total = group_size(names, groups)
 
@@ -385,7 +391,7 @@ def all_to_all(
     def leaf(v: Any) -> Any:
         shape = typeof(v).shape
         split = dim_of("all_to_all split_axis", split_axis, shape)
-        concat = dim_of("all_to_all concat_axis", concat_axis, shape)
+        concat = canonicalize_axis(concat_axis, len(shape))
         if tiled and shape[split] % size:
             raise ValueError(
                 f"The size of all_to_all split_axis ({shape[split]}) has to be"
@@ -440,7 +446,7 @@ def pswapaxes(
 def pvary(x: Any, axis_name: AxisName) -> Any:
     """In a `shard_map`, a value that is the same for all shards as one that varies.
 
-    Derivatives are summed over the shards then. Elsewhere it changes nothing.
+    Derivatives are summed over the shards then. Raises ValueError elsewhere.
     """
     return pcast(x, names_of(axis_name), to="varying")
 
@@ -459,27 +465,33 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     """
     if isinstance(axis_name, (set, frozenset)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
+    if not axis_name:
+        return x
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(
             "Got unexpected `to` value. Allowed `to` values are: 'varying',"
             f" 'unreduced', 'reduced'; got {to!r}"
         )
-    if current_trace().is_evaluating():
-        raise ValueError("pvary should be called under jax.shard_map.")
-    require_bound(axis_name, "pcast")
-    names = manual_names(names_of(axis_name))
+    names = names_of(axis_name)
+    manual = manual_names(names)
 
     def leaf(v: Any) -> Any:
-        if not names:
-            return v
-        before = state(v, names, "jax.lax.pcast")
+        before = state(v, manual, "jax.lax.pcast") if manual else "invarying"
         op = _CASTS.get((before, to))
         if op is None:
             raise ValueError(
                 f"Unsupported pcast from={before}, to={to!r} of {typeof(v)} over"
                 f" {names}"
             )
-        return op(names)(v)
+        if current_trace().is_evaluating():
+            raise ValueError("pvary should be called under jax.shard_map.")
+        require_bound(names, "pcast")
+        if other := {*names} - {*get_abstract_mesh().manual_axes}:
+            raise ValueError(
+                "pvary should be called under jax.shard_map. These axes are of another"
+                f" map: {other}"
+            )
+        return op(manual)(v) if manual else v
 
     return tree_util.tree_map(leaf, x)
 

@@ -28,6 +28,7 @@ from curta.core.shapes import (
     static_axes,
 )
 from curta.core.trace import Tracer, concrete_or_error, operand_type, typeof
+from curta.lax.conversion import convert_element_type as converted
 from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
@@ -94,12 +95,11 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     >>> curta.lax.broadcast(curta.numpy.ones(3), (2,)).shape
     (2, 3)
     """
-    sizes = tuple(sizes)
-    if not sizes and not typeof(operand).shape and not isinstance(operand, Array):
-        return scalar_array(operand)
+    sizes, shape = tuple(sizes), typeof(operand).shape
     if not sizes and isinstance(operand, Array):
         return operand
-    shape = typeof(operand).shape
+    if not sizes and not shape:
+        return scalar_array(operand)
     kept = tuple(range(len(sizes), len(sizes) + len(shape)))
     return broadcast_in_dim(operand, (*sizes, *shape), kept)
 
@@ -403,8 +403,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
     axis = canonicalize_axis(axis, typeof(operand).ndim)
-    parts: Sequence[Any] = Split(tuple(map(as_dim, sizes)), axis)(operand)
-    return parts
+    return list(Split(tuple(map(as_dim, sizes)), axis)(operand))
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
@@ -471,8 +470,7 @@ def full(
     """
     shape = canonicalize_shape(shape)
     check_nonnegative("broadcast_in_dim shape", shape)
-    found = np.shape(fill_value)
-    if found:
+    if found := np.shape(fill_value):
         raise TypeError(
             f"full must be called with scalar fill_value, got fill_value.shape {found}."
         )
@@ -500,6 +498,8 @@ def _scalar(value: Any, dtype: Any, weak_type: bool) -> Any:
     refuse_complex(value, dtype)
     if weak_type and is_python_scalar(value):
         return value
+    if type(value) is int and value.bit_length() > 31:
+        return converted(value, dtype)  # which takes what has no dtype of its own
     return convert_element_type(value, dtype, weak_type)
 
 

@@ -166,6 +166,7 @@ class _Logical(NonDifferentiable, Reduction):
         return dtype
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
+        self.out_dtype(avals[0].dtype)
         return super().aval(*avals).strip_weak_type()
 
 
