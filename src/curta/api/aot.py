@@ -287,8 +287,19 @@ class Compiled(Stage):
         ]
 
     def as_text(self) -> str:
-        """The text of what was compiled."""
-        return str(self._staged.closed)
+        """The text of what was compiled: the jaxpr.
+
+        Types show how values are split over devices, by the compiler's decision, as
+        they do by the program's for explicit axes.
+
+        >>> import curta, curta.numpy as jnp
+        >>> from curta.sharding import AxisType, NamedSharding, PartitionSpec
+        >>> mesh = curta.make_mesh((1,), ("i",), (AxisType.Auto,))
+        >>> x = curta.device_put(jnp.ones(2), NamedSharding(mesh, PartitionSpec("i")))
+        >>> print(curta.jit(lambda x: x + 1).lower(x).compile().as_text())
+        { lambda ; a:f32[2@i]. let b:f32[2@i] = add a 1.0:f32[] in (b,) }
+        """
+        return self._staged.closed.pretty_print(types=self._run.types())
 
     def runtime_executable(self) -> Any:
         """What runs the function on buffers."""

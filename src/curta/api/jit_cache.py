@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
 from curta.api.jit_shardings import constrained
 from curta.control.call import Call
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
 from curta.runtime.dispatch import CompiledCall
@@ -29,6 +30,10 @@ class CallOnRefs:
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         return list(self.op(*self.captured, *args))
+
+    def types(self) -> Mapping[Var, ShapedArray]:
+        """The types of values that say more than the jaxpr's own: none."""
+        return {}
 
     def read_alone(self, placed: Shardings) -> Shardings:
         """The shardings of arguments whose place matters: none."""

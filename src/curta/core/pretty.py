@@ -5,12 +5,13 @@ from __future__ import annotations
 import collections
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from curta.core import layout
+from curta.core.avals import ShapedArray
 from curta.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -37,6 +38,7 @@ class Settings(NamedTuple):
     print_effects: bool = False
     name_stack: bool = False
     path: NameStack | None = None
+    types: Mapping[Var, ShapedArray] = {}
 
 
 def format_jaxpr(
@@ -49,6 +51,7 @@ def format_jaxpr(
     name_stack: bool = False,
     use_color: bool = False,
     path: NameStack | None = None,
+    types: Mapping[Var, ShapedArray] = {},
 ) -> str:
     """The text of a jaxpr.
 
@@ -61,6 +64,7 @@ def format_jaxpr(
         name_stack: end each line with the scopes (`named_scope`) that it ran in.
         path: end each line with the path to the eqn, all that it is in and its op's
             name, and the user's line; the jaxpr is at `path` itself.
+        types: what to show as the types of variables, for those whose own is another.
         use_color: mark keywords and types with terminal colours.
     """
     settings = Settings(
@@ -70,6 +74,7 @@ def format_jaxpr(
         print_effects,
         name_stack,
         path,
+        types,
     )
     return layout.render(Printer(jaxpr, settings).document(), use_color=use_color)
 
@@ -162,11 +167,12 @@ class Printer:
         """Variables where they are bound: with their types."""
         if not self.settings.print_shapes:
             return self.atoms(variables)
+        types = [self.settings.types.get(v, v.aval) for v in variables]
         return _row(
             [
                 text(self.name(v))
-                + text(f":{v.aval.str_short(short_dtypes=True)}", layout.TYPE)
-                for v in variables
+                + text(f":{aval.str_short(short_dtypes=True)}", layout.TYPE)
+                for v, aval in zip(variables, types, strict=True)
             ]
         )
 

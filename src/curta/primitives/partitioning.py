@@ -458,7 +458,7 @@ def _scatter(op: WindowUpdate, query: Query) -> list[Entries]:
 
 @_rule.register
 def _reshape(op: Reshape, query: Query) -> list[Entries]:
-    found = _reshaped(query.avals[0].shape, op.shape, query.entries[0], query.size_of)
+    found = reshaped(query.avals[0].shape, op.shape, query.entries[0], query.size_of)
     if found is None:
         query.refuse(
             "This reshape is not supported. Please specify the sharding of the output"
@@ -467,7 +467,7 @@ def _reshape(op: Reshape, query: Query) -> list[Entries]:
     return [(None,) * len(op.shape) if found is None else found]
 
 
-def _reshaped(
+def reshaped(
     before: Sequence[int], after: Sequence[int], entries: Entries, size_of: Sizes
 ) -> Entries | None:
     """The split after a reshape, in groups of dims that hold the same elements.

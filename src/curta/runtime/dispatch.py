@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
@@ -68,9 +68,10 @@ class CompiledCall:
             if type(x) is not ArrayImpl:
                 inputs.append(self.storage(x))
                 continue
-            inputs.append(x._data)
-            if x._sharding is not None or x._data is None:
+            data = x._data
+            if data is None or x._sharding is not None:
                 return self._start(args)
+            inputs.append(data)
         outs = self.run(*inputs)
         return [ArrayImpl(x, a) for x, a in zip(outs, self.out_avals)]
 
@@ -98,6 +99,10 @@ class CompiledCall:
     def read_alone(self, placed: Shardings) -> Shardings:
         """The shardings of the arguments, None for those that are not read."""
         return self.destinations.read_alone(placed)
+
+    def types(self) -> Mapping[Var, ShapedArray]:
+        """The types of values, where they say more than the jaxpr's own."""
+        return self.destinations.types()
 
     def out_shardings(self, args: Sequence[Any]) -> Shardings:
         """Where the outputs are; ValueError if the arguments are on other devices."""

@@ -12,33 +12,28 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from curta.control.call import JaxprOp
-from curta.control.cond import Cond
-from curta.control.custom_partitioning import CustomPartitioning
-from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import axes_of
-from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import (
     ClosedJaxpr,
-    Eqn,
     Jaxpr,
     Literal,
+    Var,
     jaxprs_in_params,
 )
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
-from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
+from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding, normalised
-from curta.primitives.partitioning import Entries, Query, out_entries
+from curta.primitives.partitioning import Entries
 from curta.primitives.placing import (
     DevicePut,
     InspectSharding,
     Placing,
-    ShardingConstraint,
 )
 from curta.runtime.devices import default_sharding
+from curta.runtime.partitioner import Walk, over_axes, retyped
 
 Shardings = Sequence[Sharding | None]
 
@@ -109,13 +104,23 @@ class Destinations:
         if not self.out_shardings:
             return found
         mesh = chosen_mesh(self.named, placed)
-        default = None if mesh is None else _named(mesh, PartitionSpec())
+        default = None if mesh is None else over_axes(mesh, PartitionSpec())
         results = []
         for s, wanted, aval in zip(found, self.out_shardings, self.closed.out_avals):
             if wanted is not None:
                 wanted.shard_shape(aval.shape)
             results.append(wanted or s or default)
         return results
+
+    def types(self) -> dict[Var, ShapedArray]:
+        """The types of values, with the splits that were found."""
+        shardings = self.in_shardings or (None,) * len(self.closed.in_avals)
+        mesh = chosen_mesh(self.named, shardings) or self.around
+        if mesh is None:
+            return {}
+        walk = Walk(mesh, tells=False)
+        _walked(walk, self.closed, [s and (s.named or s) for s in shardings])
+        return {v: walk.typed(v.aval, split) for v, split in walk.found.items()}
 
 
 def _check_sums(what: str, shardings: Shardings, avals: Sequence[ShapedArray]) -> None:
@@ -186,10 +191,10 @@ def _op_shardings(
     if mesh is None:
         return _single(op, shardings, len(outs))
     if isinstance(op, ShardMap) and len(op.axes) == len(mesh.axis_names):
-        return [_named(mesh, spec) for spec in op.out_specs]
+        return [over_axes(mesh, spec) for spec in op.out_specs]
     if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
-        mesh = _retyped(mesh, op.target.mesh)
-    walk = _Walk(mesh)
+        mesh = retyped(mesh, op.target.mesh)
+    walk = Walk(mesh)
     split = [walk.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)]
     found = walk.shardings(walk.op(op, avals, split, outs), outs)
     return _spelt_as_given(found, outs, shardings, avals)
@@ -224,16 +229,22 @@ def _program_shardings(
         if _inspects(closed.jaxpr):
             _show_all(closed.jaxpr, placed[0] if placed else default_sharding())
         return [(last or (placed[0] if placed else None))] * len(outs)
-    walk = _Walk(mesh)
-    pairs = zip(shardings, closed.in_avals, strict=True)
-    split = walk.jaxpr(closed.jaxpr, [walk.entries(s, a.ndim) for s, a in pairs])
-    found = walk.shardings(split, outs)
+    walk = Walk(mesh)
+    found = walk.shardings(_walked(walk, closed, shardings), outs)
     found = _spelt_as_given(found, outs, shardings, closed.in_avals)
     handed_on = [given.get(v) for v in closed.jaxpr.outvars]  # type: ignore
     return [
         s if s is not None and s.named and s.devices == mesh.flat_devices else f
         for s, f in zip(handed_on, found, strict=True)
     ]
+
+
+def _walked(walk: Walk, closed: ClosedJaxpr, shardings: Shardings) -> list[Entries]:
+    """The splits of the outputs, after a walk through the whole program."""
+    placed = list(zip(closed.jaxpr.invars, shardings, strict=True))
+    split = [walk.entries(s, v.aval.ndim) for v, s in placed]
+    free = [v for v, s in placed if s is None]
+    return walk.jaxpr(closed.jaxpr, split, free=free)
 
 
 def _spelt_as_given(
@@ -247,11 +258,11 @@ def _spelt_as_given(
     P('x', None) and P('x') split an array of two dims alike.
     """
     pairs = ((s, a.ndim) for s, a in zip(given, avals, strict=True))
-    named = ((s, n) for s, n in pairs if isinstance(s, NamedSharding))
-    first, rank = next(named, (None, -1))
+    over_mesh = ((s, n) for s, n in pairs if isinstance(s, NamedSharding))
+    first, rank = next(over_mesh, (None, -1))
     if first is None or first.mesh.explicit_axes:
         return found
-    plain = _named(first.mesh, normalised(first.spec))
+    plain = over_axes(first.mesh, normalised(first.spec))
     return [
         first if s == plain and out.ndim == rank else s
         for s, out in zip(found, outs, strict=True)
@@ -347,155 +358,3 @@ def mesh_of_op(op: Op) -> NamedMesh | None:
         if found is not None:
             return found
     return None
-
-
-def _retyped(mesh: Mesh, like: Mesh | AbstractMesh) -> Mesh:
-    """The mesh, with axes of the names and types of another of its shape."""
-    if like.abstract_mesh is mesh.abstract_mesh or like.axis_sizes != mesh.axis_sizes:
-        return mesh
-    return mesh.update(axis_names=like.axis_names, axis_types=like.axis_types)
-
-
-class _Walk:
-    """Goes through jaxprs with the splits of values over one mesh."""
-
-    def __init__(self, mesh: Mesh):
-        self.mesh = mesh
-
-    def entries(self, sharding: Sharding | None, rank: int) -> Entries:
-        """How an array is split; not at all if over another mesh."""
-        if isinstance(sharding, NamedSharding):
-            if sharding.mesh.axis_names == self.mesh.axis_names:
-                return self.of_spec(sharding.spec, rank)
-        return (None,) * rank
-
-    def of_spec(self, spec: PartitionSpec, rank: int) -> Entries:
-        """The entries of a spec; axes of other meshes are left out."""
-        names = self.mesh.axis_names
-        return tuple(
-            entry_of(n for n in axes if n in names)
-            for axes in spec.for_rank(rank).axes_of_dims()
-        )
-
-    def shardings(
-        self, entries: Sequence[Entries], outs: Sequence[ShapedArray]
-    ) -> Shardings:
-        """The splits of outputs, as shardings."""
-        found = []
-        for split, aval in zip(entries, outs, strict=True):
-            spec = PartitionSpec(*self.possible(split, aval.shape))
-            if aval.placement is not None:
-                sums = aval.placement.spec(aval.ndim)
-                spec = spec.update(unreduced=sums.unreduced, reduced=sums.reduced)
-            mesh = self.mesh_of(aval)
-            if not mesh.explicit_axes or {*spec.used_axes()} & {*mesh.auto_axes}:
-                spec = normalised(spec)
-            found.append(_named(mesh, spec))
-        return found
-
-    def mesh_of(self, aval: ShapedArray) -> Mesh:
-        """The mesh of an output: its axes are of the types that its type says."""
-        if aval.placement is None:
-            return self.mesh
-        return _retyped(self.mesh, aval.placement.mesh)
-
-    def possible(self, entries: Entries, shape: Sequence[int]) -> Entries:
-        """The split of the dims that can be split so."""
-        return tuple(
-            None if size % self.mesh.size_of(entry_axes(e)) else e
-            for e, size in zip(entries, shape, strict=True)
-        )
-
-    def jaxpr(self, jaxpr: Jaxpr, split: Sequence[Entries]) -> list[Entries]:
-        """The splits of the outputs of a jaxpr."""
-        env: dict[Any, Entries] = dict(zip(jaxpr.invars, split, strict=True))
-
-        def read(atom: Any) -> Entries:
-            if type(atom) is Literal:
-                return (None,) * atom.aval.ndim
-            return env.get(atom) or (None,) * atom.aval.ndim
-
-        for eqn in jaxpr.eqns:
-            found = self.eqn(eqn, [read(v) for v in eqn.invars])
-            env.update(zip(eqn.outvars, found, strict=True))
-        return [read(v) for v in jaxpr.outvars]
-
-    def eqn(self, eqn: Eqn, split: Sequence[Entries]) -> Sequence[Entries]:
-        """The splits of the outputs of an eqn."""
-        avals = [v.aval for v in eqn.invars]
-        return self.op(eqn.op, avals, split, [v.aval for v in eqn.outvars])
-
-    def op(
-        self,
-        op: Any,
-        avals: Sequence[ShapedArray],
-        split: Sequence[Entries],
-        outs: Sequence[ShapedArray],
-    ) -> Sequence[Entries]:
-        """The splits of the outputs of an op."""
-        if isinstance(op, ShardMap):
-            pairs = zip(op.out_specs, outs, strict=True)
-            return [
-                (a.placement and a.placement.entries) or self.of_spec(s, a.ndim)
-                for s, a in pairs
-            ]
-        if isinstance(op, InspectSharding):
-            op.callback(self.shardings(split, avals)[0])
-            return []
-        if isinstance(op, Placing):
-            kept = ()
-            if isinstance(op, ShardingConstraint):
-                kept = self.mesh.explicit_axes
-            return [self.placed(op.target, split[0], kept)]
-        if isinstance(op, CustomPartitioning):
-            specs = op.result_specs(self.mesh, [PartitionSpec(*e) for e in split])
-            return [self.of_spec(s, a.ndim) for s, a in zip(specs, outs, strict=True)]
-        if isinstance(op, JaxprOp):
-            return self.jaxpr(op.jaxpr.jaxpr, split)
-        if isinstance(op, Scan):
-            return self.scan(op, split)
-        if isinstance(op, While):
-            consts, carry = split[op.cond_nconsts :], op.body_nconsts
-            return self.jaxpr(op.body_jaxpr.jaxpr, [*consts[:carry], *consts[carry:]])
-        if isinstance(op, Cond):
-            return self.jaxpr(op.branches[0].jaxpr, split[1:])
-        explicit = [a.placement.entries if a.placement else () for a in outs]
-        if all(explicit):
-            return explicit
-        size_of = self.mesh.size_of
-        return out_entries(Query(op, avals, split, outs, size_of, strict=False))
-
-    def placed(self, target: Any, before: Entries, kept: Sequence[Any] = ()) -> Entries:
-        """The split that a sharding asks for; as before where it leaves that open.
-
-        Over the axes `kept` it does not say anything.
-        """
-        if not isinstance(target, NamedSharding):
-            return (None,) * len(before)
-        free = [e is UNCONSTRAINED for e in target.spec.partitions]
-        wanted: list[Any] = list(self.of_spec(target.spec, len(before)))
-        wanted = [
-            UNCONSTRAINED if d < len(free) and free[d] else e
-            for d, e in enumerate(wanted)
-        ]
-        used = {n for e in wanted for n in entry_axes(e)}
-        return tuple(
-            entry_of(n for n in entry_axes(b) if n not in used)
-            if w is UNCONSTRAINED
-            else entry_of((*(n for n in entry_axes(b) if n in kept), *entry_axes(w)))
-            for w, b in zip(wanted, before, strict=True)
-        )
-
-    def scan(self, op: Scan, split: Sequence[Entries]) -> list[Entries]:
-        """The splits of the final carry and of the stacked outputs."""
-        first = op.num_consts + op.num_carry
-        rows = [*split[:first], *(e[1:] for e in split[first:])]
-        found = self.jaxpr(op.jaxpr.jaxpr, rows)
-        ys = [(None, *e) for e in found[op.num_carry :]]
-        return [*found[: op.num_carry], *ys]
-
-
-@functools.lru_cache(4096)
-def _named(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
-    """The sharding, one object for each mesh and spec."""
-    return NamedSharding(mesh, spec)

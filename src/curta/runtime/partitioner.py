@@ -1,0 +1,296 @@
+"""How each value of a program is split over a mesh.
+
+The rules of ops lead from operands to results. A value that comes from nothing that is
+split, random bits say, is split as what is made of it: it is made in these parts.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from curta.control.call import JaxprOp
+from curta.control.cond import Cond
+from curta.control.custom_partitioning import CustomPartitioning
+from curta.control.scan import Scan
+from curta.control.shard_map import ShardMap
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from curta.core.mesh import AbstractMesh, Mesh
+from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
+from curta.core.placement import placement
+from curta.core.sharding import NamedSharding, Sharding, normalised
+from curta.primitives.base import Elementwise
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.operand_partitioning import operand_entries
+from curta.primitives.partitioning import Entries, Query, out_entries
+from curta.primitives.placing import InspectSharding, Placing, ShardingConstraint
+from curta.primitives.shape import Iota
+from curta.primitives.structure import BroadcastInDim
+
+Shardings = Sequence[Sharding | None]
+
+
+def retyped(mesh: Mesh, like: Mesh | AbstractMesh) -> Mesh:
+    """The mesh, with axes of the names and types of another of its shape."""
+    if like.abstract_mesh is mesh.abstract_mesh or like.axis_sizes != mesh.axis_sizes:
+        return mesh
+    return mesh.update(axis_names=like.axis_names, axis_types=like.axis_types)
+
+
+class Walk:
+    """Goes through jaxprs with the splits of values over one mesh.
+
+    `found` has those of all values, also in nested jaxprs. Those that the program
+    inspects it `tells`, but not while it is `trying`: then it only looks at what
+    operands say.
+    """
+
+    def __init__(self, mesh: Mesh, tells: bool = True):
+        self.mesh = mesh
+        self.tells = tells
+        self.found: dict[Var, Entries] = {}
+        self.trying = False
+
+    def entries(self, sharding: Sharding | None, rank: int) -> Entries:
+        """How an array is split; not at all if over another mesh."""
+        if isinstance(sharding, NamedSharding):
+            if sharding.mesh.axis_names == self.mesh.axis_names:
+                return self.of_spec(sharding.spec, rank)
+        return (None,) * rank
+
+    def typed(self, aval: ShapedArray, entries: Entries) -> ShapedArray:
+        """The type of a value that shows its split, whoever has decided it."""
+        if aval.placement is not None or not any(entries):
+            return aval
+        split = self.possible(entries, aval.shape)
+        return aval.update(placement=placement(self.mesh.abstract_mesh, split))
+
+    def of_spec(self, spec: PartitionSpec, rank: int) -> Entries:
+        """The entries of a spec; axes of other meshes are left out."""
+        names = self.mesh.axis_names
+        return tuple(
+            entry_of(n for n in axes if n in names)
+            for axes in spec.for_rank(rank).axes_of_dims()
+        )
+
+    def shardings(
+        self, entries: Sequence[Entries], outs: Sequence[ShapedArray]
+    ) -> Shardings:
+        """The splits of outputs, as shardings."""
+        found = []
+        for split, aval in zip(entries, outs, strict=True):
+            spec = PartitionSpec(*self.possible(split, aval.shape))
+            if aval.placement is not None:
+                sums = aval.placement.spec(aval.ndim)
+                spec = spec.update(unreduced=sums.unreduced, reduced=sums.reduced)
+            mesh = self.mesh_of(aval)
+            if not mesh.explicit_axes or {*spec.used_axes()} & {*mesh.auto_axes}:
+                spec = normalised(spec)
+            found.append(over_axes(mesh, spec))
+        return found
+
+    def mesh_of(self, aval: ShapedArray) -> Mesh:
+        """The mesh of an output: its axes are of the types that its type says."""
+        if aval.placement is None:
+            return self.mesh
+        return retyped(self.mesh, aval.placement.mesh)
+
+    def possible(self, entries: Entries, shape: Sequence[int]) -> Entries:
+        """The split of the dims that can be split so."""
+        return tuple(
+            None if size % self.mesh.size_of(entry_axes(e)) else e
+            for e, size in zip(entries, shape, strict=True)
+        )
+
+    def jaxpr(
+        self,
+        jaxpr: Jaxpr,
+        split: Sequence[Entries],
+        wanted: Sequence[Entries] = (),
+        free: Collection[Var] = (),
+    ) -> list[Entries]:
+        """The splits of the outputs of a jaxpr.
+
+        They are as `wanted` where nothing else says, and so are inputs that are `free`.
+        """
+        wishes: dict[Var, Entries] = {}
+        if self.mesh.auto_axes and not self.trying:
+            wishes = self.wishes(jaxpr, self.tried(jaxpr, split), wanted, free)
+        env = self.forward(jaxpr, split, wishes)
+        if not self.trying:
+            self.found.update(env)
+        return [_read(env, v) for v in jaxpr.outvars]
+
+    def tried(self, jaxpr: Jaxpr, split: Sequence[Entries]) -> dict[Var, Entries]:
+        """How the values of a jaxpr are split by its inputs alone."""
+        outer, self.trying = self.trying, True
+        env = self.forward(jaxpr, split, {})
+        self.trying = outer
+        return env
+
+    def forward(
+        self, jaxpr: Jaxpr, split: Sequence[Entries], wishes: Mapping[Var, Entries]
+    ) -> dict[Var, Entries]:
+        """The splits of all values; as wished for where operands do not say."""
+        given = zip(jaxpr.invars, split, strict=True)
+        env = {v: wishes.get(v, entries) for v, entries in given}
+        for eqn in jaxpr.eqns:
+            operands = [_read(env, v) for v in eqn.invars]
+            wanted = [wishes.get(v, ()) for v in eqn.outvars]
+            found = self.eqn(eqn, operands, wanted)
+            for v, own, wish in zip(eqn.outvars, found, wanted, strict=True):
+                env[v] = own if any(own) or not wish else wish
+        return env
+
+    def eqn(
+        self, eqn: Eqn, split: Sequence[Entries], wanted: Sequence[Entries]
+    ) -> Sequence[Entries]:
+        """The splits of the outputs of an eqn."""
+        if isinstance(eqn.op, JaxprOp) and not isinstance(eqn.op, _WITH_SPECS):
+            return self.jaxpr(eqn.op.jaxpr.jaxpr, split, wanted)
+        avals = [v.aval for v in eqn.invars]
+        return self.op(eqn.op, avals, split, [v.aval for v in eqn.outvars])
+
+    def wishes(
+        self,
+        jaxpr: Jaxpr,
+        env: Mapping[Var, Entries],
+        wanted: Sequence[Entries],
+        free: Collection[Var],
+    ) -> dict[Var, Entries]:
+        """How values that nothing splits are to be split, for what is made of them.
+
+        Constants are made where they are needed, so that nothing is said of them.
+        """
+        found: dict[Var, Entries] = {}
+        bound = {*jaxpr.constvars, *jaxpr.invars}.difference(free) | _constants(jaxpr)
+
+        def wish(atom: Any, entries: Entries) -> None:
+            if type(atom) is Literal or atom in bound or any(_read(env, atom)):
+                return
+            auto = {*self.mesh.auto_axes}
+            kept = tuple(e if auto.issuperset(entry_axes(e)) else None for e in entries)
+            if any(kept := self.possible(kept, atom.aval.shape) if kept else ()):
+                found.setdefault(atom, kept)
+
+        for v, entries in zip(jaxpr.outvars, wanted, strict=False):
+            wish(v, entries)
+        for eqn in reversed(jaxpr.eqns):
+            outs = [_read(env, v) for v in eqn.outvars]
+            outs = [e if any(e) else found.get(v, e) for e, v in zip(outs, eqn.outvars)]
+            if any(map(any, outs)):
+                for v, entries in zip(eqn.invars, self.operands(eqn, env, outs)):
+                    wish(v, entries)
+        return found
+
+    def operands(
+        self, eqn: Eqn, env: Mapping[Var, Entries], outs: Sequence[Entries]
+    ) -> Sequence[Entries]:
+        """How the operands of an eqn are to be split so that its outputs are."""
+        op: Any = eqn.op
+        if isinstance(op, JaxprOp) and not isinstance(op, _WITH_SPECS):
+            inner = op.jaxpr.jaxpr
+            within = self.tried(inner, [_read(env, v) for v in eqn.invars])
+            found = self.wishes(inner, within, outs, inner.invars)
+            return [found.get(v, ()) for v in inner.invars]
+        avals = [v.aval for v in eqn.invars]
+        out = eqn.outvars[0].aval
+        return operand_entries(op, out, outs[0], avals, self.mesh.size_of)
+
+    def op(
+        self,
+        op: Any,
+        avals: Sequence[ShapedArray],
+        split: Sequence[Entries],
+        outs: Sequence[ShapedArray],
+    ) -> Sequence[Entries]:
+        """The splits of the outputs of an op."""
+        if isinstance(op, ShardMap):
+            pairs = zip(op.out_specs, outs, strict=True)
+            return [
+                (a.placement and a.placement.entries) or self.of_spec(s, a.ndim)
+                for s, a in pairs
+            ]
+        if isinstance(op, InspectSharding):
+            if self.tells and not self.trying:
+                op.callback(self.shardings(split, avals)[0])
+            return []
+        if isinstance(op, Placing):
+            kept = ()
+            if isinstance(op, ShardingConstraint):
+                kept = self.mesh.explicit_axes
+            return [self.placed(op.target, split[0], kept)]
+        if isinstance(op, CustomPartitioning):
+            specs = op.result_specs(self.mesh, [PartitionSpec(*e) for e in split])
+            return [self.of_spec(s, a.ndim) for s, a in zip(specs, outs, strict=True)]
+        if isinstance(op, JaxprOp):
+            return self.jaxpr(op.jaxpr.jaxpr, split)
+        if isinstance(op, Scan):
+            return self.scan(op, split)
+        if isinstance(op, While):
+            consts, carry = split[op.cond_nconsts :], op.body_nconsts
+            return self.jaxpr(op.body_jaxpr.jaxpr, [*consts[:carry], *consts[carry:]])
+        if isinstance(op, Cond):
+            return self.jaxpr(op.branches[0].jaxpr, split[1:])
+        explicit = [a.placement.entries if a.placement else () for a in outs]
+        if all(explicit):
+            return explicit
+        size_of = self.mesh.size_of
+        return out_entries(Query(op, avals, split, outs, size_of, strict=False))
+
+    def placed(self, target: Any, before: Entries, kept: Sequence[Any] = ()) -> Entries:
+        """The split that a sharding asks for; as before where it leaves that open.
+
+        Over the axes `kept` it does not say anything.
+        """
+        if not isinstance(target, NamedSharding):
+            return (None,) * len(before)
+        free = [e is UNCONSTRAINED for e in target.spec.partitions]
+        wanted: list[Any] = list(self.of_spec(target.spec, len(before)))
+        wanted = [
+            UNCONSTRAINED if d < len(free) and free[d] else e
+            for d, e in enumerate(wanted)
+        ]
+        used = {n for e in wanted for n in entry_axes(e)}
+        return tuple(
+            entry_of(n for n in entry_axes(b) if n not in used)
+            if w is UNCONSTRAINED
+            else entry_of((*(n for n in entry_axes(b) if n in kept), *entry_axes(w)))
+            for w, b in zip(wanted, before, strict=True)
+        )
+
+    def scan(self, op: Scan, split: Sequence[Entries]) -> list[Entries]:
+        """The splits of the final carry and of the stacked outputs."""
+        first = op.num_consts + op.num_carry
+        rows = [*split[:first], *(e[1:] for e in split[first:])]
+        found = self.jaxpr(op.jaxpr.jaxpr, rows)
+        ys = [(None, *e) for e in found[op.num_carry :]]
+        return [*found[: op.num_carry], *ys]
+
+
+_WITH_SPECS = (ShardMap, CustomPartitioning)
+_CONSTANT = (BroadcastInDim, ConvertElementType, Elementwise, Iota)
+
+
+def _constants(jaxpr: Jaxpr) -> set[Var]:
+    """The values that are made of nothing but literals, one by one."""
+    found: set[Any] = set()
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.op, _CONSTANT):
+            if all(type(v) is Literal or v in found for v in eqn.invars):
+                found.update(eqn.outvars)
+    return found
+
+
+def _read(env: Mapping[Var, Entries], atom: Any) -> Entries:
+    known = () if type(atom) is Literal else env.get(atom)
+    return known or (None,) * atom.aval.ndim
+
+
+@functools.lru_cache(4096)
+def over_axes(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
+    """The sharding, one object for each mesh and spec."""
+    return NamedSharding(mesh, spec)

@@ -1,0 +1,126 @@
+"""What the compiler splits since its users are split, and the text that shows it."""
+
+import numpy as np
+import pytest
+from tests.api.eight_devices import eight_devices  # noqa: F401
+
+import curta
+import curta.numpy as jnp
+from curta import NamedSharding, P, jit, lax, random
+from curta.sharding import AxisType
+
+
+def put(shape, *spec):
+    mesh = curta.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    return curta.device_put(np.ones(shape, np.float32), NamedSharding(mesh, P(*spec)))
+
+
+def drawn(*shape):
+    return random.normal(random.key(0), shape)
+
+
+def with_itself(make, *then):
+    """What `make` gives is added to the argument, and returned, after `then`."""
+
+    def fun(x):
+        y = make()
+        return [x + y.reshape(x.shape), y, *(f(y) for f in then)]
+
+    return fun
+
+
+def plus_transposed(x):
+    y = drawn(8, 8)
+    return x + y.T, y
+
+
+def plus_column(x):
+    y = drawn(8)
+    return x + y[:, None], y
+
+
+def plus_constant(x):
+    y = lax.iota(np.float32, 8) * 3
+    return x + y, y
+
+
+def in_a_call(x):
+    y = drawn(8, 8)
+    return jit(lambda a, b: jnp.where(a > 0, a, b))(x, y), y
+
+
+def constrained(x):
+    y = drawn(8, 8) * 2
+    return lax.with_sharding_constraint(y, NamedSharding(x.sharding.mesh, P("y"))), y
+
+
+CASES = {
+    "drawn": (
+        with_itself(lambda: drawn(8), lambda y: y * 2, jnp.sum),
+        [(8,), "x"],
+        [P("x"), P("x"), P("x"), P()],
+    ),
+    "two dims": (
+        with_itself(lambda: drawn(8, 8), jnp.transpose),
+        [(8, 8), "x", "y"],
+        [P("x", "y"), P("x", "y"), P("y", "x")],
+    ),
+    "reshaped": (with_itself(lambda: drawn(4, 2, 8)), [(8, 8), "x"], [P("x")] * 2),
+    "transposed": (plus_transposed, [(8, 8), "x"], [P("x"), P(None, "x")]),
+    "broadcast": (plus_column, [(8, 8), "x", "y"], [P("x", "y"), P("x")]),
+    "in a call": (in_a_call, [(8, 8), "x"], [P("x"), P("x")]),
+    "constant": (plus_constant, [(8,), "x"], [P("x"), P()]),
+    "unrelated": (lambda x: (x, drawn(8)), [(8,), "x"], [P("x"), P()]),
+    "indivisible": (lambda x: (x[:6] + drawn(6), x), [(8,), "x"], [P(), P("x")]),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_results(case):
+    fun, (shape, *spec), expected = case
+    outs = jit(fun)(put(shape, *spec))
+    assert [out.sharding.spec for out in curta.tree.leaves(outs)] == expected
+    for one, other in zip(curta.tree.leaves(fun(jnp.ones(shape))), outs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_constraints_and_free_arguments():
+    x = put((8, 8), "x")
+    mesh = x.sharding.mesh
+
+    def fun(a):
+        b = drawn(8, 8) * a
+        return lax.with_sharding_constraint(b, NamedSharding(mesh, P("y"))), b, a
+
+    for free in (np.ones((8, 8)), jnp.ones((8, 8))):
+        assert [out.sharding.spec for out in jit(fun)(free)] == [P("y")] * 3
+    # A placed argument stays where it is, and nothing is wanted of explicit axes.
+    whole = put((8, 8))
+    assert [out.sharding.spec for out in jit(fun)(whole)] == [P("y"), P("y"), P()]
+    typed = curta.make_mesh((4, 2), ("x", "y"))
+    y = curta.device_put(np.ones((8, 8), np.float32), NamedSharding(typed, P()))
+    assert all(out.is_fully_replicated for out in jit(plus_transposed)(y))
+
+
+def test_inspected_once():
+    seen = []
+
+    def fun(x):
+        y = drawn(8)
+        curta.debug.inspect_array_sharding(y, callback=seen.append)
+        return x + y
+
+    compiled = jit(fun).lower(put((8,), "x")).compile()
+    assert "f32[8@x]" in compiled.as_text()
+    assert seen == []
+    compiled(put((8,), "x"))
+    assert [s.spec for s in seen] == [P("x")]
+
+
+def test_text():
+    lowered = jit(lambda x: (x + drawn(8, 8)) @ x).lower(put((8, 8), "x", "y"))
+    assert "@" not in lowered.as_text()
+    text = lowered.compile().as_text()
+    assert "f32[8,8]" not in text and "f32[8@x,8@y] = add" in text
+    plain = jit(jnp.sin).lower(jnp.ones(3))
+    assert plain.as_text() == plain.compile().as_text()
