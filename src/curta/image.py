@@ -10,9 +10,10 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.api.jit_options import check_hashable
 from curta.core.dim import is_symbolic_dim
 from curta.core.shapes import canonicalize_shape
-from curta.numpy.arguments import canonical_axis, ensure_arraylike, ensure_arraylikes
+from curta.numpy.arguments import canonical_axes, ensure_arraylike, ensure_arraylikes
 from curta.numpy.promotion import promote_dtypes_inexact
 
 
@@ -119,6 +120,7 @@ def resize(
     >>> image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
     Array([0., 1., 3., 4.], dtype=float32)
     """
+    check_hashable(antialias)
     image = ensure_arraylike("resize", image)
     shape = canonicalize_shape(shape)
     if len(shape) != image.ndim:
@@ -196,7 +198,7 @@ def scale_and_translate(
             "scale_and_translate takes a scale and a translation for each of"
             f" spatial_dims={spatial_dims}, got {len(scale)} and {len(translation)}."
         )
-    dims = [canonical_axis(d, image.ndim) for d in spatial_dims]
+    dims = canonical_axes(tuple(spatial_dims), image.ndim)
     return _resample(
         image, shape, dims, scale, translation, method, antialias, precision
     )

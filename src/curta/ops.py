@@ -170,7 +170,12 @@ class _Segments:
         data, ids = ensure_arraylikes(name, data, ids)
         if self.count is None:
             known = concrete(ids, f"{name}() `segment_ids` argument.", np.asarray)
-            self.count = int(known.max()) + 1 if known.size else 0
+            if not known.size:
+                raise ValueError(
+                    "zero-size array to reduction operation max which has no identity:"
+                    f" without segment_ids {name} needs to be told num_segments."
+                )
+            self.count = int(known.max()) + 1
         start = _start(start, data.dtype)
         shape = (self.count, *data.shape[1:])
         if bucket_size is None:

@@ -92,7 +92,7 @@ def test_under_vmap():
 
 
 def test_mistakes():
-    with pytest.raises(TypeError, match="args argument to minimize must be a tuple"):
+    with pytest.raises(TypeError, match="must be a tuple, got 45"):
         minimize(rosenbrock, jnp.zeros(2), 45, method="BFGS")
     with pytest.raises(ValueError, match="Method Newton not recognized"):
         minimize(rosenbrock, jnp.zeros(2), method="Newton")

@@ -201,7 +201,7 @@ def test_spectra_have_derivatives():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda x: signal.welch(x, window="magic"), "Unknown window type"),
+        (lambda x: signal.welch(x, window="magic"), "Invalid window name"),
         (lambda x: signal.welch(x, nperseg=0), "nperseg must be a positive integer"),
         (lambda x: signal.welch(x, nperseg=8, noverlap=8), "must be less than nperseg"),
         (lambda x: signal.welch(x, nperseg=8, nfft=4), "nfft must be greater than"),

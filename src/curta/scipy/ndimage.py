@@ -14,6 +14,8 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.jit_options import check_hashable
+from curta.core.array import Array
 
 Indices = list[tuple[Any, Any]]
 
@@ -64,7 +66,11 @@ def map_coordinates(
     >>> ndimage.map_coordinates(jnp.array([0.0, 10.0]), [jnp.array([0.3, 5.0])], 1)
     Array([3., 0.], dtype=float32)
     """
-    input = jnp.asarray(input)
+    for value in (order, mode) if isinstance(cval, Array) else (order, mode, cval):
+        check_hashable(value)
+    if np.ndim(cval):
+        raise ValueError(f"map_coordinates takes cval as one number, got {cval}.")
+    input, coordinates = jnp.asarray(input), [jnp.asarray(c) for c in coordinates]
     if len(coordinates) != input.ndim:
         raise ValueError(
             "coordinates must be a sequence of length input.ndim, but"
@@ -72,14 +78,15 @@ def map_coordinates(
         )
     if mode not in _OUTSIDE:
         raise NotImplementedError(
-            f"map_coordinates does not yet support mode {mode}. Currently supported"
-            f" modes are {set(_OUTSIDE)}."
+            f"jax.scipy.ndimage.map_coordinates does not yet support mode {mode}."
+            f" Currently supported modes are {set(_OUTSIDE)}."
         )
     if order not in (0, 1):
-        raise NotImplementedError("map_coordinates currently requires order<=1")
-    return _map_coordinates(
-        input, [jnp.asarray(c) for c in coordinates], cval, order=order, mode=mode
-    )
+        raise NotImplementedError(
+            "jax.scipy.ndimage.map_coordinates currently requires order<=1:"
+            f" interpolation by splines of order {order} is not implemented."
+        )
+    return _map_coordinates(input, coordinates, cval, order=order, mode=mode)
 
 
 @inner_jit(static_argnames=("order", "mode"))
@@ -91,10 +98,10 @@ def _map_coordinates(
     for corner in itertools.product(*map(neighbours, coordinates)):
         places = [index for index, _ in corner]
         indices = tuple(map(_OUTSIDE[mode], places, input.shape))
+        inside = [(0 <= i) & (i < size) for i, size in zip(places, input.shape)]
+        within = functools.reduce(operator.and_, inside)
         value = input.at[indices].get(mode="clip")
         if mode == "constant":
-            inside = [(0 <= i) & (i < size) for i, size in zip(places, input.shape)]
-            within = functools.reduce(operator.and_, inside)
             value = jnp.where(within, value, jnp.asarray(cval, input.dtype))
         total = total + math.prod(weight for _, weight in corner) * value
     if dtypes.issubdtype(input.dtype, np.integer):

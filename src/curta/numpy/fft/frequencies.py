@@ -9,7 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.devices import device_put
-from curta.numpy.arguments import concrete, ensure_arraylike
+from curta.numpy.arguments import check_arraylike, concrete, ensure_arraylike
 from curta.numpy.constructors import asarray
 from curta.numpy.rearranging import roll
 
@@ -38,6 +38,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     Array([0. , 0.4, 0.8], dtype=float32)
     """
     n = _known_length("rfftfreq", n, d)
+    if dtype is not None and dtypes.check_user_dtype(dtype, "rfftfreq") == np.bool_:
+        raise TypeError("rfftfreq does not accept dtype bool: it counts frequencies.")
     return _frequencies(np.arange(n // 2 + 1), n, d, dtype, device)
 
 
@@ -50,6 +52,7 @@ def _known_length(name: str, n: Any, d: Any) -> Any:
                 f" {argument} = {list(value)}."
             )
     n = concrete(n, f"It arose in the n argument of jnp.fft.{name}.")
+    check_arraylike(f"jax.numpy.fft.{name}", n)
     if np.ndim(n) != 0:
         raise ValueError(f"jax.numpy.fft.{name}: n must be a scalar; got n={n}")
     return n

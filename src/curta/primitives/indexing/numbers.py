@@ -36,7 +36,7 @@ class GatherScatterMode(enum.Enum):
         """The mode of a name; None is FILL_OR_DROP. Raises ValueError."""
         if isinstance(mode, GatherScatterMode):
             return mode
-        if mode not in _MODES:
+        if not isinstance(mode, str | None) or mode not in _MODES:
             raise ValueError(f'Unknown gather mode "{mode}"')
         return _MODES[mode]
 

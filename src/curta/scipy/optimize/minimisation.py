@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.grad import value_and_grad
+from curta.numpy.arguments import check_arraylike
 from curta.scipy.optimize.line_search import Result, line_search
 
 _dot = partial(jnp.dot, precision=lax.Precision.HIGHEST)
@@ -72,15 +73,27 @@ def minimize(
     Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
-        raise TypeError(f"args argument to minimize must be a tuple, got {args}")
+        raise TypeError(
+            f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}"
+        )
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(
+            f"options argument to minimize must be a mapping, not {type(options)}"
+        )
     options = dict(options or {})
+    x0 = jnp.asarray(x0)
+    if x0.ndim > 1:
+        raise TypeError(f"minimize takes x0 of shape (n,), got the shape {x0.shape}")
     if tol is not None:
+        check_arraylike("minimize", tol)
+        if jnp.ndim(tol):
+            raise TypeError(f"minimize takes tol as one number, got {tol}")
         options.setdefault("gtol", tol)
     objective = (lambda x: fun(x, *args)) if args else fun
     if method.lower() == "bfgs":
-        return _bfgs(objective, x0, **options)
+        return minimize_bfgs(objective, x0, **options)
     if method.lower() == "l-bfgs-experimental-do-not-rely-on-this":
-        return _lbfgs(objective, x0, **options)
+        return _minimize_lbfgs(objective, x0, **options)
     raise ValueError(f"Method {method} not recognized")
 
 
@@ -165,7 +178,7 @@ def _results(s: _State, status: Any, inverse: Any) -> OptimizeResults:
 # --- BFGS ----------------------------------------------------------------------------
 
 
-def _bfgs(
+def minimize_bfgs(
     fun: Callable[[Any], Any],
     x0: Any,
     maxiter: int | None = None,
@@ -227,7 +240,7 @@ class _Pairs(NamedTuple):
     scale: Any
 
 
-def _lbfgs(
+def _minimize_lbfgs(
     fun: Callable[[Any], Any],
     x0: Any,
     maxiter: int | None = None,

@@ -45,6 +45,8 @@ def fftconvolve(
             f"mapped axes must have same shape; got in1.shape={in1.shape!r}"
             f" in2.shape={in2.shape!r} axes={axes!r}"
         )
+    if not over:
+        return in1 * in2
     sizes = [(in1.shape[i], in2.shape[i]) for i in over]
     if mode == "valid":
         if not (all(a >= b for a, b in sizes) or all(a <= b for a, b in sizes)):

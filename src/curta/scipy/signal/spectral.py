@@ -49,11 +49,15 @@ def detrend(
         return data - data.mean(axis, keepdims=True)
     n = data.shape[axis]
     breaks = np.unique(np.r_[0, bp, n])
+    if breaks.dtype.kind not in "iu":
+        raise TypeError(f"detrend takes the places bp as integers, got {bp}.")
     if breaks[0] < 0 or breaks[-1] > n:
         raise ValueError(
             "Breakpoints must be non-negative and less than length of data along given"
             " axis."
         )
+    if n == 0:
+        raise ValueError(f"detrend takes at least one element, got {data.shape}.")
     rows = jnp.moveaxis(data, axis, -1)
     parts = [_without_line(rows[..., a:b]) for a, b in zip(breaks, breaks[1:])]
     return jnp.moveaxis(jnp.concatenate(parts, axis=-1), -1, axis)

@@ -26,6 +26,7 @@ def window(name: str | tuple[Any, ...], size: int) -> Any:
     A tuple has the parameters after the name: ("kaiser", beta), ("gaussian", std),
     ("tukey", alpha).
     """
+    given = name
     name, *parameters = (name,) if isinstance(name, str) else name
     name = _ALIASES.get(name, name)
     if size == 1:
@@ -54,7 +55,7 @@ def window(name: str | tuple[Any, ...], size: int) -> Any:
         alpha = parameters[0] if parameters else 0.5
         return _tukey(1 - abs(share), alpha)
     raise ValueError(
-        f"Unknown window type {(name, *parameters)!r}. Known by name are"
+        f"Invalid window name {name!r} in parameter window={given!r}! Known by name are"
         f" {sorted([*_COSINE_SUMS, 'bartlett', 'triang', 'cosine', 'tukey'])},"
         " ('kaiser', beta), ('gaussian', std) and ('tukey', alpha); any other can be"
         " passed as an array."

@@ -16,6 +16,8 @@ import curta.numpy as jnp
 from curta import dtypes, lax, tree_util
 from curta.core.array import Array
 from curta.flatten_util import ravel_pytree
+from curta.numpy.arguments import check_arraylike
+from curta.numpy.promotion import promote_dtypes
 
 LinearMap = Callable[[Any], Any]
 
@@ -53,7 +55,7 @@ def cg(
     >>> x.round(4)
     Array([0.0909, 0.6364], dtype=float32)
     """
-    return _solve(_cg, A, b, x0, tol, atol, maxiter, M), None
+    return _solve("cg", _cg, A, b, x0, tol, atol, maxiter, M), None
 
 
 def bicgstab(
@@ -76,7 +78,7 @@ def bicgstab(
     >>> x.round(4)
     Array([1., 1.], dtype=float32)
     """
-    return _solve(_bicgstab, A, b, x0, tol, atol, maxiter, M), None
+    return _solve("bicgstab", _bicgstab, A, b, x0, tol, atol, maxiter, M), None
 
 
 def gmres(
@@ -115,7 +117,9 @@ def gmres(
         )
     early = solve_method == "incremental"
     method = partial(_gmres, restart=restart, early=early)
-    x = _solve(method, A, b, x0, tol, atol, maxiter, M)
+    if restart < 0:
+        raise ValueError(f"gmres takes restart >= 0, got {restart}")
+    x = _solve("gmres", method, A, b, x0, tol, atol, maxiter, M)
     total = sum(jnp.sum(jnp.abs(leaf)) for leaf in tree_util.tree_leaves(x))
     return x, jnp.where(jnp.isnan(total), -1, 0)
 
@@ -139,6 +143,7 @@ def _linear_map(f: Any) -> LinearMap:
 
 
 def _solve(
+    name: str,
     method: Callable[..., Any],
     A: Any,
     b: Any,
@@ -148,9 +153,13 @@ def _solve(
     maxiter: int | None,
     M: Any,
 ) -> Any:
+    check_arraylike(name, tol, atol)
     b = tree_util.tree_map(jnp.asarray, b)
-    x0 = tree_util.tree_map(jnp.zeros_like, b) if x0 is None else x0
+    if x0 is None:
+        x0 = tree_util.tree_map(jnp.zeros_like, b)
+    x0 = tree_util.tree_map(jnp.asarray, x0)
     _check_alike(x0, b)
+    b = tree_util.tree_map(lambda b, x: promote_dtypes(b, x)[0], b, x0)
     A, M = _linear_map(A), (lambda x: x) if M is None else _linear_map(M)
     start, _ = ravel_pytree(x0)
     if maxiter is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import curta.numpy as jnp
+from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 
 
@@ -38,8 +39,8 @@ class Rotation(NamedTuple):
         that turn along. `angles` has an angle per letter along its last axis.
         """
         axes, intrinsic = _axes(seq)
-        (angles,) = promote_dtypes_inexact(jnp.atleast_1d(angles))
-        angles = jnp.where(degrees, jnp.deg2rad(angles), angles)
+        angles = _vectors("angles", jnp.atleast_1d(angles), len(axes))
+        angles = _where(degrees, lambda: jnp.deg2rad(angles), lambda: angles)
         quat = _about(axes[0], angles[..., 0])
         for place, axis in enumerate(axes[1:], 1):
             turn = _about(axis, angles[..., place])
@@ -60,20 +61,20 @@ class Rotation(NamedTuple):
     @classmethod
     def from_mrp(cls, mrp: Any) -> Rotation:
         """From modified Rodrigues parameters of shape (..., 3)."""
-        (mrp,) = promote_dtypes_inexact(jnp.asarray(mrp))
+        mrp = _vectors("mrp", mrp, 3)
         square = jnp.sum(mrp * mrp, axis=-1, keepdims=True)
         return cls(jnp.concatenate([2 * mrp, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
     def from_quat(cls, quat: Any) -> Rotation:
         """From quaternions (x, y, z, w) of any length but 0."""
-        return cls(_normalise(jnp.asarray(quat)))
+        return cls(_normalise(_vectors("quat", quat, 4)))
 
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """From vectors along the axis, as long as the angle."""
-        (rotvec,) = promote_dtypes_inexact(jnp.asarray(rotvec))
-        rotvec = jnp.deg2rad(rotvec) if degrees else rotvec
+        rotvec = _vectors("rotvec", rotvec, 3)
+        rotvec = _where(degrees, lambda: jnp.deg2rad(rotvec), lambda: rotvec)
         angle = _length(rotvec)
         square = angle * angle
         near = 0.5 - square / 48 + square * square / 3840
@@ -115,9 +116,14 @@ class Rotation(NamedTuple):
 
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
         """The rotated vectors, of shape (..., 3)."""
-        matrix = self.as_matrix()
-        matrix = jnp.swapaxes(matrix, -1, -2) if inverse else matrix
-        return jnp.squeeze(matrix @ jnp.asarray(vectors)[..., None], -1)
+        matrix, columns = self.as_matrix(), _vectors("vectors", vectors, 3)[..., None]
+        rotated = _where(
+            inverse,
+            lambda: jnp.swapaxes(matrix, -1, -2) @ columns,
+            lambda: matrix @ columns,
+            inner=2,
+        )
+        return jnp.squeeze(rotated, -1)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
         """Three angles about the axes `seq`, as `from_euler` takes them.
@@ -128,7 +134,7 @@ class Rotation(NamedTuple):
             raise ValueError(f"Expected 3 axes, got {seq}.")
         axes, intrinsic = _axes(seq)
         angles = _euler(self.quat, axes, intrinsic)
-        return jnp.rad2deg(angles) if degrees else angles
+        return _where(degrees, lambda: jnp.rad2deg(angles), lambda: angles)
 
     def as_matrix(self) -> Any:
         """Rotation matrices, of shape (..., 3, 3)."""
@@ -154,7 +160,7 @@ class Rotation(NamedTuple):
         safe = jnp.where(angle <= 1e-3, 1, angle)
         scale = jnp.where(angle <= 1e-3, near, safe / jnp.sin(safe / 2))
         vector = scale * quat[..., :3]
-        return jnp.rad2deg(vector) if degrees else vector
+        return _where(degrees, lambda: jnp.rad2deg(vector), lambda: vector)
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
         """The quaternions, as (w, x, y, z) if `scalar_first`.
@@ -257,6 +263,27 @@ def _axes(seq: str) -> tuple[list[int], bool]:
     if any(a == b for a, b in zip(seq, seq[1:])):
         raise ValueError(f"Expected consecutive axes to be different, got {seq}")
     return ["xyz".index(letter) for letter in seq.lower()], seq.isupper()
+
+
+def _vectors(name: str, x: Any, size: int) -> Any:
+    """`x` as an inexact array whose last axis is of length `size`."""
+    (x,) = promote_dtypes_inexact(jnp.asarray(x))
+    if x.shape[-1:] != (size,):
+        raise ValueError(
+            f"inconsistent size for core dimension: {name} must have shape"
+            f" (..., {size}), got {x.shape}"
+        )
+    return x
+
+
+def _where(
+    flag: Any, yes: Callable[[], Any], no: Callable[[], Any], inner: int = 1
+) -> Any:
+    """The one or the other, as a flag says for all or for each of a batch."""
+    if isinstance(flag, bool):
+        return yes() if flag else no()
+    check_arraylike("where", flag)
+    return jnp.where(jnp.expand_dims(flag, tuple(range(-inner, 0))), yes(), no())
 
 
 def _length(vector: Any) -> Any:
