@@ -12,8 +12,8 @@ from tests.compiler.test_fuse import layernorm, plan_of, softmax
 import curta
 import curta.numpy as jnp
 from curta.compiler.graph.itemise import itemise
-from curta.compiler.llvm.emit import unaligned_head
 from curta.compiler.llvm.entry import Scheduled
+from curta.compiler.llvm.streams import unaligned_head
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
 from curta.compiler.loops.build import ScalarBuilder

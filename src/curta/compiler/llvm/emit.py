@@ -6,14 +6,16 @@ array of the addresses of the buffers in memory, in the order of `Placement.argu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial, reduce
 from itertools import zip_longest
 
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.expressions import Evaluator, Streams
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
+from curta.compiler.llvm.streams import streamed, unaligned_head
 from curta.compiler.llvm.tiles import turnable, turned_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.llvm.updates import (
@@ -30,7 +32,6 @@ from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
-LONG_ROW = 1 << 12  # of which vectors are worth to be stored at whole cache lines
 _UNROLLED = 4  # small updates in a turn of their loop, if there are many
 ROWS_AT_ONCE = 8  # rows that a fold by columns adds up before it touches memory
 
@@ -50,7 +51,10 @@ def emit_kernel(
     values = Evaluator(b, pointers)
     for buffer, (size, origin) in placement.scratch.items():
         values.place(buffer, b.scratch(size), origin)
-    _KernelEmitter(b, values, kernel, plan, placement).emit(chunk)
+    emitter = _KernelEmitter(b, values, kernel, plan, placement)
+    emitter.emit(chunk)
+    if emitter.streams:
+        b.publish()
     b.ret()
     return b
 
@@ -71,6 +75,7 @@ class _KernelEmitter:
         self.placement = placement
         self.piece: tuple[Value, Value] | None = None
         self.rows: dict[Fold, list[Value]] = {}
+        self.streams = False
 
     # ----------------------------------------------------------------- turns
 
@@ -207,16 +212,48 @@ class _KernelEmitter:
         if worth_unrolling(stage, lane, lanes):
             self._unrolled_updates(stage, lane)
             return carried
+        width = self.b.module.vector_bytes
+        streams = streamed(self.kernel, self.plan, stage, lane, width)
         for first, last, masked in self._vector_ranges(stage, lane, vectors):
-            with self.b.loop(*_known(first, last), lanes, carried) as loop:
-                mask = None
-                if masked and lanes > 1:
-                    left = self.b.sub(last, loop.index)
-                    mask = self.b.first_lanes(left, lanes)
-                with self.values.vectorised(lane, loop.index, lanes, mask):
-                    loop.next(*self._body(stage, loop.carried))
-            carried = loop.results
+            each = partial(self._vectors, stage, lane, lanes, (first, last), masked)
+            if streams and not masked:
+                self._streamed(stage, streams, each)
+            else:
+                carried = each(carried)
         return carried
+
+    def _streamed(
+        self, stage: Stage, streams: Streams, loop: Callable[[Values], Values]
+    ) -> None:
+        """A loop whose stores go past the caches if their buffers are aligned."""
+        b, places = self.b, [(s.buffer, s.offset) for s in stage.stores]
+        buffers = dict.fromkeys(p[0] for p in places if p in streams)
+        aligned = reduce(b.and_, map(self.values.is_aligned, buffers))
+        with b.when(aligned), self.values.streamed(streams):
+            loop([])
+        self.streams = True
+        with b.when(b.not_(aligned)):
+            loop([])
+
+    def _vectors(
+        self,
+        stage: Stage,
+        lane: LoopVar,
+        lanes: int,
+        bounds: tuple[Value, Value],
+        masked: bool,
+        carried: Values,
+    ) -> Values:
+        """A loop over vectors along `lane`."""
+        first, last = bounds
+        with self.b.loop(*_known(first, last), lanes, carried) as loop:
+            mask = None
+            if masked and lanes > 1:
+                left = self.b.sub(last, loop.index)
+                mask = self.b.first_lanes(left, lanes)
+            with self.values.vectorised(lane, loop.index, lanes, mask):
+                loop.next(*self._body(stage, loop.carried))
+        return loop.results
 
     def _selected(
         self, stage: Stage, dims: Sequence[LoopVar], vectors: Vectors
@@ -505,24 +542,3 @@ def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:
     return tuple(  # type: ignore[return-value]
         int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
     )
-
-
-def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
-    """How many elements come before the first store at the start of a cache line.
-
-    Vectors that each cross into the next line are stored at half the speed. 0 if the
-    stores are aligned, if they differ, or if there is little to store.
-    """
-    if stage.folds or stage.ordered or lane.extent < LONG_ROW:
-        return 0
-    heads = set()
-    for store in stage.stores:
-        offset, aligned = (
-            store.offset,
-            vector_bytes // max(1, store.buffer.dtype.itemsize),
-        )
-        others = (k for atom, k in offset.terms.items() if atom != lane)
-        if offset.coefficient(lane) != 1 or any(k % aligned for k in others):
-            return 0
-        heads.add(-offset.const % aligned)
-    return heads.pop() if len(heads) == 1 else 0

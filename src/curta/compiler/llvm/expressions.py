@@ -20,6 +20,7 @@ from curta.compiler.llvm.scalar_instructions import (
     memory_kind,
 )
 from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.llvm.vectors import LINE
 from curta.compiler.loops.index import Affine, Atom, LoopVar, Quotient, Remainder
 from curta.compiler.loops.nodes import (
     Buffer,
@@ -37,6 +38,8 @@ from curta.compiler.loops.nodes import (
 
 _SIGNED32: Final = 2**31 - 1
 _SAFE = 1 << 62
+
+Streams = frozenset[tuple[Buffer, Affine]]
 
 
 class Evaluator:
@@ -56,6 +59,7 @@ class Evaluator:
         self._orders: dict[Expr, list[Expr]] = {}
         self._row_rest: dict[tuple[Buffer, Affine], Affine] = {}
         self._assumed: Expr | None = None
+        self._streamed: Streams = frozenset()
 
     # ---------------------------------------------------------------- scopes
 
@@ -85,6 +89,19 @@ class Evaluator:
         before, self._assumed = self._assumed, condition
         yield
         self._assumed = before
+
+    def is_aligned(self, buffer: Buffer) -> Value:
+        """Whether a buffer begins at the start of a cache line."""
+        pointer = self._pointers[buffer]
+        address = self.b.instruction(f"ptrtoint ptr {pointer.text} to i64", I64)
+        return self.b.eq(self.b.and_(address, LINE - 1), 0)
+
+    @contextmanager
+    def streamed(self, streams: Streams) -> Iterator[None]:
+        """Inside, whole vectors go past the caches to these aligned places."""
+        before, self._streamed = self._streamed, streams
+        yield
+        self._streamed = before
 
     def forward(self, buffer: Buffer, offset: Affine, value: Value) -> None:
         """What a load of this element gives until the scope ends."""
@@ -348,7 +365,7 @@ class Evaluator:
         """Store the value of the current lanes, as far as the mask allows."""
         if dtype.kind == "b":
             value = self.b.convert(value, "i8")
-        type_ = value.type.with_lanes(1)
+        type_, place = value.type.with_lanes(1), (buffer, offset)
         offset = self._within(buffer, offset)
         if self.lanes == 1:
             return self.b.store(value, self._address(buffer, offset, type_))
@@ -357,7 +374,7 @@ class Evaluator:
         pointer = self._address(buffer, offset, type_) if stride is not None else None
         if stride == 1 and pointer is not None:
             if self.mask is None:
-                return self.b.store(value, pointer)
+                return self.b.store(value, pointer, streaming=place in self._streamed)
             return self.b.masked_store(value, pointer, self.mask)
         if stride == -1 and pointer is not None and self.mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from curta.compiler.llvm.instructions import Instructions
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Operand, Type, Value
 
+LINE = 64  # the bytes of a cache line
+
 
 class VectorInstructions(Instructions, ABC):
     """What needs lanes or memory."""
@@ -93,10 +95,20 @@ class VectorInstructions(Instructions, ABC):
         self, value: Value, pointer: Value, align: int | None = None,
         streaming: bool = False,
     ) -> None:  # fmt: skip
-        """Store consecutive lanes; a streaming store goes past the caches."""
-        text = f"store {value.type} {value.text}, ptr {pointer.text}"
-        hint = ", !nontemporal !0" if streaming else ""
+        """Store consecutive lanes; a streaming store goes past the caches.
+
+        That takes an address that is a multiple of a cache line, or of the vector if
+        that is smaller, and `publish()` before another thread may read.
+        """
+        text, hint = f"store {value.type} {value.text}, ptr {pointer.text}", ""
+        if streaming:
+            align = min(LINE, value.lanes * value.type.size)
+            hint = ", !nontemporal !0"
         self.emit(f"  {text}, align {align or value.type.size}{hint}")
+
+    def publish(self) -> None:
+        """Make what streaming stores wrote visible to whoever reads it next."""
+        self.emit("  fence seq_cst")
 
     def masked_load(
         self, type_: Type, pointer: Value, mask: Value, default: Operand = 0
