@@ -572,3 +572,20 @@ def test_python_scalars_have_the_dtype_of_the_call_in_derivatives():
 
     assert curta.grad(fun)(0.5).dtype == np.float32
     assert curta.jvp(fun, (0.5,), (1.0,))[1].dtype == np.float32
+
+
+def test_constants_are_what_they_were_when_traced():
+    scale = np.ones(3, np.float32)
+    fun = jit(lambda x: x * scale)
+    fun(1.0)
+    scale[0] = 100
+    assert fun(2.0).tolist() == [2, 2, 2]
+
+
+def test_stages_made_where_an_axis_is_named_are_for_there_alone():
+    fun = jit(lambda x: x * curta.lax.axis_size("i"))
+    inner = vmap(lambda x: (fun.eval_shape(x), fun(x))[1], axis_name="i")
+    assert inner(curta.numpy.arange(3)).tolist() == [0, 3, 6]
+    with pytest.raises(NameError, match="unbound axis name: i"):
+        fun(curta.numpy.int32(1))
+    assert inner(curta.numpy.arange(2)).tolist() == [0, 2]

@@ -375,3 +375,30 @@ def test_branches_share_the_places_of_residuals():
     for i, branch in enumerate([dear, jnp.exp, lambda x: 2 * x, dear]):
         expected = curta.vjp(branch, x)[1](jnp.ones(3))[0]
         np.testing.assert_allclose(curta.grad(fun, 1)(i, x), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_loops_with_counters_are_transposed(reverse):
+    def sums(x):
+        def step(carry, row):
+            weight, total = carry
+            total = weight * total + row
+            return (2 * weight, total), jnp.cos(weight) * total
+
+        return lax.scan(step, (1.0, 0 * x[0]), x, reverse=reverse)[1]
+
+    x, ct = jnp.arange(3.0), jnp.array([1.0, -2.0, 0.5])
+    (found,) = both(lambda ct: curta.linear_transpose(sums, x)(ct), ct)
+    np.testing.assert_allclose(found, curta.vjp(sums, x)[1](ct)[0], rtol=1e-6)
+    powers = curta.linear_transpose(
+        lambda x: lax.fori_loop(0, 4, lambda i, c: c * (i + 1), x), 1.0
+    )
+    assert powers(1.0)[0] == 24
+    slope = curta.vmap(
+        grad(
+            lambda a: curta.linear_transpose(
+                lambda x: lax.fori_loop(0, 3, lambda i, c: c * (i + a), x), 1.0
+            )(1.0)[0]
+        )
+    )
+    assert slope(jnp.array([0.0, 2.0])).tolist() == [2, 26]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,11 +24,32 @@ class CustomFunction:
     ):
         functools.update_wrapper(self, fun)
         self.fun = fun
-        places = set(nondiff_argnums)
+        places = {self._place(i) for i in _argnums(nondiff_argnums)}
         if nondiff_argnames:
-            names = list(inspect.signature(fun).parameters)
-            places.update(names.index(name) for name in nondiff_argnames)
+            places.update(self._place_of(name) for name in _names(nondiff_argnames))
         self.nondiff_argnums = tuple(sorted(places))
+
+    def _place(self, argnum: int) -> int:
+        """The place of an argument, which may be counted from the end."""
+        if argnum >= 0:
+            return argnum
+        count = self._count
+        if count is None or argnum < -count:
+            raise ValueError(
+                f"nondiff_argnums={argnum} names no argument of {self._name()}: of"
+                f" {count if count is not None else 'an unknown number of'} positional"
+                " arguments, count from the front."
+            )
+        return argnum + count
+
+    def _place_of(self, name: str) -> int:
+        names = list(inspect.signature(self.fun).parameters)
+        if name not in names:
+            raise ValueError(
+                f"nondiff_argnames names {name!r}, which is no argument of"
+                f" {self._name()}; its arguments are {', '.join(names) or 'none'}."
+            )
+        return names.index(name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -43,21 +65,19 @@ class CustomFunction:
         self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, ...]:
         """The arguments as positional ones, with defaults; TypeError if that fails."""
-        if not kwargs and len(args) == _positional_count(self.fun):
+        if not kwargs and len(args) == self._count:
             return args
         try:
             signature = inspect.signature(self.fun)
-        except (ValueError, TypeError):
+        except ValueError:  # some builtins have none
             return args
+        except TypeError as error:
+            raise self._unresolved(kind, error) from None
         try:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
         except TypeError as error:
-            raise TypeError(
-                f"The input arguments to the {kind}-decorated function"
-                f" {self._name()} could not be resolved to positional-only arguments."
-                f" Binding failed with the error:\n{error}"
-            ) from error
+            raise self._unresolved(kind, error) from error
         if any(name in kwargs for name in bound.kwargs):
             raise TypeError(
                 f"The input arguments to the {kind}-decorated function"
@@ -66,6 +86,24 @@ class CustomFunction:
                 f" {', '.join(sorted(bound.kwargs))}"
             )
         return bound.args
+
+    @functools.cached_property
+    def _count(self) -> int | None:
+        """The number of parameters, if all are plain positional ones."""
+        try:
+            parameters = inspect.signature(self.fun).parameters.values()
+        except (ValueError, TypeError):
+            return None
+        kinds = inspect.Parameter
+        plain = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+        return len(parameters) if all(p.kind in plain for p in parameters) else None
+
+    def _unresolved(self, kind: str, error: TypeError) -> TypeError:
+        return TypeError(
+            f"The input arguments to the {kind}-decorated function {self._name()} could"
+            " not be resolved to positional-only arguments. Binding failed with the"
+            f" error:\n{error}"
+        )
 
     def _name(self) -> str:
         return function_name(self.fun)
@@ -91,16 +129,16 @@ class CustomFunction:
         return with_fixed
 
 
-@functools.cache
-def _positional_count(fun: Callable[..., Any]) -> int | None:
-    """The number of parameters, if all are plain positional ones."""
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (ValueError, TypeError):
-        return None
-    kinds = inspect.Parameter
-    plain = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
-    return len(parameters) if all(p.kind in plain for p in parameters) else None
+def _argnums(given: Any) -> tuple[int, ...]:
+    if isinstance(given, int):
+        raise TypeError(
+            f"nondiff_argnums is a sequence of ints, got {given}: write ({given},)."
+        )
+    return tuple(map(operator.index, given or ()))
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 class PrimalFunction(FlatFunction):

@@ -24,6 +24,7 @@ from curta.api.jit_options import (
     make_options,
     split_arguments,
     static_key,
+    wrong_call,
 )
 from curta.api.jit_shardings import (
     check_fits,
@@ -162,10 +163,8 @@ class Jitted:
         avals = tuple([self._leaf_aval(x, arguments) for x in leaves])
         if self._options.in_shardings is not None:
             avals = placed_avals(avals, self._in_shardings(arguments))
-        trace = current_trace()
-        axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
-        key = Signature(in_tree, avals, arguments.static, config.context, axes)
-        cache = self._cache
+        key = _signature(in_tree, avals, arguments)
+        cache, trace = self._cache, current_trace()
         staged = cache.staged.get(key)
         if staged is not None:
             return staged, leaves, key
@@ -209,6 +208,8 @@ class Jitted:
         if any(isinstance(c, (Tracer, Ref)) for c in closed.consts):
             captured = closed.consts
             closed = ClosedJaxpr(hoist_constants(closed.jaxpr), ())
+        else:  # what is kept does not change if the program writes an array of NumPy's
+            closed = ClosedJaxpr(closed.jaxpr, [*map(_own, closed.consts)])
         donated = donated_leaves(self._options, arguments)
         wanted = self._options.out_shardings
         out_leaves = tree_util.tree_unflatten(out_tree[-1], closed.out_avals)
@@ -288,7 +289,7 @@ class Jitted:
         try:
             inspect.signature(self._fun).bind(*args, **kwargs)
         except TypeError:
-            return None  # calling the function says it better
+            return wrong_call(self._fun, args, kwargs)
         try:
             for x in tree_util.tree_leaves((arguments.dynamic, arguments.options)):
                 self._leaf_aval(x, arguments)
@@ -314,7 +315,7 @@ class Jitted:
         places = self._in_shardings(arguments) or [*map(_place_of, leaves)]
         if self._options.in_shardings is not None:
             avals = placed_avals(avals, places)
-        key = Signature(in_tree, avals, arguments.static, config.context)
+        key = _signature(in_tree, avals, arguments)
         staged = self._cache.staged.get(key)
         if staged is None:
             staged = self._trace(arguments, key)
@@ -374,6 +375,13 @@ class Jitted:
         return f"<PjitFunction of {self._fun!r}>"
 
 
+def _signature(in_tree: Any, avals: Any, arguments: Arguments) -> Signature:
+    """What a function traced now for arguments of these types is kept under."""
+    trace = current_trace()
+    axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
+    return Signature(in_tree, avals, arguments.static, config.context, axes)
+
+
 def _ready_key(
     options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], Any]:
@@ -407,6 +415,10 @@ def _place_of(x: Any) -> Sharding | None:
 def _result_names(result: Any) -> list[str]:
     paths = tree_util.tree_leaves_with_path(result)
     return [f"result{tree_util.keystr(path)}" for path, _ in paths]
+
+
+def _own(x: Any) -> Any:
+    return np.array(x) if isinstance(x, np.ndarray) else x
 
 
 def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from curta import tree_util
 from curta.api.arguments import as_result
 from curta.core.source_info import Transforming
-from curta.core.trace import current_trace, typeof, use_trace
+from curta.core.trace import current_trace, running, typeof, use_trace
 from curta.primitives.structure import batch_dim_at
 from curta.transforms.vmap import BatchAxis, BatchTrace
 
@@ -163,11 +163,10 @@ def batch_vmappables(
 
     with Transforming("vmap"):
         examples = [each(x, s) for x, s in zip(leaves, in_specs, strict=True)]
-        with use_trace(trace):
+        with running(trace):
             args, kwargs = tree_util.tree_unflatten(tree, examples)
             result = fun(*args, **kwargs)
             outs, out_tree = tree_util.tree_flatten(result, is_leaf=is_vmappable)
             wanted = specs(out_axes, result)
             outs = [whole(axis.size, x, s) for x, s in zip(outs, wanted, strict=True)]
-    trace.finished = True
     return tree_util.tree_unflatten(out_tree, outs)

@@ -96,6 +96,7 @@ class HostCall(Op):
     """What the callbacks share."""
 
     multiple_results: ClassVar[bool] = True
+    holds_functions: ClassVar[bool] = True
 
     def check_operands(self, avals: Sequence[ShapedArray]) -> None:
         """Raise TypeError for random keys, which NumPy does not have."""

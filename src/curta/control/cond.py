@@ -13,6 +13,7 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.key_use import Forward, KeyReuseSignature, Sink, Source
+from curta.core.memo import kept_with_jaxpr
 from curta.core.refs import NOT_USED
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -217,7 +218,7 @@ def _chosen(which: Any, *xs: Any) -> Any:
     return select_n(which, *xs)
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _jvp_branches(
     branches: Branches, nonzero: tuple[bool, ...]
 ) -> tuple[Branches, tuple[bool, ...]]:
@@ -227,7 +228,7 @@ def _jvp_branches(
     return made, out_nonzero
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _split_branches(
     branches: Branches, unknown: tuple[bool, ...]
 ) -> tuple[Branches, Branches, tuple[bool, ...], int]:
@@ -306,7 +307,7 @@ def _unknown_branch(
     return stage(run, [*avals, *split.unknown.in_avals[len(places) :]])
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _transpose_branches(
     branches: Branches, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> Branches:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -163,7 +164,7 @@ class LinearSolve(JaxprOp):
         return outs, [0 if f else None for f in out_flags]
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _batched_jaxprs(
     op: LinearSolve, axis: BatchAxis, dims: tuple[int | None, ...]
 ) -> tuple[SolveParts, Flags, Flags]:

@@ -6,11 +6,11 @@ a reference that is scanned becomes an array scanned and, if written, a stacked 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_with_jaxpr
 from curta.core.refs import Ref
 from curta.core.stage import stage
 from curta.transforms.discharge import Flags, discharge_jaxpr
@@ -48,7 +48,7 @@ def discharged_scan(
     return found[count:end], [*found[:count], *found[end:]]
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _scan_body(op: Any, given: Flags, written: Flags) -> ClosedJaxpr:
     """From kept constants, written ones, carry and xs, to the written ones, carry, ys
     and the written xs."""
@@ -97,7 +97,7 @@ def discharged_while(
     return found[len(moved) :], found[: len(moved)]
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _while_jaxprs(
     op: Any, given: Flags, body_written: Flags, places: tuple[int | None, ...]
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:

@@ -23,6 +23,7 @@ from curta.core.jaxpr import (
     Var,
     with_jaxprs,
 )
+from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.stage import stage
 from curta.core.trace import typeof
@@ -53,7 +54,7 @@ def delivered(closed: ClosedJaxpr) -> ClosedJaxpr:
     return _delivered(closed) if MESSAGES in closed.effects else closed
 
 
-@functools.lru_cache(maxsize=256)
+@kept_with_jaxpr
 def _delivered(closed: ClosedJaxpr) -> ClosedJaxpr:
     info, avals = closed.jaxpr.debug_info, closed.in_avals
     flat = stage(lambda *args: _inlined(closed, args), avals, info)

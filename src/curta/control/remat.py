@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ from curta.control.residual_plan import Policy, ResidualPlan, plan_residuals
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.key_use import NOTHING, KeyReuseSignature
+from curta.core.memo import kept_with_jaxpr
 from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import is_linear
@@ -113,7 +113,7 @@ def _described(plan: ResidualPlan, unknown: Sequence[bool]) -> str:
     return "remat-decorated function " + "\nand ".join(parts or ["saving nothing"])
 
 
-@functools.lru_cache(maxsize=1024)
+@kept_with_jaxpr
 def separated(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> ClosedJaxpr:
     """The jaxpr with no eqn that mixes what depends on linear inputs with the rest."""
     split = split_jaxpr(closed, linear)

@@ -8,7 +8,6 @@ later part takes that in the place of computing it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,9 +15,11 @@ from curta.control.call import Call
 from curta.control.cond import Cond, share_residuals, shared_residuals
 from curta.control.saving import is_kept
 from curta.control.scan import Scan
+from curta.control.scan_plan import unflagged
 from curta.control.shard_map import ShardMap, cut_as
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
 from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import dce_jaxpr, used_inputs
@@ -84,7 +85,7 @@ class EqnParts(NamedTuple):
     unknown: list[Var]
 
 
-@functools.lru_cache(maxsize=1024)
+@kept_with_jaxpr
 def plan_residuals(
     closed: ClosedJaxpr, in_unknown: Flags, policy: Policy | None
 ) -> ResidualPlan:
@@ -112,7 +113,7 @@ def _known_part(
 ) -> ClosedJaxpr:
     """From the known inputs to the known outputs and what is kept."""
     known = parts.making(kept)
-    known = known.replace(invars=_unflagged(known.invars, in_unknown))
+    known = known.replace(invars=unflagged(known.invars, in_unknown))
     if kept and parts.out_unknown == split.out_unknown:
         return ClosedJaxpr(known, closed.consts)
     # `split` looks closer at which outputs are known, and keeps calls as they are.
@@ -123,10 +124,6 @@ def _known_part(
         return run_closed(split.known, args)[:count] + run_closed(values, args)
 
     return stage(run, split.known.in_avals, closed.jaxpr.debug_info)
-
-
-def _unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, f in zip(xs, flags, strict=True) if not f]
 
 
 def _recompute(
@@ -191,7 +188,7 @@ def _cut_scan(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
         return None
     rows = [Var(op.stacked(v.aval)) for v in kept]
     known = parts.making(kept)
-    known = known.replace(invars=_unflagged(known.invars, (*consts, *carry, *xs)))
+    known = known.replace(invars=unflagged(known.invars, (*consts, *carry, *xs)))
     first = op.with_body(
         ClosedJaxpr(known, body.consts), consts.count(False), carry.count(False)
     )
@@ -204,8 +201,8 @@ def _eqn_parts(
     eqn: Eqn, flags: Flags, first: Any, second: Any, kept: list[Var], parts: Parts
 ) -> EqnParts:
     unknown = [v for v, u in zip(eqn.outvars, parts.out_unknown, strict=True) if u]
-    outs = _unflagged(eqn.outvars, parts.out_unknown)
-    known = tuple(_unflagged(eqn.invars, flags))
+    outs = unflagged(eqn.outvars, parts.out_unknown)
+    known = tuple(unflagged(eqn.invars, flags))
     made = eqn.replace(op=first, invars=known, outvars=(*outs, *kept))
     later = eqn.replace(op=second, invars=(*eqn.invars, *kept))
     return EqnParts(made, (later,), kept, unknown)
@@ -226,7 +223,7 @@ def _cut_cond(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
     first, second = [], []
     for (later, own), branch, parts, at in zip(found, branches, cuts, places):
         known = parts.making(own)
-        known = known.replace(invars=_unflagged(known.invars, flags[1:]))
+        known = known.replace(invars=unflagged(known.invars, flags[1:]))
         first.append(_filled(ClosedJaxpr(known, branch.consts), len(own), avals, at))
         given = dict(zip(at, own, strict=True))
         taken = [given.get(i) or Var(a) for i, a in enumerate(avals)]
@@ -263,9 +260,9 @@ def _cut_map(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
         split = Split(plan.known, plan.unknown, plan.out_unknown, places)
         cut = cut_as(op, flags, split, [op.in_specs[i] for i in plan.passed])
     kept = [Var(a) for a in cut.known.aval()[count:]]
-    outs = _unflagged(eqn.outvars, plan.out_unknown)
+    outs = unflagged(eqn.outvars, plan.out_unknown)
     late = [v for v, u in zip(eqn.outvars, plan.out_unknown, strict=True) if u]
-    known = tuple(_unflagged(eqn.invars, flags))
+    known = tuple(unflagged(eqn.invars, flags))
     first = eqn.replace(op=cut.known, invars=known, outvars=(*outs, *kept))
     passed = [eqn.invars[i] for i in plan.passed]
     second = eqn.replace(op=cut.unknown, invars=(*kept, *passed), outvars=tuple(late))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -11,10 +10,12 @@ import numpy as np
 
 from curta import dtypes
 from curta.control.loop_references import discharged_scan
+from curta.control.scan_plan import PartialPlan, flagged, partial_plan, unflagged
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.key_use import KeyReuseSignature
+from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -28,11 +29,11 @@ from curta.primitives.structure import (
     zeros,
 )
 from curta.transforms.checkify import moved_error
-from curta.transforms.dce import dce_jaxpr, prune_outputs, with_inputs
+from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.key_use import jaxpr_key_use
-from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
+from curta.transforms.partial_eval import PartialTrace
 from curta.transforms.vmap import BatchAxis
 
 
@@ -144,12 +145,21 @@ class Scan(TakesRefs):
 
     def partial_eval(self, partial: PartialTrace, args: Sequence[Any]) -> Any:
         unknown = tuple(map(partial.is_unknown, args))
-        plan = _partial_plan(self, unknown)
+        plan = partial_plan(self, unknown)
+        outs, later_op, later_args = self._run_known(plan, unknown, args)
+        known, unknown_outs = iter(outs), iter(partial.defer(later_op, later_args))
+        flags = (*plan.carry_unknown, *plan.y_unknown)
+        return [next(unknown_outs if u else known) for u in flags]
+
+    def _run_known(
+        self, plan: PartialPlan, unknown: Flags, args: Sequence[Any]
+    ) -> tuple[Sequence[Any], Scan, list[Any]]:
+        """The known outputs, and the loop over the rest with its arguments."""
         consts, carry, xs = self.parts(args)
         const_u, _, x_u = self.parts(unknown)
-        known_consts = _unflagged(consts, const_u)
-        known_carry = _unflagged(carry, plan.carry_unknown)
-        known_xs = _unflagged(xs, x_u)
+        known_consts = unflagged(consts, const_u)
+        known_carry = unflagged(carry, plan.carry_unknown)
+        known_xs = unflagged(xs, x_u)
         fixed = run_closed(plan.fixed, known_consts)
         op = self.with_body(plan.known, len(known_consts), len(known_carry))
         found = op(*known_consts, *known_carry, *known_xs)
@@ -159,14 +169,11 @@ class Scan(TakesRefs):
         available["x"] = known_xs
         fixed_res = [available[kind][i] for kind, i in plan.constant_residuals]
         stacked_res = [available[kind][i] for kind, i in plan.stacked_residuals]
-        later_consts = [*fixed_res, *_flagged(consts, const_u)]
-        later_carry = _flagged(carry, plan.carry_unknown)
-        later_xs = [*stacked_res, *_flagged(xs, x_u)]
-        later_op = self.with_body(plan.unknown, len(later_consts), len(later_carry))
-        later = partial.defer(later_op, [*later_consts, *later_carry, *later_xs])
-        known, unknown_outs = iter(outs), iter(later)
-        flags = (*plan.carry_unknown, *plan.y_unknown)
-        return [next(unknown_outs if u else known) for u in flags]
+        later_consts = [*fixed_res, *flagged(consts, const_u)]
+        later_carry = flagged(carry, plan.carry_unknown)
+        later_xs = [*stacked_res, *flagged(xs, x_u)]
+        later = self.with_body(plan.unknown, len(later_consts), len(later_carry))
+        return outs, later, [*later_consts, *later_carry, *later_xs]
 
     def pruned(self, used: Flags) -> tuple[Scan, Flags, Flags]:
         n = self.num_carry
@@ -207,6 +214,9 @@ class Scan(TakesRefs):
     # ---- reverse mode
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        linear = tuple(map(is_linear, args))
+        if _has_known_carry(self, linear):
+            return self._transpose_rest(cotangent, linear, args)
         consts, carry, xs = self.parts(args)
         linear_consts = tuple(map(is_linear, consts))
         linear_xs = tuple(map(is_linear, xs))
@@ -217,9 +227,9 @@ class Scan(TakesRefs):
         ct_ys = cotangent[n:]
         y_nonzero = tuple(type(ct) is not Zero for ct in ct_ys)
         body = _transposed_body(self, linear_consts, linear_xs, y_nonzero)
-        known_consts = _unflagged(consts, linear_consts)
+        known_consts = unflagged(consts, linear_consts)
         ct_consts = [
-            zeros(c.aval.to_cotangent_aval()) for c in _flagged(consts, linear_consts)
+            zeros(c.aval.to_cotangent_aval()) for c in flagged(consts, linear_consts)
         ]
         op = dataclasses.replace(
             self.with_body(body, len(known_consts), len(ct_consts) + n),
@@ -227,7 +237,7 @@ class Scan(TakesRefs):
         )
         given = [ct for ct in ct_ys if type(ct) is not Zero]
         found = op(
-            *known_consts, *ct_consts, *ct_carry, *_unflagged(xs, linear_xs), *given
+            *known_consts, *ct_consts, *ct_carry, *unflagged(xs, linear_xs), *given
         )
         k = len(ct_consts)
         for_consts, for_carry = iter(found[:k]), found[k : k + n]
@@ -237,6 +247,19 @@ class Scan(TakesRefs):
             *(ct if f else None for ct, f in zip(for_carry, linear_carry, strict=True)),
             *(next(for_xs) if f else None for f in linear_xs),
         ]
+
+    def _transpose_rest(
+        self, cotangent: Any, linear: Flags, args: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Run what is known of the carry, a counter say, and transpose the rest."""
+        plan = partial_plan(self, linear)
+        _, later, later_args = self._run_known(plan, linear, args)
+        flags = (*plan.carry_unknown, *plan.y_unknown)
+        cts = [ct for ct, f in zip(cotangent, flags, strict=True) if f]
+        found = later.transpose(cts, *later_args)
+        given = zip(found, map(is_linear, later_args), strict=True)
+        wanted = (ct for ct, f in given if f)
+        return [next(wanted) if f else None for f in linear]
 
     # ---- batching
 
@@ -291,15 +314,7 @@ class Scan(TakesRefs):
         return shown
 
 
-def _flagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, f in zip(xs, flags, strict=True) if f]
-
-
-def _unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, f in zip(xs, flags, strict=True) if not f]
-
-
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _jvp_body(op: Scan, nonzero: Flags) -> tuple[ClosedJaxpr, Flags, Flags]:
     """The body with tangents, and which parts of the carry and ys have some."""
     const_n, carry_n, x_n = (tuple(p) for p in op.parts(nonzero))
@@ -341,153 +356,30 @@ def _jvp_body(op: Scan, nonzero: Flags) -> tuple[ClosedJaxpr, Flags, Flags]:
 
 
 def _tangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
-    return [a.to_tangent_aval() for a in _flagged(avals, flags)]
+    return [a.to_tangent_aval() for a in flagged(avals, flags)]
 
 
 def _cotangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
-    return [a.to_cotangent_aval() for a in _flagged(avals, flags)]
+    return [a.to_cotangent_aval() for a in flagged(avals, flags)]
 
 
-@dataclass(frozen=True)
-class PartialPlan:
-    """A scan cut in two: one over what is known, one over the rest.
-
-    `fixed` computes once, from the known constants, the residuals that are the same
-    in every iteration; `known` and `unknown` are the two bodies. The residuals of
-    `unknown` are named by where they come from.
-    """
-
-    fixed: ClosedJaxpr
-    known: ClosedJaxpr
-    unknown: ClosedJaxpr
-    carry_unknown: Flags
-    y_unknown: Flags
-    known_out_count: int
-    constant_residuals: tuple[tuple[str, int], ...]
-    stacked_residuals: tuple[tuple[str, int], ...]
+@kept_with_jaxpr
+def _has_known_carry(op: Scan, linear: Flags) -> bool:
+    """Whether a part of the carry depends on no linear argument in any iteration."""
+    consts, carry, xs = op.parts(linear)
+    before: list[bool] = []
+    while carry != before:
+        before = carry
+        invars = zip(op.jaxpr.jaxpr.invars, (*consts, *carry, *xs), strict=True)
+        reached = {v for v, f in invars if f}
+        for eqn in op.jaxpr.eqns:
+            if not reached.isdisjoint(eqn.invars):
+                reached.update(eqn.outvars)
+        carry = [c or v in reached for c, v in zip(carry, op.jaxpr.jaxpr.outvars)]
+    return not all(carry)
 
 
-@functools.lru_cache(maxsize=512)
-def _partial_plan(op: Scan, unknown: Flags) -> PartialPlan:
-    const_u, carry_u, x_u = (tuple(p) for p in op.parts(unknown))
-    n = op.num_carry
-    while True:
-        split = split_jaxpr(op.jaxpr, const_u + carry_u + x_u, _carry_only(op, carry_u))
-        joined = tuple(map(any, zip(carry_u, split.out_unknown[:n], strict=True)))
-        if joined == carry_u:
-            break
-        carry_u = joined
-    return _plan_of(op, split, const_u, carry_u)
-
-
-def _carry_only(op: Scan, carry: Flags) -> Flags:
-    return carry + (False,) * (len(op.jaxpr.out_avals) - op.num_carry)
-
-
-def _plan_of(op: Scan, split: Split, const_u: Flags, carry_u: Flags) -> PartialPlan:
-    """Sort the residuals into those that change with the iteration and the others."""
-    n_consts, n_carry = const_u.count(False), carry_u.count(False)
-    known = split.known
-    n_out = split.out_unknown.count(False)
-    invariant = _depends_only_on(known, n_consts)
-    constant: list[tuple[str, int]] = []
-    stacked: list[tuple[str, int]] = []
-    is_constant: list[bool] = []
-    lifted: list[int] = []
-    kept: list[int] = list(range(n_out))
-    for given, i in split.residual_places:
-        if given and i < n_consts:
-            constant.append(("const", i))
-        elif given and i >= n_consts + n_carry:
-            stacked.append(("x", i - n_consts - n_carry))
-        elif not given and invariant[i]:
-            if i not in lifted:
-                lifted.append(i)
-            constant.append(("fixed", lifted.index(i)))
-        else:
-            place = i if not given else len(known.out_avals) + i
-            if place not in kept[n_out:]:
-                kept.append(place)
-            stacked.append(("stacked", kept.index(place, n_out) - n_out))
-        is_constant.append(given and i < n_consts or (not given and invariant[i]))
-    fixed = _outputs_from_consts(known, lifted, n_consts)
-    return PartialPlan(
-        fixed,
-        _known_body(known, kept),
-        _unknown_body(split.unknown, is_constant, const_u.count(True), carry_u),
-        carry_u,
-        split.out_unknown[op.num_carry :],
-        n_out,
-        tuple(constant),
-        tuple(stacked),
-    )
-
-
-def _depends_only_on(closed: ClosedJaxpr, count: int) -> list[bool]:
-    """Which outputs are determined by the first `count` inputs alone."""
-    varying = set(closed.jaxpr.invars[count:])
-    for eqn in closed.eqns:
-        if eqn.effects or any(v in varying for v in eqn.invars):
-            varying.update(eqn.outvars)
-    return [v not in varying for v in closed.jaxpr.outvars]
-
-
-def _outputs_from_consts(
-    known: ClosedJaxpr, outputs: Sequence[int], n_consts: int
-) -> ClosedJaxpr:
-    """The jaxpr from the constants alone to some of the outputs."""
-    jaxpr = known.jaxpr
-    if not outputs:
-        empty = jaxpr.replace(
-            constvars=(), invars=jaxpr.invars[:n_consts], outvars=(), eqns=()
-        )
-        return ClosedJaxpr(empty, ())
-    # What has effects stays in the loop, to happen in every turn.
-    chosen = jaxpr.replace(
-        invars=jaxpr.invars[:n_consts],
-        outvars=[jaxpr.outvars[i] for i in outputs],
-        eqns=[e for e in jaxpr.eqns if not e.effects],
-    )
-    return ClosedJaxpr(dce_jaxpr(chosen), known.consts)
-
-
-def _known_body(known: ClosedJaxpr, kept: Sequence[int]) -> ClosedJaxpr:
-    """The known body with some of its outputs.
-
-    A place beyond the outputs stands for an input, handed through.
-    """
-    atoms = [*known.jaxpr.outvars, *known.jaxpr.invars]
-    jaxpr = known.jaxpr.replace(outvars=[atoms[i] for i in kept])
-    return ClosedJaxpr(dce_jaxpr(jaxpr), known.consts)
-
-
-def _unknown_body(
-    unknown: ClosedJaxpr, is_constant: Sequence[bool], n_consts: int, carry_u: Flags
-) -> ClosedJaxpr:
-    """The unknown body, its inputs as constants, carry and scanned arrays."""
-    n_res, n_carry = len(is_constant), carry_u.count(True)
-    n_fixed = sum(is_constant)
-
-    def run(*args: Any) -> list[Any]:
-        fixed, rest = iter(args[:n_fixed]), args[n_fixed:]
-        consts, rest = rest[:n_consts], rest[n_consts:]
-        carry, rest = rest[:n_carry], rest[n_carry:]
-        stacked, xs = iter(rest[: n_res - n_fixed]), rest[n_res - n_fixed :]
-        residuals = [next(fixed) if c else next(stacked) for c in is_constant]
-        return run_closed(unknown, [*residuals, *consts, *carry, *xs])
-
-    avals = list(unknown.in_avals)
-    res, rest = avals[:n_res], avals[n_res:]
-    order = [
-        *_flagged(res, is_constant),
-        *rest[: n_consts + n_carry],
-        *_unflagged(res, is_constant),
-        *rest[n_consts + n_carry :],
-    ]
-    return stage(run, order)
-
-
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _transposed_body(
     op: Scan, linear_consts: Flags, linear_xs: Flags, y_nonzero: Flags
 ) -> ClosedJaxpr:
@@ -511,16 +403,16 @@ def _transposed_body(
     consts, carry, xs = op.parts(op.jaxpr.in_avals)
     outs = op.jaxpr.out_avals
     avals = [
-        *_unflagged(consts, linear_consts),
+        *unflagged(consts, linear_consts),
         *_cotangents(consts, linear_consts),
         *(a.to_cotangent_aval() for a in outs[:n]),
-        *_unflagged(xs, linear_xs),
+        *unflagged(xs, linear_xs),
         *_cotangents(outs[n:], y_nonzero),
     ]
     return stage(run, avals)
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _batched_body(
     op: Scan,
     axis: BatchAxis,

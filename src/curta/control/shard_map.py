@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -22,6 +21,7 @@ from curta.control.messages import delivered
 from curta.control.shard_program import dims_of, whole_program
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import (
     AbstractMesh,
     AxisType,
@@ -240,7 +240,7 @@ class Cut(NamedTuple):
         return [(args if given else outs)[i] for given, i in self.places]
 
 
-@functools.lru_cache(maxsize=1024)
+@kept_with_jaxpr
 def cut_body(op: ShardMap, unknown: tuple[bool, ...]) -> Cut:
     """The op on known arguments, and the op on what it leaves and the others."""
     late = [s for s, u in zip(op.in_specs, unknown, strict=True) if u]
@@ -312,7 +312,7 @@ def _without_dims_in(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
     return stage(run, avals, closed.jaxpr.debug_info)
 
 
-@functools.lru_cache(maxsize=1024)
+@kept_with_jaxpr
 def transposed(
     op: ShardMap, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> tuple[ShardMap, tuple[bool, ...]]:

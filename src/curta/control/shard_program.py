@@ -7,12 +7,12 @@ ordinary ops between the shards.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, within
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.sharding import NamedSharding
@@ -30,7 +30,7 @@ def dims_of(spec: PartitionSpec, rank: int) -> list[tuple[Any, ...]]:
     return spec.for_rank(rank).axes_of_dims()
 
 
-@functools.lru_cache(maxsize=2048)
+@kept_with_jaxpr
 def whole_program(op: Any) -> ClosedJaxpr:
     """The body mapped over the axes of the mesh: a jaxpr of whole arrays."""
     names = op.mesh.in_order(op.axes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,6 +13,7 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.key_use import KeyReuseSignature
+from curta.core.memo import kept_with_jaxpr
 from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -306,7 +306,7 @@ class ReversePlan(NamedTuple):
     linear_carry: tuple[bool, ...]
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _reverse_plan(op: While, linear: tuple[bool, ...]) -> ReversePlan:
     cond_linear, const_linear, carry = map(tuple, op.parts(linear))
     carry = _unknown_carry(op.body_jaxpr, const_linear, carry)
@@ -333,7 +333,7 @@ def _reverse_plan(op: While, linear: tuple[bool, ...]) -> ReversePlan:
     return ReversePlan(condition, step_closed, stage(undo, avals), carry)
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _jvp_body(
     body: ClosedJaxpr, const_nonzero: tuple[bool, ...], carry_nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
@@ -361,7 +361,7 @@ def _jvp_body(
     return stage(run, order, body.jaxpr.debug_info), carry_nonzero
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _ignore_extra(closed: ClosedJaxpr, extra: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     """The jaxpr with further inputs that it does not read."""
     count = len(closed.in_avals)
@@ -410,7 +410,7 @@ def _batched_carry(
         carry = joined
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _masked_body(
     cond: ClosedJaxpr,
     body: ClosedJaxpr,
@@ -442,7 +442,7 @@ def _over_dims(flags: Any, shape: tuple[int, ...]) -> Any:
     return flags if len(shape) == 1 else BroadcastInDim(shape, (0,))(flags)
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _body_then_condition(op: While) -> ClosedJaxpr:
     """The body, with what may go wrong when the condition looks at its results.
 
@@ -459,7 +459,7 @@ def _body_then_condition(op: While) -> ClosedJaxpr:
     return stage(run, [*cond.in_avals[:n], *body.in_avals], body.jaxpr.debug_info)
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _without_checks(
     cond: ClosedJaxpr, n_consts: int, effects: Sequence[Any]
 ) -> ClosedJaxpr:
@@ -470,7 +470,7 @@ def _without_checks(
     return ClosedJaxpr(jaxpr.replace(invars=invars), cond.consts)
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def _any_of(cond: ClosedJaxpr) -> ClosedJaxpr:
     """The condition that some example wants to go on."""
 

@@ -108,6 +108,7 @@ class Jaxpr:
         "effects",
         "eqns",
         "invars",
+        "memo",
         "outvars",
     )
 
@@ -126,6 +127,11 @@ class Jaxpr:
         self.debug_info = debug_info or DebugInfo()
         # Of all eqns together; kept, as jaxprs that hold this one ask often.
         self.effects = _NO_EFFECTS.union(*[e.effects for e in self.eqns])
+        self.memo: dict[Any, Any] = {}  # see core/memo.py
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.constvars, self.invars, self.outvars, self.eqns, self.debug_info)
+        return Jaxpr, parts
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
@@ -155,12 +161,16 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr with the values of its constvars. Compared by identity."""
 
-    __slots__ = ("__weakref__", "consts", "jaxpr")
+    __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
         assert len(jaxpr.constvars) == len(consts)
         self.jaxpr = jaxpr
         self.consts = list(consts)
+        self.memo: dict[Any, Any] = {}  # see core/memo.py
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClosedJaxpr, (self.jaxpr, self.consts)
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

@@ -55,6 +55,8 @@ class Op:
     """Whether NaN may be among the outputs where the operands have none."""
     key_signature: ClassVar[KeyReuseSignature | None] = None
     """What it does with random keys; None if it uses up those it gets."""
+    holds_functions: ClassVar[bool] = False
+    """Whether parameters may be functions of the program, which no table keeps."""
     calls_function: ClassVar[bool] = False
     """Whether its `scope` is a function's name, which transformations wrap."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})

@@ -28,8 +28,8 @@ from curta.core.trace import (
     Tracer,
     current_trace,
     is_array_like,
+    running,
     typeof,
-    use_trace,
 )
 
 
@@ -217,7 +217,8 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
         raise _refused_ref(op, avals)
     found = placed_out_aval(op, avals)
     # Placement depends on the mesh in scope too.
-    if not op.places_outputs and all(a.placement is None for a in avals):
+    lasting = not (op.places_outputs or op.holds_functions)
+    if lasting and all(a.placement is None for a in avals):
         _out_avals[key] = found
     return found
 
@@ -280,7 +281,7 @@ def stage(
     Raises ValueError if `fun` returns references, unless `refs_out` says that it may.
     """
     trace = trace or JaxprTrace(debug_info or DebugInfo())
-    with anew(), use_trace(trace):
+    with anew(), running(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
         if not refs_out:
             trace.check_outputs(outs, fun)

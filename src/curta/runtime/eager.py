@@ -8,7 +8,6 @@ its operands is decided once and kept as a plan.
 from __future__ import annotations
 
 import contextvars
-import functools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from curta.control.call import Call, JaxprOp
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
+from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
@@ -160,7 +160,7 @@ _plans: dict[tuple[Any, ...], Plan] = {}
 def _find_plan(kind: Any, op: Op, avals: Sequence[ShapedArray]) -> Plan:
     if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
         return _plan_of_jaxpr(op, *avals)
-    if op.effects:
+    if op.effects or op.holds_functions:
         return _make_plan(op, avals)  # not kept: each is an op of its own
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
@@ -168,9 +168,9 @@ def _find_plan(kind: Any, op: Op, avals: Sequence[ShapedArray]) -> Plan:
     return plan
 
 
-@functools.lru_cache(1024)
+@kept_with_jaxpr
 def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
-    """A plan that holds a compiled program: of these only the latest are kept."""
+    """A plan that holds a compiled program."""
     return _compiled_plan(op, avals, op.jaxpr if type(op) is Call else None)
 
 

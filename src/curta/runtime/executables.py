@@ -7,7 +7,6 @@ which backend runs.
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -25,6 +24,7 @@ from curta.control.stacked_terms import has_terms, stacked
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
+from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.primitives.checks import Check
@@ -61,19 +61,9 @@ def temporary_bytes(run: Executable) -> int:
     return run.temporary_bytes if isinstance(run, CompiledJaxpr) else 0
 
 
-_Executables = weakref.WeakKeyDictionary[ClosedJaxpr, Executable]
-_executables = {"llvm": _Executables(), "numpy": _Executables()}
-
-
 def executable(closed: ClosedJaxpr) -> Executable:
     """What runs `closed`; compiled the first time it is asked for."""
-    backend = config.curta_backend
-    known = _executables[backend]
-    found = known.get(closed)
-    if found is None:
-        # Two threads may both come here: the one that stores first wins.
-        found = known.setdefault(closed, _make(closed, backend))
-    return found
+    return _make(closed, config.curta_backend)
 
 
 def overwriting(closed: ClosedJaxpr, in_place: Mapping[int, int]) -> Executable:
@@ -99,6 +89,7 @@ def _is_compiled(closed: ClosedJaxpr, backend: str) -> bool:
     return backend == "llvm" and not _has_no_machine_type(closed) and _has_llvm()
 
 
+@kept_with_jaxpr
 def _make(closed: ClosedJaxpr, backend: str) -> Executable:
     if has_terms(closed.jaxpr):
         closed = stacked(closed)

@@ -22,6 +22,7 @@ from curta.core.jaxpr import (
     Var,
     jaxprs_in_params,
 )
+from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
@@ -34,6 +35,7 @@ from curta.primitives.placing import (
 )
 from curta.runtime.devices import default_sharding
 from curta.runtime.partitioner import Walk, over_axes, retyped
+from curta.transforms.discharge import TakesRefs
 
 Shardings = Sequence[Sharding | None]
 
@@ -169,10 +171,10 @@ def op_shardings(
     outs: Sequence[ShapedArray],
 ) -> Shardings:
     """Where the results of one op are, given where its operands are."""
-    return _op_shardings(op, tuple(avals), tuple(shardings), tuple(outs), scope())
+    find = _kept_op_shardings if isinstance(op, TakesRefs) else _known_op_shardings
+    return find(op, tuple(avals), tuple(shardings), tuple(outs), scope())
 
 
-@functools.lru_cache(4096)
 def _op_shardings(
     op: Op,
     avals: tuple[ShapedArray, ...],
@@ -200,6 +202,10 @@ def _op_shardings(
     return _spelt_as_given(found, outs, shardings, avals)
 
 
+_known_op_shardings = functools.lru_cache(4096)(_op_shardings)
+_kept_op_shardings = kept_with_jaxpr(_op_shardings)
+
+
 def program_shardings(
     closed: ClosedJaxpr, shardings: Shardings, around: Mesh | None = None
 ) -> Shardings:
@@ -210,7 +216,7 @@ def program_shardings(
     return _program_shardings(closed, tuple(shardings), around, scope())
 
 
-@functools.lru_cache(1024)
+@kept_with_jaxpr
 def _program_shardings(
     closed: ClosedJaxpr,
     shardings: tuple[Sharding | None, ...],
@@ -335,7 +341,7 @@ def needed_devices(
     return None if mesh is None else (mesh.flat_devices, named.by)
 
 
-@functools.lru_cache(4096)
+@kept_with_jaxpr
 def named_mesh(jaxpr: Jaxpr) -> NamedMesh | None:
     """The mesh that a program names, if it names one."""
     for eqn in jaxpr.eqns:

@@ -15,6 +15,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, Replay
 from curta.core.stage import stage
@@ -210,7 +211,7 @@ def count(effects: Effects) -> int:
     return sum(len(e.avals()) for e in effects)
 
 
-@functools.lru_cache(maxsize=2048)
+@kept_with_jaxpr
 def checked_jaxpr(closed: ClosedJaxpr, enabled: Kinds, effects: Effects) -> Checked:
     """The checked jaxpr for an error of the kinds `effects`."""
     n = count(effects)
@@ -253,7 +254,7 @@ def without_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(dce_jaxpr(jaxpr.replace(outvars=outvars)), consts)
 
 
-@functools.lru_cache(maxsize=2048)
+@kept_with_jaxpr
 def moved_error(closed: ClosedJaxpr, n_error: int, n_before: int) -> ClosedJaxpr:
     """A checked jaxpr with the first `n_before` inputs in front of the error."""
     inputs = closed.jaxpr.invars

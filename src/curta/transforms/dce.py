@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, with_jaxprs
+from curta.core.memo import kept_with_jaxpr
 
 
 def dce_jaxpr(
@@ -46,7 +46,7 @@ def _pruned(eqn: Eqn, live: set[Var]) -> Eqn:
     )
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def prune_outputs(
     closed: ClosedJaxpr, used: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
@@ -62,7 +62,7 @@ def with_inputs(closed: ClosedJaxpr, kept: Sequence[bool]) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr.replace(invars=invars), closed.consts)
 
 
-@functools.lru_cache(maxsize=512)
+@kept_with_jaxpr
 def without_effects(closed: ClosedJaxpr, why: str) -> ClosedJaxpr:
     """The jaxpr without what happens besides computing its outputs.
 

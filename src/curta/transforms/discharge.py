@@ -7,12 +7,12 @@ apply this when they are applied to references: see `TakesRefs`.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
+from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.refs import (
     NOT_USED,
@@ -25,7 +25,7 @@ from curta.core.refs import (
     swap,
 )
 from curta.core.stage import stage
-from curta.core.trace import Trace, bind, current_trace, swap_trace, use_trace
+from curta.core.trace import Trace, bind, current_trace, running, swap_trace, use_trace
 
 Flags = tuple[bool, ...]
 
@@ -110,7 +110,7 @@ def _refuse_aliases(op: TakesRefs, args: Sequence[Any]) -> None:
         refuse_aliases(args[len(captured) :], info, info.arg_names, captured)
 
 
-@functools.lru_cache(maxsize=4096)
+@kept_with_jaxpr
 def accesses(jaxpr: Jaxpr) -> tuple[int, ...]:
     """What a jaxpr does to each of its inputs, as far as they are references."""
     found: dict[Any, int] = {}
@@ -144,7 +144,7 @@ class DischargeTrace(Trace):
             return self.parent.custom_vjp(call, args)
 
 
-@functools.lru_cache(maxsize=2048)
+@kept_with_jaxpr
 def discharge_jaxpr(closed: ClosedJaxpr, given: Flags, written: Flags) -> ClosedJaxpr:
     """The jaxpr of arrays in place of the references `given`.
 
@@ -154,14 +154,13 @@ def discharge_jaxpr(closed: ClosedJaxpr, given: Flags, written: Flags) -> Closed
 
     def run(*args: Any) -> list[Any]:
         trace = DischargeTrace(current_trace())
-        with use_trace(trace):
+        with running(trace):
             inputs = [
                 Ref(a, x, trace) if g else x  # type: ignore[arg-type]
                 for a, x, g in zip(closed.in_avals, args, given, strict=True)
             ]
             outs = eval_jaxpr(closed.jaxpr, closed.consts, *inputs)
             finals = [read(r) for r, w in zip(inputs, written, strict=True) if w]
-        trace.finished = True
         return [*outs, *finals]
 
     avals = [

@@ -6,7 +6,6 @@ out. Results are cached on the identity of the jaxpr.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
+from curta.core.memo import kept_with_jaxpr
 from curta.core.partition_spec import entry_of
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg, Zero, zero_tangent
@@ -24,10 +24,8 @@ from curta.transforms.jvp import jvp
 from curta.transforms.transpose import backward_pass
 from curta.transforms.vmap import BatchAxis, batch
 
-_cached = functools.lru_cache(maxsize=2048)
 
-
-@_cached
+@kept_with_jaxpr
 def jvp_jaxpr(
     closed: ClosedJaxpr,
     nonzero: tuple[bool, ...],
@@ -64,7 +62,7 @@ def jvp_jaxpr(
     return staged, tuple(out_nonzero)
 
 
-@_cached
+@kept_with_jaxpr
 def batch_jaxpr(
     closed: ClosedJaxpr,
     axis: BatchAxis,
@@ -94,7 +92,7 @@ def batch_jaxpr(
     return stage(run, avals, closed.jaxpr.debug_info), tuple(out_dims)
 
 
-@_cached
+@kept_with_jaxpr
 def transpose_jaxpr(
     closed: ClosedJaxpr,
     linear: tuple[bool, ...],

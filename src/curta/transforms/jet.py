@@ -15,7 +15,15 @@ from typing import Any
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer
 from curta.core.tangents import Zero, zero_tangent
-from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
+from curta.core.trace import (
+    Trace,
+    Tracer,
+    current_trace,
+    running,
+    swap_trace,
+    typeof,
+    use_trace,
+)
 from curta.primitives.structure import zeros
 
 # The coefficients of t, t², ... next to a primal value; None if all are zero.
@@ -108,9 +116,8 @@ class JetTrace(Trace):
             else inner.box(s[0], [k * c for k, c in enumerate(s[1:], 2)])
             for p, s in zip(primals, terms, strict=True)
         ]
-        with use_trace(inner):
+        with running(inner):
             out, dots = jvp(inputs, tangents)
-        inner.finished = True
         if not isinstance(out, (list, tuple)):
             return inner.series(out)[0], inner.integrated(dots)
         return [inner.series(x)[0] for x in out], list(map(inner.integrated, dots))
@@ -132,8 +139,7 @@ def jet(
 ) -> tuple[list[Any], list[Terms]]:
     """Outputs of a flat function, and their terms, for series given as arguments."""
     trace = JetTrace(current_trace(), order)
-    with use_trace(trace):
+    with running(trace):
         outs = fun(*map(trace.box, primals, terms))
         pairs = [trace.series(x) for x in outs]
-    trace.finished = True
     return [p for p, _ in pairs], [s for _, s in pairs]

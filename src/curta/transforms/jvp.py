@@ -12,7 +12,15 @@ from curta.core.op import Op
 from curta.core.refs import Ref
 from curta.core.stage import refuse_dead_tracer
 from curta.core.tangents import Zero, zero_tangent
-from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
+from curta.core.trace import (
+    Trace,
+    Tracer,
+    current_trace,
+    running,
+    swap_trace,
+    typeof,
+    use_trace,
+)
 from curta.transforms.partial_eval import PartialTrace
 
 
@@ -118,10 +126,9 @@ def jvp(
 ) -> tuple[list[Any], list[Any]]:
     """Outputs and output tangents of a flat function; tangents may be `Zero`."""
     trace = JVPTrace(current_trace())
-    with use_trace(trace):
+    with running(trace):
         outs = fun(*map(trace.box, primals, tangents))
         pairs = [trace.pair(x) for x in outs]
-    trace.finished = True
     if check := leak_check(trace):
         del trace, outs
         check.finish()

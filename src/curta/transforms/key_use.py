@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.jaxpr import Jaxpr, Literal, Var
 from curta.core.key_use import Forward, KeyReuseSignature, Sink, Source
+from curta.core.memo import kept_with_jaxpr
 from curta.core.source_info import UNKNOWN, SourceInfo
 from curta.errors import KeyReuseError
 
@@ -49,7 +49,7 @@ class KeyUses:
         return None
 
 
-@functools.lru_cache(maxsize=1024)
+@kept_with_jaxpr
 def jaxpr_key_use(jaxpr: Jaxpr) -> KeyReuseSignature:
     """What a jaxpr does with its keys; inputs are its invars, then its constvars.
 

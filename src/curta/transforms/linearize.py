@@ -13,7 +13,7 @@ from curta.core.jaxpr import ClosedJaxpr, DebugInfo
 from curta.core.leaks import leak_check
 from curta.core.source_info import Transforming
 from curta.core.tangents import Zero, zero_tangent
-from curta.core.trace import current_trace, typeof, use_trace
+from curta.core.trace import current_trace, running, typeof
 from curta.transforms.jvp import JVPTrace, is_differentiable
 from curta.transforms.partial_eval import PartialTrace, prune
 
@@ -52,12 +52,11 @@ def linearize(
         )
         for x, nonzero in zip(primals, in_nonzero, strict=True)
     ]
-    with use_trace(trace), Transforming("jvp"):
+    with running(trace), Transforming("jvp"):
         pairs = [trace.pair(x) for x in fun(*boxed)]
     out_nonzero = [type(t) is not Zero for _, t in pairs]
     recorded = partial.recorder.jaxpr([t for _, t in pairs if type(t) is not Zero])
     primals_out = [p for p, _ in pairs]
-    trace.finished = True
     if check := leak_check(trace):
         del trace, boxed, pairs
         check.finish()

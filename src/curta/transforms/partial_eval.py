@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, eval_jaxpr
+from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.source_info import current_name_stack
 from curta.core.stage import JaxprTrace, JitTracer, stage
@@ -89,7 +90,7 @@ class Split(NamedTuple):
         return [(args if given else outs)[i] for given, i in self.residual_places]
 
 
-@functools.lru_cache(maxsize=2048)
+@kept_with_jaxpr
 def split_jaxpr(
     closed: ClosedJaxpr,
     in_unknown: tuple[bool, ...],

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from curta.core.jaxpr import jaxprs_in_params
+from curta.core.jaxpr import Jaxpr, jaxprs_in_params
 from curta.core.leaks import leak_check
+from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer
-from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
+from curta.core.trace import (
+    Trace,
+    Tracer,
+    current_trace,
+    running,
+    swap_trace,
+    typeof,
+    use_trace,
+)
 
 
 class BatchAxis(NamedTuple):
@@ -140,7 +148,7 @@ def uses_axis(op: Op, axis: BatchAxis) -> bool:
 
 def refuse_meeting(op: Op, axis: BatchAxis, what: str) -> None:
     """Raise ValueError if only some devices would come to a collective of `op`."""
-    if axis.devices and axis.name in _meeting_axes(op):
+    if axis.devices and axis.name in _axis_names(op, met=True):
         raise ValueError(
             f"{what} differs between devices along the axis {axis.name!r} contains a"
             " collective over that axis: some devices would wait forever for others"
@@ -149,24 +157,21 @@ def refuse_meeting(op: Op, axis: BatchAxis, what: str) -> None:
         )
 
 
-@functools.lru_cache(maxsize=4096)
-def _axis_names(op: Op) -> frozenset[Any]:
-    """The named axes of the collectives in an op and its jaxprs."""
-    names = set(getattr(op, "axis_names", ()))
-    for jaxpr in jaxprs_in_params(op.params()):
-        for eqn in jaxpr.eqns:
-            names |= _axis_names(eqn.op)
-    return frozenset(names)
+def _axis_names(op: Op, met: bool = False) -> frozenset[Any]:
+    """The named axes of the collectives in an op and its jaxprs.
+
+    With `met`, only those along which examples wait for each other.
+    """
+    inner = (_jaxpr_axis_names(j, met) for j in jaxprs_in_params(op.params()))
+    own = (
+        () if met and not getattr(op, "meets", False) else getattr(op, "axis_names", ())
+    )
+    return frozenset(own).union(*inner)
 
 
-@functools.lru_cache(maxsize=4096)
-def _meeting_axes(op: Op) -> frozenset[Any]:
-    """Those along which examples wait for each other."""
-    names = set(getattr(op, "axis_names", ())) if getattr(op, "meets", False) else set()
-    for jaxpr in jaxprs_in_params(op.params()):
-        for eqn in jaxpr.eqns:
-            names |= _meeting_axes(eqn.op)
-    return frozenset(names)
+@kept_with_jaxpr
+def _jaxpr_axis_names(jaxpr: Jaxpr, met: bool) -> frozenset[Any]:
+    return frozenset().union(*(_axis_names(eqn.op, met) for eqn in jaxpr.eqns))
 
 
 def batch(
@@ -178,10 +183,9 @@ def batch(
 ) -> tuple[list[Any], list[int | None]]:
     """Map a flat function over the batch dims of `args`; outputs with their dims."""
     trace = BatchTrace(current_trace(), axis, outer)
-    with use_trace(trace):
+    with running(trace):
         outs = fun(*map(trace.box, args, dims))
         pairs = [trace.unbox(x) for x in outs]
-    trace.finished = True
     if check := leak_check(trace):
         del trace, outs
         check.finish()

@@ -13,7 +13,14 @@ from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer, stage
-from curta.core.trace import Trace, Tracer, current_trace, swap_trace, typeof, use_trace
+from curta.core.trace import (
+    Trace,
+    Tracer,
+    current_trace,
+    running,
+    swap_trace,
+    typeof,
+)
 from curta.experimental.sparse.base import JAXSparse
 
 # --- arrays as references to buffers -------------------------------------------------
@@ -335,11 +342,9 @@ def _traced(
     fun: FlatFunction, spenv: SparsifyEnv, values: Sequence[SparsifyValue]
 ) -> list[SparsifyValue]:
     trace = SparseTrace(current_trace(), spenv)
-    with use_trace(trace):
+    with running(trace):
         outs = fun(*(SparseTracer(trace, spvalue=value) for value in values))
-    found = [trace.value(x) for x in outs]
-    trace.finished = True
-    return found
+        return [trace.value(x) for x in outs]
 
 
 # --- sparsify ------------------------------------------------------------------------

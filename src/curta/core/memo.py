@@ -1,0 +1,65 @@
+"""Results that are remembered with the jaxpr they were computed from.
+
+Jaxprs hold arrays, as constants: a table of them all would keep these alive. So each
+has a table of its own, which goes when it goes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_MOST = 256
+"""How many results one jaxpr remembers."""
+
+
+def kept_with_jaxpr(fun: Callable[P, R]) -> Callable[P, R]:
+    """Remember the results of `fun(x, *args)` for as long as the jaxpr in `x` lives.
+
+    `x` is a jaxpr, a tuple of them, or an op that holds one; `args` have hashes.
+    """
+
+    compute: Callable[..., Any] = fun
+
+    @functools.wraps(fun)
+    def call(x: Any, *args: Any) -> Any:
+        if isinstance(x, (ClosedJaxpr, Jaxpr)):
+            memo, key = x.memo, (fun, args)
+        else:
+            memo, rest = _parted(x)
+            key = (fun, (rest, args))
+        try:
+            return memo[key]
+        except KeyError:
+            pass
+        if len(memo) >= _MOST:
+            memo.clear()
+        return memo.setdefault(key, compute(x, *args))
+
+    return call  # type: ignore[return-value]
+
+
+def _parted(x: Any) -> tuple[dict[Any, Any], Any]:
+    """The table of the first jaxpr in a tuple or op, and what else there is in it."""
+    parts = x if isinstance(x, tuple) else tuple(vars(x).values())
+    for i, part in enumerate(parts):
+        first = part[0] if isinstance(part, tuple) and part else part
+        if isinstance(first, (ClosedJaxpr, Jaxpr)):
+            # Without the jaxpr itself: it would be freed by the cycle collector alone.
+            others = part[1:] if first is not part else ()
+            rest = type(x), parts[:i], others, parts[i + 1 :]
+            return first.memo, rest if _has_hash(rest) else x
+    raise TypeError(f"{type(x).__name__} holds no jaxpr")
+
+
+def _has_hash(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
