@@ -47,12 +47,12 @@ class custom_vmap(CustomFunction):
         return vmap_rule
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = self.resolve("custom_vmap", args, kwargs)
         if self.vmap_rule is None:
             raise AttributeError(
                 f"No batching rule defined for custom_vmap function {self._name()}"
                 " using def_vmap."
             )
-        args = self.resolve("custom_vmap", args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((args, {}))
         flat = FlatFunction(self.fun, in_tree)
         info = debug_info("custom_vmap fun", self.fun)

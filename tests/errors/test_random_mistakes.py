@@ -79,8 +79,8 @@ MISTAKES = [
         "uniform shape",
         lambda: random.uniform(random.key(0), (-1,)),
         TypeError,
-        "Shapes must be 1D sequences of concrete",
-        "",
+        "Only non-negative indices are allowed when broadcasting",
+        "sizes must not be negative",
     ),
     (
         "randint float",
@@ -165,6 +165,27 @@ MISTAKES = [
         TypeError,
         "JAX encountered invalid PRNG key data:",
         "got dtype=float32",
+    ),
+    (
+        "wrap list",
+        lambda: random.wrap_key_data([0, 0]),
+        TypeError,
+        "JAX encountered invalid PRNG key data: expected key_data to have ndim",
+        "Got [0, 0]",
+    ),
+    (
+        "negative size",
+        lambda: random.normal(random.key(0), (2, -1)),
+        TypeError,
+        "Only non-negative indices are allowed when broadcasting static shapes",
+        "got shape (2, -1)",
+    ),
+    (
+        "axes of a permutation",
+        lambda: random.permutation(random.key(0), jnp.ones((2, 3)), axis=(0,)),
+        TypeError,
+        "'tuple' object cannot be interpreted as an integer",
+        "",
     ),
 ]
 

@@ -172,7 +172,7 @@ def test_seeds_of_more_than_64_bits():
         (ValueError, "Cannot convert_element_type from", lambda: jnp.pad(KEYS, 1)),
         (TypeError, "add does not accept dtype key<fry>", lambda: KEYS.at[0].add(KEY)),
         (TypeError, "cannot be converted to boolean", lambda: bool(KEY)),
-        (TypeError, "Sizes must not be negative", lambda: random.split(KEY, -1)),
+        (TypeError, "sizes must not be negative", lambda: random.split(KEY, -1)),
     ],
 )  # fmt: skip
 def test_mistakes(error, message, call):

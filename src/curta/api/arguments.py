@@ -11,6 +11,7 @@ from curta import dtypes, tree_util
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar, placed_aval
 from curta.core.refs import AbstractRef, Ref
+from curta.core.shapes import canonicalize_shape
 from curta.core.sharding import Sharding
 from curta.core.stage import recording_trace
 from curta.core.trace import is_array_like, typeof
@@ -21,6 +22,11 @@ def check_callable(fun: Any) -> None:
     """Raise TypeError unless `fun` can be called (and is no generator function)."""
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
+    if isinstance(fun, staticmethod):
+        raise TypeError(
+            f"staticmethod arguments are not supported, got {fun}. Transform the"
+            " function below @staticmethod, or take it from its class."
+        )
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {fun}")
 
@@ -124,12 +130,30 @@ def aval_of(x: Any) -> Any:
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         weak = bool(getattr(x, "weak_type", False))
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        aval = ShapedArray(tuple(x.shape), dtype, weak)
+        aval = ShapedArray(canonicalize_shape(x.shape), dtype, weak)
         sharding = getattr(x, "sharding", None)
         if isinstance(sharding, Sharding):
             aval = placed_aval(aval, sharding)
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return typeof(x)
+
+
+def argument_avals(
+    fun: Callable[..., Any], leaves: Sequence[Any], names: Sequence[str]
+) -> list[Any]:
+    """The avals of the named leaves of arguments; TypeError for what has none."""
+    return [_argument_aval(fun, x, name) for x, name in zip(leaves, names, strict=True)]
+
+
+def _argument_aval(fun: Callable[..., Any], x: Any, name: str) -> Any:
+    try:
+        return aval_of(x)
+    except TypeError as error:
+        raise TypeError(
+            f"Error interpreting argument to {fun} as an abstract array. The"
+            f" problematic value is of type {type(x)} and was passed to the function at"
+            f" path {name}.\n{error}"
+        ) from None
 
 
 def with_dtype(x: Any) -> Any:

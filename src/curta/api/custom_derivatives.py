@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.arguments import leaf_names
+from curta.api.arguments import check_callable, leaf_names
 from curta.api.custom_function import CustomFunction, PrimalFunction
 from curta.config import config
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
@@ -54,6 +54,7 @@ class custom_jvp(CustomFunction):
 
         With `symbolic_zeros` tangents that are zero are shown as `SymbolicZero`.
         """
+        check_callable(jvp)
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
         return jvp
@@ -242,6 +243,8 @@ class custom_vjp(CustomFunction):
         `fwd(*args) -> (out, residuals)`, and `bwd(residuals, cotangent)` returns a
         tuple with a cotangent (or None) per argument.
         """
+        check_callable(fwd)
+        check_callable(bwd)
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
@@ -406,7 +409,7 @@ class _FlatVJP:
                 )
             return Zero(expected)
         found = typeof(ct)
-        if found.dtype == dtypes.float0:
+        if found.dtype == dtypes.float0 and found.shape == expected.shape:
             return Zero(expected)
         # Any dtype will do for a number's cotangent: rules widen narrow floats.
         same = found.shape == expected.shape and (

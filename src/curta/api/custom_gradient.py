@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from curta import dtypes, tree_util
+from curta.api.arguments import check_callable
 from curta.api.custom_derivatives import custom_vjp
 from curta.control.linear_call import LinearCall
 from curta.core.flat import FlatFunction, debug_info
@@ -99,6 +100,7 @@ def closure_convert(
     >>> curta.grad(f, has_aux=True)(2.0, 3.0)
     (Array(3., dtype=float32, weak_type=True), 1)
     """
+    check_callable(fun)
     leaves, in_tree = tree_util.tree_flatten((example_args, {}))
     flat = FlatFunction(fun, in_tree)
     info = debug_info("closure_convert", fun)

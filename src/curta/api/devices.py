@@ -182,13 +182,16 @@ def _check_fits(aval: ShapedArray, sharding: Sharding) -> None:
 def device_get(x: Any) -> Any:
     """The arrays in a pytree as NumPy arrays; keys and other leaves stay as they are.
 
+    So do values that are being traced, which have no elements yet.
+
     >>> import curta, curta.numpy as jnp
     >>> curta.device_get({"a": jnp.arange(3), "b": "text"})
     {'a': array([0, 1, 2], dtype=int32), 'b': 'text'}
     """
 
     def get(leaf: Any) -> Any:
-        if not hasattr(leaf, "__array__") or _holds_keys(leaf):
+        traced = isinstance(leaf, Tracer)
+        if traced or not hasattr(leaf, "__array__") or _holds_keys(leaf):
             return leaf
         return np.asarray(leaf)
 

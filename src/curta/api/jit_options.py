@@ -8,7 +8,10 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from curta import tree_util
+from curta.api.arguments import argnums_in_range
 from curta.lazy_dataclass import dataclass
 
 _POSITIONAL = (
@@ -115,7 +118,7 @@ def _signature(fun: Callable[..., Any]) -> inspect.Signature | None:
 def _complete(
     signature: inspect.Signature | None, argnums: _Argnums, argnames: _Argnames
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    nums = None if argnums is None else _indices(argnums)
+    nums = None if argnums is None else indices(argnums)
     names = None if argnames is None else _strings(argnames)
     if signature is None or (nums is None) == (names is None):
         return nums or (), names or ()
@@ -130,8 +133,9 @@ def _complete(
     return nums, tuple(name for i, name in either if i in nums)
 
 
-def _indices(x: int | Iterable[int]) -> tuple[int, ...]:
-    if isinstance(x, Iterable) and not isinstance(x, str):
+def indices(x: int | Iterable[int]) -> tuple[int, ...]:
+    """One place or several as a tuple of ints; TypeError for what are no integers."""
+    if isinstance(x, Iterable) and not isinstance(x, str) and np.ndim(x):
         return tuple(map(operator.index, x))
     return (operator.index(x),)
 
@@ -239,7 +243,7 @@ def split_arguments(
 def _static_and_dynamic(
     argnums: tuple[int, ...], count: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    static = {i % count for i in argnums if -count <= i < count}
+    static = {*argnums_in_range([i for i in argnums if i < count], count)}
     dynamic = tuple(i for i in range(count) if i not in static)
     return tuple(sorted(static)), dynamic
 
@@ -274,6 +278,17 @@ def check_statics(
     for name, x in kwargs.items():
         if name in options.static_argnames:
             check_hashable(x)
+
+
+def wrong_call(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> TypeError | None:
+    """What Python says of arguments that the function does not have."""
+    try:
+        fun(*args, **kwargs)
+    except TypeError as error:
+        return error
+    return None
 
 
 def check_hashable(value: Any) -> None:

@@ -13,6 +13,7 @@ from curta import tree_util
 from curta.api.aot import Lowered
 from curta.api.arguments import as_result, check_callable
 from curta.api.jit import jit
+from curta.api.jit_options import check_hashable, indices
 from curta.api.shard_map import axes_to_specs, shard_map
 from curta.api.vmap import vmap
 from curta.core.mesh import Mesh, get_abstract_mesh
@@ -70,11 +71,11 @@ def pmap(
         _UNNAMED if axis_name is None else axis_name,
         in_axes,
         out_axes,
-        _places(static_broadcasted_argnums),
+        indices(static_broadcasted_argnums),
         devices,
         backend,
         axis_size,
-        _places(donate_argnums),
+        indices(donate_argnums),
     )
 
     @api_boundary
@@ -90,10 +91,6 @@ def pmap(
 
     pmap_fun.lower = lower  # type: ignore[attr-defined]
     return pmap_fun
-
-
-def _places(argnums: int | Sequence[int]) -> tuple[int, ...]:
-    return (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
 
 class _Options:
@@ -135,6 +132,8 @@ class _Options:
             )
         count = len(args)
         places = {i % count for i in self.static}
+        for i in places:
+            check_hashable(args[i])
         dynamic = [x for i, x in enumerate(args) if i not in places]
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
         axes = self._flat_axes(places, dynamic, kwargs)
@@ -144,13 +143,7 @@ class _Options:
         nested = bool(get_abstract_mesh().manual_axes)
         statics = tuple((i, args[i]) for i in sorted(places))
         key = (statics, in_tree, axes, size, donated, nested, self._chosen(size))
-        try:
-            made = self.made.get(key)
-        except TypeError as error:
-            raise ValueError(
-                "Non-hashable static arguments are not supported in pmap: static"
-                f" arguments are part of the key of compiled functions. {error}"
-            ) from None
+        made = self.made.get(key)
         if made is None:
             make = self._as_vmap if nested else self._as_shard_map
             made = self.made[key] = make(statics, in_tree, axes, size, donated)
@@ -160,7 +153,7 @@ class _Options:
         self, places: set[int], dynamic: Sequence[Any], kwargs: Any
     ) -> tuple[int | None, ...]:
         axes = self.in_axes
-        if isinstance(axes, (tuple, list)):
+        if isinstance(axes, tuple):
             axes = tuple(a for i, a in enumerate(axes) if i not in places)
         full = (tuple(dynamic), kwargs)
         try:

@@ -9,10 +9,11 @@ from typing import Any
 from curta import tree_util
 from curta.api.arguments import (
     argnums_in_range,
-    aval_of,
+    argument_avals,
     check_callable,
     leaf_names,
 )
+from curta.api.jit_options import check_hashable, make_options
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
@@ -45,13 +46,13 @@ def make_jaxpr(
             "make_jaxpr takes neither axis_env nor abstracted_axes: bind axis names"
             " with vmap(axis_name=...) inside the function"
         )
-    places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
-    places = places or ()
+    places = make_options(fun, static_argnums, None, None, None).static_argnums
 
     @api_boundary
     @functools.wraps(fun)
     def make_jaxpr_fun(*args: Any, **kwargs: Any) -> Any:
-        closed, out_tree = trace_function("make_jaxpr", fun, places, args, kwargs)
+        given = [i for i in places if i < len(args)]
+        closed, out_tree = trace_function("make_jaxpr", fun, given, args, kwargs)
         if not return_shape:
             return closed
         shapes = [ShapeDtypeStruct.of_aval(a) for a in closed.out_avals]
@@ -86,6 +87,8 @@ def trace_function(
 ) -> tuple[ClosedJaxpr, Any]:
     """The jaxpr of `fun` at the avals of its arguments, and its output tree."""
     static = argnums_in_range(static_argnums, len(args))
+    for i in static:
+        check_hashable(args[i])
     traced = [i for i in range(len(args)) if i not in static]
 
     def call(*dynamic: Any, **options: Any) -> Any:
@@ -98,7 +101,6 @@ def trace_function(
     leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
     flat = FlatFunction(call, in_tree)
     names = leaf_names(fun, dynamic, kwargs, traced)
-    closed = stage(
-        flat, [aval_of(x) for x in leaves], debug_info(traced_for, fun, names)
-    )
+    avals = argument_avals(fun, leaves, names)
+    closed = stage(flat, avals, debug_info(traced_for, fun, names))
     return closed, flat.out_tree

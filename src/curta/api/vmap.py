@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,9 +70,8 @@ def vmap(
             f" as leaves, but got {out_axes}."
         )
 
-    spmd = spmd_axis_name
-    if spmd is not None and not isinstance(spmd, tuple):
-        spmd = (spmd,)
+    spmd, axis_size = _names(spmd_axis_name), _given_size(axis_size)
+    hash((axis_name, spmd))  # names are looked up: a list raises TypeError
 
     @api_boundary
     @functools.wraps(fun)
@@ -141,6 +141,19 @@ def _vmap_vmappables(
         size = _axis_size(fun, args, kwargs, plain, dims, None)
     axis = BatchAxis(size, name)
     return batch_vmappables(fun, axis, args, kwargs, found, out_axes, sum_match)
+
+
+def _names(given: Any) -> Any:
+    return given if given is None or isinstance(given, tuple) else (given,)
+
+
+def _given_size(size: Any) -> Any:
+    if size is None or isinstance(size, (int, float)):
+        return size
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise TypeError(f"vmap axis_size must be an int, but got {size!r}.") from None
 
 
 def _check_axes_type(axes: Any) -> None:

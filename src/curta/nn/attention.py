@@ -68,10 +68,9 @@ def dot_product_attention(
         for x in (query_seq_lengths, key_value_seq_lengths)
     ]
     _check_operands(query, key, value, bias, mask, lengths)
-    if isinstance(local_window_size, int):
-        local_window_size = (local_window_size, local_window_size)
+    window = _window(local_window_size)
     logits = _logits(query, key, bias, scale)
-    seen = _seen(logits.shape, mask, is_causal, lengths, local_window_size)
+    seen = _seen(logits.shape, mask, is_causal, lengths, window)
     if seen is not None:
         # Finite, so that a query that sees nothing has no NaN.
         least = -0.7 * float(dtypes.finfo(logits.dtype).max)
@@ -85,6 +84,16 @@ def dot_product_attention(
         return out
     residual = logsumexp(logits, axis=-1).astype(key.dtype).transpose(0, 2, 1)
     return out, lax.stop_gradient(residual).reshape(shape[:-1])
+
+
+def _window(size: Any) -> tuple[int, int] | None:
+    """How many keys before and after a query it sees, None if all."""
+    if size is None or isinstance(size, int):
+        return None if size is None else (size, size)
+    if isinstance(size, Sequence) and not isinstance(size, str) and len(size) == 2:
+        return size[0], size[1]
+    kind = ValueError if isinstance(size, Sequence) else TypeError
+    raise kind(f"local_window_size must be an int or a pair of ints, but got {size!r}")
 
 
 def _four_dims(x: Any) -> Any:
@@ -102,6 +111,13 @@ def _check_operands(
     _check("bias", bias, (-1,) * 4, None)
     for name, x in zip(("query_seq_lengths", "key_value_seq_lengths"), lengths):
         _check(name, x, (batch,), np.dtype(np.int32))
+    full = (batch, query.shape[2], query.shape[1], s)
+    for name, x in (("mask", mask), ("bias", bias)):
+        if x is not None and any(n not in (1, m) for n, m in zip(x.shape, full)):
+            raise ValueError(
+                f"{name} shape should broadcast to {full}, (batch, heads, queries,"
+                f" keys): but got {x.shape}"
+            )
     if query.shape[-2] % groups:
         raise ValueError(
             "The number of query heads must be a multiple of key/value heads, but got"

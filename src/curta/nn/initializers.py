@@ -40,7 +40,8 @@ class Initializer(Protocol):
 
 
 def _chosen(dtype: Any) -> Any:
-    return dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    wanted = float if dtype is None else dtype
+    return dtypes.canonicalize_dtype(wanted, allow_extended_dtype=True)
 
 
 @takes_out_sharding
@@ -231,8 +232,8 @@ def _in_disc(key: Any, shape: Any, dtype: Any) -> Any:
 def _complex_truncated_normal(key: Any, upper: float, shape: Any, dtype: Any) -> Any:
     """Normal complex numbers of absolute value up to `upper`."""
     for_radius, for_angle = random.split(key)
-    mass = 1 - jnp.exp(jnp.array(-(upper**2), dtype))
     drawn = random.uniform(for_radius, shape, part_dtype(dtype)).astype(dtype)
+    mass = 1 - jnp.exp(jnp.array(-(upper**2), dtype))
     radius = jnp.sqrt(-jnp.log(1 - mass * drawn))
     return radius * _phases(for_angle, shape, dtype)
 
@@ -343,6 +344,7 @@ def orthogonal(
     """
 
     def make(key: Any, shape: Any, dtype: Any) -> Any:
+        shape = canonicalize_shape(shape)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         if 0 in shape:
@@ -370,6 +372,7 @@ def delta_orthogonal(
     """
 
     def make(key: Any, shape: Any, dtype: Any) -> Any:
+        shape = canonicalize_shape(shape)
         if len(shape) not in (3, 4, 5):
             raise ValueError(
                 "Delta orthogonal initializer requires a 3D, 4D or 5D shape, got"

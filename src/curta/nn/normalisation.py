@@ -18,6 +18,7 @@ from curta.core.trace import typeof
 from curta.numpy.arguments import (
     canonical_axis,
     check_arraylike,
+    check_arraylike_or_none,
     concrete,
     ensure_operand,
 )
@@ -173,6 +174,7 @@ def standardize(
     Array([-1.,  1.], dtype=float32)
     """
     check_arraylike("standardize", x)
+    check_arraylike_or_none("standardize", mean, variance, where)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
@@ -196,7 +198,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
       x: integer array.
       num_classes: the length of the vectors; indices outside give zeros only.
       dtype: of the result, by default the default float.
-      axis: where the vectors lie in the result.
+      axis: where the vectors lie in the result; or the name of a mapped axis of
+        `num_classes` indices, each of which gets its part of the vectors.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.one_hot(jnp.array([0, 2]), 3)
@@ -207,6 +210,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
     context = "The error arose in jax.nn.one_hot argument `num_classes`."
     count = concrete(num_classes, context, as_dim)
+    try:
+        operator.index(axis)
+    except TypeError:
+        return _part_of_one_hot(x, count, chosen, axis)
     return _one_hot(x, count, dtype=chosen, axis=axis)
 
 
@@ -218,3 +225,13 @@ def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: int) -> Any:
     shape.insert(place, num_classes)
     classes = lax.broadcasted_iota(typeof(x).dtype, shape, place)
     return (indices == classes).astype(dtype)
+
+
+def _part_of_one_hot(x: Any, num_classes: int, dtype: Any, axis: Any) -> Any:
+    size = lax.axis_size(axis)
+    if size != num_classes:
+        raise ValueError(
+            f"Expected num_classes to match the size of axis {axis}, but"
+            f" {num_classes} != {size}"
+        )
+    return (x == lax.axis_index(axis)).astype(dtype)

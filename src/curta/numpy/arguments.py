@@ -60,6 +60,16 @@ def check_arraylike(name: str, *args: Any) -> None:
             )
 
 
+def check_arraylike_or_none(name: str, *args: Any) -> None:
+    """Raise TypeError unless every argument is an array, a scalar or None."""
+    for position, x in enumerate(args):
+        if x is not None and not is_arraylike(x):
+            raise TypeError(
+                f"{name} requires ndarray, scalar, or None arguments, got {type(x)} at"
+                f" position {position}."
+            )
+
+
 def ensure_arraylike(name: str, x: Any) -> Any:
     """`x` as an array or tracer; raises TypeError for lists and the like."""
     return x if isinstance(x, Array) else ensure_arraylikes(name, x)[0]

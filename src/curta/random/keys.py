@@ -30,6 +30,11 @@ from curta.primitives.random_bits.registry import (
 )
 from curta.random.shapes import sample_shape
 
+_NO_KEY_DATA = (
+    "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and"
+    " dtype attributes. Got {}"
+)
+
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """A random key from an integer seed.
@@ -122,10 +127,7 @@ def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Any, bo
         wrapped = True
         _warn_of_raw_key()
     elif isinstance(key, str):
-        raise TypeError(
-            "JAX encountered invalid PRNG key data: expected key_data to have ndim,"
-            f" shape, and dtype attributes. Got {key}"
-        )
+        raise TypeError(_NO_KEY_DATA.format(key))
     else:
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     if not allow_batched and typed.ndim:
@@ -243,6 +245,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
             " jax.random.wrap_key_data"
         )
     chosen = resolve_implementation(dtype if impl is None else impl)
+    if not is_array_like(key_bits_array):
+        raise TypeError(_NO_KEY_DATA.format(key_bits_array))
     return RandomWrap(chosen)(key_bits_array)
 
 

@@ -15,7 +15,7 @@ from curta.core.dim import is_symbolic_dim
 from curta.core.trace import concrete_or_none, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy import arange, array, asarray, clip, take
-from curta.numpy.arguments import check_arraylike, ensure_arraylike
+from curta.numpy.arguments import canonical_axis, check_arraylike, ensure_arraylike
 from curta.random.keys import check_key, random_bits, split_key
 from curta.random.shapes import (
     asked_dtype,
@@ -302,10 +302,7 @@ def permutation(
     """
     typed, _ = check_key("permutation", key)
     x = ensure_arraylike("permutation", x)
-    rank = x.ndim or 1
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
-    axis %= rank
+    axis = canonical_axis(axis, x.ndim or 1)
     if not x.ndim:
         if not dtypes.issubdtype(x.dtype, np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")

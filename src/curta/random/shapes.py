@@ -19,8 +19,8 @@ def sample_shape(shape: Any) -> tuple[int, ...]:
     found = canonicalize_shape(shape)
     if any(d < 0 for d in found):
         raise TypeError(
-            "Shapes must be 1D sequences of concrete values of integer type, got"
-            f" {shape}. Sizes must not be negative."
+            "Only non-negative indices are allowed when broadcasting static shapes, but"
+            f" got shape {found}: sizes must not be negative."
         )
     return found
 

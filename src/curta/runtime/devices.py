@@ -142,8 +142,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """
     if backend not in (None, "cpu"):
         raise RuntimeError(
-            f"Unknown backend: '{backend}' requested, but no platforms that are"
-            f" instances of {backend} are present. Platforms present are: cpu"
+            f"Unknown backend {backend}. Available backends are ['cpu']"
         )
     return list(_cpu_devices())
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from curta.tree.keys import KeyPath
 from curta.tree.kinds import DictKind, Kind, NoneKind, kind_of, sorted_keys
-from curta.tree.treedef import LEAF, Node, PyTreeDef, find_shared_node, make_node
+from curta.tree.treedef import (
+    LEAF,
+    Node,
+    PyTreeDef,
+    find_shared_node,
+    incompatible,
+    make_node,
+)
 
 IsLeaf = Callable[[Any], bool]
 IsLeafWithPath = Callable[[KeyPath, Any], bool]
@@ -17,6 +24,8 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
     """The leaves of a tree and its structure; see `curta.tree.flatten`."""
     leaves: list[Any] = []
     if is_leaf is not None:
+        if not callable(is_leaf):
+            raise incompatible("flatten", "a function is_leaf", is_leaf)
         return leaves, _flatten_until(tree, leaves, is_leaf).treedef
     flatten_one = _flatteners[type(tree)]
     if flatten_one is None:

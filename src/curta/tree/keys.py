@@ -15,11 +15,22 @@ KeyEntry = Any
 KeyPath = tuple[KeyEntry, ...]
 
 
+def _check(key: Any, field: str, value: Any, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"__init__(): incompatible function arguments: {type(key).__name__}.{field}"
+            f" is to be of type {kind.__name__}, got {value!r} of type {type(value)}"
+        )
+
+
 @dataclass(frozen=True)
 class SequenceKey:
     """The index of an element of a list or tuple; prints as ``[0]``."""
 
     idx: int
+
+    def __post_init__(self) -> None:
+        _check(self, "idx", self.idx, int)
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
@@ -46,6 +57,9 @@ class GetAttrKey:
     """The name of an attribute; prints as ``.x``."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        _check(self, "name", self.name, str)
 
     def __str__(self) -> str:
         return f".{self.name}"

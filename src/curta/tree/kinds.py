@@ -252,7 +252,7 @@ class CustomKind(Kind):
 
     def flatten_with_keys(self, tree: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
         if self.to_keyed_children is not None:
-            return _checked_pair(self.to_keyed_children(tree))
+            return keyed_children(self.to_keyed_children, tree)
         children, meta = self.flatten(tree)
         return [(FlattenedIndexKey(i), c) for i, c in enumerate(children)], meta
 
@@ -281,12 +281,18 @@ class CustomKind(Kind):
         return f"CustomNode({self.type.__name__}[{meta}], [{', '.join(children)}])"
 
 
-def _checked_pair(result: Any) -> tuple[Sequence[Any], Any]:
+_PLAIN = "to_iterable", "children"
+_KEYED = "to_iterable_with_keys", "key_leaf_pairs"
+_WANTED = (
+    "The {} function for a custom PyTree node should return a ({}, aux_data) tuple"
+)
+
+
+def _checked_pair(
+    result: Any, kind: tuple[str, str] = _PLAIN
+) -> tuple[Sequence[Any], Any]:
     """What a flatten function returned, if it is a pair of children and metadata."""
-    wanted = (
-        "The to_iterable function for a custom PyTree node should return a "
-        "(children, aux_data) tuple"
-    )
+    wanted = _WANTED.format(*kind)
     if not (isinstance(result, tuple) and len(result) == 2):
         raise ValueError(f"{wanted}, got {result!r}")
     children, meta = result
@@ -296,8 +302,26 @@ def _checked_pair(result: Any) -> tuple[Sequence[Any], Any]:
         return tuple(children), meta
     except TypeError:
         raise ValueError(
-            f"{wanted} where 'children' is iterable, got {result!r}"
+            f"{wanted} where '{kind[1]}' is iterable, got {result!r}"
         ) from None
+
+
+def keyed_children(
+    flatten_with_keys: Callable[[Any], Any], tree: Any
+) -> tuple[Sequence[tuple[Any, Any]], Any]:
+    """The pairs and the metadata that a function of a user's found in a container.
+
+    Raises:
+        ValueError: it returned something else.
+    """
+    pairs, meta = _checked_pair(flatten_with_keys(tree), _KEYED)
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise ValueError(
+                f"{_WANTED.format(*_KEYED)} where each of 'key_leaf_pairs' is a pair of"
+                f" a key and a child, got {pair!r}"
+            )
+    return pairs, meta
 
 
 def same_metadata(a: Any, b: Any) -> bool:
@@ -334,7 +358,7 @@ def kind_of(cls: type) -> Kind | None:
     return kind
 
 
-def add_kind(kind: Kind) -> None:
+def add_kind(kind: Kind, what: str = "custom") -> None:
     """Make a class a container.
 
     Raises:
@@ -342,6 +366,6 @@ def add_kind(kind: Kind) -> None:
     """
     if kind.type in _kinds:
         raise ValueError(
-            f"Duplicate custom PyTreeDef type registration for {kind.type}."
+            f"Duplicate {what} PyTreeDef type registration for {kind.type}."
         )
     _kinds[kind.type] = kind

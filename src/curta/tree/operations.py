@@ -17,7 +17,7 @@ from curta.tree.flatten import IsLeaf, flatten, flatten_with_path
 from curta.tree.keys import KeyPath
 from curta.tree.kinds import kind_of
 from curta.tree.mismatch import prefix_errors
-from curta.tree.treedef import LEAF, PyTreeDef, make_treedef
+from curta.tree.treedef import LEAF, PyTreeDef, incompatible, make_treedef
 
 _MISSING: Any = object()
 
@@ -380,6 +380,8 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
         >>> all_leaves([1, "a"]), all_leaves([1, None])
         (True, False)
     """
+    if not isinstance(iterable, Iterable):
+        raise incompatible("all_leaves", "an iterable of values", iterable)
     if is_leaf is None:
         return all(kind_of(type(value)) is None for value in iterable)
     return all(flatten(value, is_leaf)[1] is LEAF.treedef for value in iterable)

@@ -16,7 +16,13 @@ from curta.tree.flatten import (
     forget_type,
 )
 from curta.tree.keys import DictKey, GetAttrKey
-from curta.tree.kinds import CustomKind, KeyedChildren, add_kind, kind_of
+from curta.tree.kinds import (
+    CustomKind,
+    KeyedChildren,
+    add_kind,
+    keyed_children,
+    kind_of,
+)
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type[Any])
@@ -75,8 +81,12 @@ def register_pytree_with_keys(
     """
 
     def without_keys(tree: T) -> tuple[Iterable[Any], Any]:
-        children, meta = flatten_with_keys(tree)
-        return [child for _, child in children], meta
+        try:
+            pairs, meta = flatten_with_keys(tree)
+            return [child for _, child in pairs], meta
+        except (TypeError, ValueError):
+            keyed_children(flatten_with_keys, tree)  # says what is wrong
+            raise
 
     register_pytree_node(
         nodetype, flatten_func or without_keys, unflatten_func, flatten_with_keys
@@ -189,7 +199,9 @@ def register_dataclass(
     def from_children(values: Iterable[Any], children: Iterable[Any]) -> Any:
         return nodetype(**dict(zip(data, children)), **dict(zip(meta, values)))
 
-    register_pytree_node(nodetype, to_children, from_children, to_keyed_children)
+    kind = CustomKind(nodetype, to_children, from_children, to_keyed_children)
+    add_kind(kind, "custom dataclass")
+    forget_type(nodetype)
     return nodetype
 
 
@@ -245,11 +257,15 @@ class Registry:
 
     flatten = staticmethod(flatten)
     flatten_with_path = staticmethod(flatten_with_path)
-    flatten_one_level = staticmethod(flatten_one_level)
     flatten_one_level_with_keys = staticmethod(flatten_one_level_with_keys)
     is_node = staticmethod(is_tree_node)
     register_node = staticmethod(register_pytree_node)
     register_dataclass_node = staticmethod(register_dataclass)
+
+    @staticmethod
+    def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
+        """The children and the metadata of a container, None for a leaf."""
+        return None if kind_of(type(tree)) is None else flatten_one_level(tree)
 
 
 default_registry = Registry()

@@ -81,7 +81,7 @@ class PyTreeDef:
         Raises:
             ValueError: there are too few leaves or too many.
         """
-        values = leaves if type(leaves) in (list, tuple) else list(leaves)
+        values = leaves if type(leaves) in (list, tuple) else _listed(leaves)
         node = self._node
         if len(values) != node.num_leaves:  # type: ignore[arg-type]
             raise _wrong_count(node.num_leaves, len(values))  # type: ignore[arg-type]
@@ -116,6 +116,8 @@ class PyTreeDef:
             f_leaf: leaf -> value; None keeps the leaf.
             leaves: the leaves of the tree.
         """
+        if not callable(f_node):
+            raise incompatible("walk", "a function of nodes", f_node)
         values = iter(leaves)
 
         def visit(node: Node) -> Any:
@@ -137,10 +139,7 @@ class PyTreeDef:
         """This structure with every leaf replaced by `inner`."""
 
         if not isinstance(inner, PyTreeDef):
-            raise TypeError(
-                "compose(): incompatible function arguments: a PyTreeDef is expected,"
-                f" got {inner}"
-            )
+            raise incompatible("compose", "a PyTreeDef", inner)
 
         def substitute(node: Node) -> Node:
             if node.kind is None:
@@ -188,6 +187,23 @@ class PyTreeDef:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (_portable(self._node),)
+
+
+def incompatible(method: str, wanted: str, given: Any) -> TypeError:
+    """What a method raises for an argument of another type."""
+    return TypeError(
+        f"{method}(): incompatible function arguments: {wanted} is expected, got"
+        f" {given!r} of type {type(given)}"
+    )
+
+
+def _listed(leaves: Iterable[Any]) -> list[Any]:
+    try:
+        return list(leaves)
+    except TypeError:
+        if isinstance(leaves, Iterable):
+            raise
+        raise incompatible("unflatten", "an iterable of leaves", leaves) from None
 
 
 LEAF = Node(None, None, (), shared=True)
