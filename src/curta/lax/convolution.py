@@ -80,7 +80,7 @@ def conv_general_dilated(
     _check_ranks(numbers, lhs_shape, window_strides)
     ones = (1,) * (len(lhs_shape) - 2)
     strides = tuple(map(as_dim, window_strides))
-    spread = ones if lhs_dilation is None else tuple(map(as_dim, lhs_dilation))
+    spread = ones if lhs_dilation is None else tuple(lhs_dilation)
     within = ones if rhs_dilation is None else tuple(map(as_dim, rhs_dilation))
     if isinstance(padding, str):
         if spread != ones:
@@ -100,7 +100,7 @@ def conv_general_dilated(
     return ConvGeneralDilated(
         strides,
         explicit_padding("conv_general_dilated", padding),
-        spread,
+        tuple(map(as_dim, spread)),
         within,
         numbers,
         operator.index(feature_group_count),

@@ -183,7 +183,7 @@ def _sizes(name: str, lhs_shape: Any, rhs_shape: Any, strides: Any) -> list[Any]
     lhs, rhs = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
     steps = canonicalize_shape(strides)
     if not len(lhs) == len(rhs) == len(steps) + 2:
-        raise ValueError(
+        raise TypeError(
             f"{name} takes shapes with two more dims than there are strides, got"
             f" {lhs}, {rhs} and strides {steps}."
         )

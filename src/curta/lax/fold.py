@@ -16,7 +16,7 @@ from curta.core.flat import debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.shapes import integers
 from curta.core.stage import stage
-from curta.core.trace import Tracer, concrete_or_none, typeof
+from curta.core.trace import Tracer, concrete_or_none, operand_type, typeof
 from curta.lax.arithmetic import add, max, min, mul
 from curta.lax.bitwise import bitwise_and, bitwise_or, bitwise_xor
 from curta.lax.reduction import (
@@ -110,7 +110,7 @@ def reduce(
 
 def _axes(operands: Sequence[Any], dimensions: Sequence[int]) -> tuple[int, ...]:
     """The dims to fold, in range and each once; ValueError otherwise."""
-    avals = [typeof(x) for x in operands]
+    avals = [operand_type("reduce", i, x) for i, x in enumerate(operands)]
     if any(a.shape != avals[0].shape for a in avals):
         shapes = ", ".join(str(a.shape) for a in avals)
         raise ValueError(f"reduce requires operands of one shape, got {shapes}.")

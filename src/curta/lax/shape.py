@@ -323,7 +323,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     >>> curta.lax.index_in_dim(curta.numpy.arange(6), -1, keepdims=False)
     Array(5, dtype=int32)
     """
-    axis = operator.index(axis)
+    axis = int(axis)
     size = typeof(operand).shape[axis]
     place = as_dim(index)
     place = place + size if place < 0 else place
