@@ -121,7 +121,7 @@ def _least_upper_bound(mode: str, x64: bool, nodes: frozenset[Node]) -> Node:
     for node in nodes:
         if node not in bounds:
             raise ValueError(
-                f"dtype={node} is not a valid dtype for JAX type promotion."
+                f"dtype={node!r} is not a valid dtype for JAX type promotion."
             )
     common = frozenset.intersection(*(bounds[node] for node in nodes))
     least = [node for node in common if common <= bounds[node]]

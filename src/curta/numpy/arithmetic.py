@@ -423,8 +423,8 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
-    check_arraylike("clip", arr)
     given = [x for x in (arr, min, max) if x is not None]
+    check_arraylike("clip", *given)
     if any(dtypes.issubdtype(dtypes.dtype(x), np.complexfloating) for x in given):
         raise ValueError(
             "Clip received a complex value either through the input or the min/max"

@@ -20,7 +20,12 @@ from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
 from curta.numpy.promotion import cast, const
 from curta.numpy.reductions import any
-from curta.numpy.shapes import reshape as _reshape, squeeze, transpose as _transpose
+from curta.numpy.shapes import (
+    ravel,
+    reshape as _reshape,
+    squeeze,
+    transpose as _transpose,
+)
 
 
 @takes_out_sharding
@@ -33,6 +38,16 @@ def reshape(
 ) -> Any:
     """The elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`."""
     return _reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """The elements in one dimension."""
+    return ravel(self, order, out_sharding=out_sharding)
+
+
+def copy(self: Any) -> Any:
+    """The same elements in an array of their own."""
+    return asarray(self, copy=True)
 
 
 def transpose(self: Any, *args: Any) -> Any:

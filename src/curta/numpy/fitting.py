@@ -103,8 +103,9 @@ def polyfit(
     x, y = ensure_operands("polyfit", x, y)
     deg = concrete(deg, "deg must be int", int)
     _check_points(x, y, deg)
-    limit = concrete(rcond, "rcond must be float")
-    if limit is None:
+    if rcond is not None:
+        limit = concrete(rcond, "rcond must be float", float)
+    else:
         limit = len(x) * float(dtypes.finfo(dtypes.to_inexact_dtype(x.dtype)).eps)
     (x,) = promote_dtypes_inexact(x)
     left, right = vander(x, deg + 1), y

@@ -169,8 +169,8 @@ def histogramdd(
             raise ValueError("should have one weight for each sample.")
         sample, weights = promote_dtypes_inexact(sample, weights)
     count, dims = sample.shape
-    ranges = [None] * dims if range is None else list(range)
-    if len(ranges) != dims or any(r is not None and len(r) != 2 for r in ranges):
+    ranges = [None] * dims if range is None else range
+    if not _are_pairs(ranges, dims):
         raise ValueError(
             f"For sample.shape={(count, dims)}, range must be a sequence of {dims}"
             f" pairs or Nones; got range={range!r}"
@@ -192,6 +192,13 @@ def histogramdd(
             others = [j for j, _ in enumerate(edges) if j != i]
             counts = true_divide(counts, expand_dims(diff(e), others))
     return counts, edges
+
+
+def _are_pairs(ranges: Any, count: int) -> bool:
+    try:
+        return len(ranges) == count and all(r is None or len(r) == 2 for r in ranges)
+    except TypeError:
+        return False
 
 
 def _bin_of(x: Any, edges: Any) -> Any:

@@ -18,7 +18,7 @@ from curta import dtypes
 from curta.config import config
 from curta.core.array import Array
 from curta.core.dim import SymbolicDim, surely
-from curta.core.trace import Tracer, is_array_like, typeof
+from curta.core.trace import Tracer, is_array_like
 from curta.errors import NonConcreteBooleanIndexError
 from curta.lax.bounds import check_index
 from curta.lazy_dataclass import dataclass
@@ -117,7 +117,7 @@ def _kind(x: Any) -> Kind:
     if isinstance(x, str):
         raise TypeError(f"JAX does not support string indexing; got idx={x!r}")
     if is_array_like(x):
-        return _kind_of_dtype(typeof(x).dtype if hasattr(x, "dtype") else type(x))
+        return _kind_of_dtype(x.dtype if hasattr(x, "dtype") else type(x))
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer"
         f" or boolean arrays are valid indices. Got {x}"

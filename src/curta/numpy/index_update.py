@@ -164,37 +164,37 @@ class IndexedUpdate:
 
     def set(self, values: Any, **keywords: Any) -> Any:
         """The elements replaced by `values`."""
-        return self._scatter(values, lax.scatter, **keywords)
+        return self._scatter("set", values, lax.scatter, keywords)
 
     def add(self, values: Any, **keywords: Any) -> Any:
         """`values` added; at an index that occurs twice, both are."""
-        return self._scatter(values, lax.scatter_add, **keywords)
+        return self._scatter("add", values, lax.scatter_add, keywords)
 
     def subtract(self, values: Any, **keywords: Any) -> Any:
         """`values` subtracted."""
-        return self._scatter(values, lax.scatter_sub, **keywords)
+        return self._scatter("subtract", values, lax.scatter_sub, keywords)
 
     def multiply(self, values: Any, **keywords: Any) -> Any:
         """The elements multiplied by `values`."""
-        return self._scatter(values, lax.scatter_mul, **keywords)
+        return self._scatter("multiply", values, lax.scatter_mul, keywords)
 
     mul = multiply
 
     def divide(self, values: Any, **keywords: Any) -> Any:
         """The elements divided by `values`."""
-        return divide(self.array, self._factors(values, keywords))
+        return divide(self.array, self._factors("divide", values, keywords))
 
     def power(self, values: Any, **keywords: Any) -> Any:
         """The elements raised to the power `values`."""
-        return power(self.array, self._factors(values, keywords))
+        return power(self.array, self._factors("power", values, keywords))
 
     def min(self, values: Any, **keywords: Any) -> Any:
         """The smaller of the elements and `values`."""
-        return self._scatter(values, lax.scatter_min, **keywords)
+        return self._scatter("min", values, lax.scatter_min, keywords)
 
     def max(self, values: Any, **keywords: Any) -> Any:
         """The larger of the elements and `values`."""
-        return self._scatter(values, lax.scatter_max, **keywords)
+        return self._scatter("max", values, lax.scatter_max, keywords)
 
     def apply(self, func: Callable[[Any], Any], **keywords: Any) -> Any:
         """`func`, of a scalar, applied to the elements, as often as an index occurs.
@@ -209,21 +209,39 @@ class IndexedUpdate:
             )
 
         zero = np.zeros((), self.array.dtype)
-        return _general_scatter(self.array, self.index, zero, scatter, **keywords)
+        return self._scatter("apply", zero, scatter, keywords)
 
-    def _factors(self, values: Any, keywords: dict[str, Any]) -> Any:
+    def _factors(self, method: str, values: Any, keywords: dict[str, Any]) -> Any:
         ones = IndexedUpdate(lax.full_like(self.array, 1), self.index)
-        return ones._scatter(values, lax.scatter_mul, **keywords)
+        return ones._scatter(method, values, lax.scatter_mul, keywords)
 
     def _scatter(
-        self, values: Any, scatter: Callable[..., Any], **keywords: Any
+        self,
+        method: str,
+        values: Any,
+        scatter: Callable[..., Any],
+        keywords: dict[str, Any],
     ) -> Any:
-        if not keywords and scatter in _COMBINE:
+        if keywords:
+            for name in keywords.keys() - _KEYWORDS:
+                raise TypeError(
+                    f"IndexedUpdate.{method}() got an unexpected keyword argument"
+                    f" {name!r}. Its keywords are {', '.join(sorted(_KEYWORDS))}."
+                )
+        elif scatter in _COMBINE:
             updated = updated_copy(self.array, self.index, values, _COMBINE[scatter])
             if updated is not None:
                 return updated
-        return _general_scatter(self.array, self.index, values, scatter, **keywords)
+        return indexed_update(self.array, self.index, values, scatter, **keywords)
 
+
+_KEYWORDS = {
+    "indices_are_sorted",
+    "unique_indices",
+    "mode",
+    "out_sharding",
+    "wrap_negative_indices",
+}
 
 # What updates do with the old elements and the new, as NumPy has it.
 _COMBINE: dict[Callable[..., Any], Any] = {
@@ -240,7 +258,7 @@ def _split_get(out_sharding: Any) -> Callable[..., Any]:
 
 
 @takes_out_sharding
-def _general_scatter(
+def indexed_update(
     x: Any,
     index: Any,
     values: Any,

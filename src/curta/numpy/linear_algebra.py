@@ -180,7 +180,6 @@ def vdot(
     )
 
 
-@inner_jit(static_argnames=("axis", "precision", "preferred_element_type"), inline=True)
 def vecdot(
     x1: Any,
     x2: Any,
@@ -197,6 +196,13 @@ def vecdot(
     Array([3., 3.], dtype=float32)
     """
     x1, x2 = ensure_arraylikes("jnp.vecdot", x1, x2)
+    return _vecdot(x1, x2, axis, precision, preferred_element_type)
+
+
+@inner_jit(static_argnames=("axis", "precision", "preferred_element_type"), inline=True)
+def _vecdot(
+    x1: Any, x2: Any, axis: int, precision: Any, preferred_element_type: Any
+) -> Any:
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(
             f"axes must match; got shapes {x1.shape} and {x2.shape} with axis={axis}"

@@ -230,7 +230,7 @@ def nanvar(
         centered = lax.square(centered)
     valid = lax.bitwise_not(lax.ne(a, a))
     count = sum(valid, axis=axis, keepdims=keepdims, where=where)
-    count = lax.sub(count, cast(ddof, count.dtype))
+    count = count - ddof
     empty = lax.le(count, const(count, 0))
     total = sum(centered, axis, keepdims=keepdims, where=where)
     total = select_where(empty, np.nan, total)

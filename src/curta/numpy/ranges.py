@@ -30,8 +30,10 @@ from curta.numpy.promotion import broadcast_to_shape, cast, promote_shapes
 
 
 def _check_scalars(*given: Any) -> None:
+    if given[0] is None:
+        raise TypeError("arange must be given a real number, not NoneType, as start.")
     for place, x in enumerate(given):
-        if not (x is None and place or is_arraylike(x)):
+        if not (x is None or is_arraylike(x)):
             raise TypeError(
                 "arange requires ndarray, scalar, or None arguments, got"
                 f" {type(x)} at position {place}."

@@ -198,6 +198,11 @@ def repeat(
             " static value to `total_repeat_length`.",
             np.asarray,
         )
+        if not np.issubdtype(repeats.dtype, np.integer):
+            raise TypeError(
+                "jnp.repeat: repeats must have every element be an integer type, got"
+                f" {repeats.dtype}."
+            )
         if repeats.ndim == 0:
             return _repeat_each(a, operator.index(repeats[()]), axis)
         repeats = np.broadcast_to(np.ravel(repeats), (a.shape[axis],))

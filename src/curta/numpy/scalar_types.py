@@ -48,6 +48,9 @@ class ScalarType:
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self.dtype.type)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"type object '{self.dtype}' has no attribute {name!r}")
+
     def __repr__(self) -> str:
         return f"<class 'curta.numpy.{self.__name__}'>"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,7 @@ def piecewise(
     """
     x = ensure_arraylike("piecewise", x)
     conditions = asarray(condlist, dtype=bool)
-    if conditions.ndim == 0 or not isinstance(funclist, Sequence):
+    if conditions.ndim == 0 or not isinstance(funclist, Sized):
         unsized = funclist if conditions.ndim else condlist
         raise TypeError(
             f"object of type {type(unsized).__name__!r} has no len(): piecewise takes"

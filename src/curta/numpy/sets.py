@@ -195,6 +195,7 @@ def unique_all(
     >>> jnp.unique_all(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
+    x = ensure_arraylike("unique_all", x)
     out = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAllResult(*out)
 
@@ -208,6 +209,7 @@ def unique_counts(
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
+    x = ensure_arraylike("unique_counts", x)
     out = unique(
         x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
     )
@@ -223,6 +225,7 @@ def unique_inverse(
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).values
     Array([1, 3], dtype=int32)
     """
+    x = ensure_arraylike("unique_inverse", x)
     out = unique(
         x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
     )
@@ -236,6 +239,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
     """
+    x = ensure_arraylike("unique_values", x)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 

@@ -13,6 +13,7 @@ from curta.numpy.arguments import (
     Axis,
     axis_of_shape,
     canonical_axes,
+    check_operands,
     check_where,
     ensure_arraylike,
     ensure_operand,
@@ -151,7 +152,7 @@ def var(
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    correction = _correction(ddof, correction)
+    correction = _correction("var", ddof, correction)
     a = ensure_arraylike("var", a)
     refuse_out("var", out)
     return _var(
@@ -165,9 +166,11 @@ def var(
     )
 
 
-def _correction(ddof: Any, correction: Any) -> Any:
+def _correction(name: str, ddof: Any, correction: Any) -> Any:
     if correction is None:
+        check_operands(f"{name}, argument ddof,", ddof)
         return ddof
+    check_operands(f"{name}, argument correction,", correction)
     if not isinstance(ddof, int) or ddof != 0:
         raise ValueError("ddof and correction can't be provided simultaneously.")
     return correction
@@ -239,7 +242,7 @@ def std(
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    correction = _correction(ddof, correction)
+    correction = _correction("std", ddof, correction)
     a = ensure_arraylike("std", a)
     refuse_out("std", out)
     return _std(

@@ -140,6 +140,11 @@ class ufunc:
         check_operands(name, a, *(x for x in (initial, where) if x is not None))
         self._require_binary("reduce", out)
         dtype = user_dtype(dtype, name)
+        if np.ndim(initial):
+            raise ValueError(
+                "initial value must be a scalar. Got array of shape"
+                f" {np.shape(initial)}"
+            )
         if where is not None:
             if self.identity is None and initial is None:
                 raise ValueError(

@@ -13,6 +13,7 @@ from curta.numpy.arguments import (
     canonical_axes,
     ensure_arraylike,
     ensure_arraylikes,
+    is_arraylike,
     is_complex,
     static_axes,
 )
@@ -112,6 +113,8 @@ def vector_norm(
         return sum(lax.ne(x, const(x, 0)), dtype=dtype, **settings)
     if ord == 1:
         return sum(absolute(x), **settings)
+    if not is_arraylike(ord) or np.iscomplexobj(ord):
+        raise TypeError(f"The order of a vector norm is a real number, not {ord!r}.")
     total = sum(power(absolute(x), ord), **settings)
     return power(total, 1.0 / ord)
 
