@@ -84,7 +84,7 @@ class _Pending:
             _make_methods(cls, **self.options)
             if getattr(vars(cls).get("__setstate__"), "pending", None) is self:
                 del cls.__setstate__  # type: ignore[attr-defined]
-            cls.__init__ = _init_method(cls)  # type: ignore[misc]
+            cls.__init__ = _rarely_called(cls)  # type: ignore[misc]
 
     def first_init(self) -> Callable[..., None]:
         def __init__(instance: Any, *args: Any, **kwargs: Any) -> None:
@@ -183,6 +183,40 @@ def _refusals(cls: type, names: frozenset[str]) -> dict[str, Any]:
 
 _set = object.__setattr__
 _absent = object()
+# Calls of `__init__` from which on it is worth compiling one.
+_OFTEN = 50
+
+
+def _rarely_called(cls: type) -> Callable[..., None]:
+    """An `__init__` that takes no time to make; after some calls another is made."""
+    fields = dataclasses.fields(cls)
+    places = [f.name for f in fields if f.init and not f.kw_only]
+    names = frozenset(f.name for f in fields if f.init)
+    missing = dataclasses.MISSING
+    defaults = {f.name: f.default for f in fields if f.default is not missing}
+    factories = [f for f in fields if f.default_factory is not missing]
+    stored = [f.name for f in fields if f.init or f.name in defaults or f in factories]
+    follows = hasattr(cls, "__post_init__")
+    calls = iter(range(_OFTEN))
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = dict(zip(places, args))
+        values = {**defaults, **given, **kwargs}
+        for f in factories:
+            if f.name not in values:
+                values[f.name] = f.default_factory()  # type: ignore[misc]
+        wrong = len(args) > len(places) or not kwargs.keys() <= names
+        wrong = wrong or len(values) < len(stored) or bool(given.keys() & kwargs)
+        if wrong or next(calls, None) is None:
+            cls.__init__ = _init_method(cls)  # type: ignore[misc]
+            cls.__init__(self, *args, **kwargs)  # type: ignore[misc]
+            return
+        for name in stored:
+            _set(self, name, values[name])
+        if follows:
+            self.__post_init__()
+
+    return __init__
 
 
 def _init_method(cls: type) -> Callable[..., None]:

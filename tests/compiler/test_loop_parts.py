@@ -79,7 +79,7 @@ def test_a_recurrent_network(reverse: bool) -> None:
     assert found.body.in_avals[3].shape == (8, D)
     args = w, bias, mask, h, count, xs
     assert_compiles(closed, *args)
-    threads = compile_jaxpr(closed, parallel_for=parallel_for_address())
+    threads = compile_jaxpr(closed, parallel_for=parallel_for_address)
     for a, b in zip(threads(*args), compile_jaxpr(closed)(*args), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -96,7 +96,7 @@ def test_every_part_counts_for_itself() -> None:
     scan = Scan(staged(step, h, count), 200, False, 0, 2)
     closed = staged(lambda *a: list(scan(*a)), h, count)
     assert parts(closed).results == (True, False)
-    run = compile_jaxpr(closed, parallel_for=parallel_for_address())
+    run = compile_jaxpr(closed, parallel_for=parallel_for_address)
     want = compile_jaxpr(closed)(h, count)
     for _ in range(20):
         for a, b in zip(run(h, count), want, strict=True):
@@ -202,7 +202,7 @@ def test_loops_in_a_part_and_memory_of_temporaries() -> None:
 
     closed = looped(step, [w], [h], [xs])
     assert parts(closed).count == 2
-    run = compile_jaxpr(closed, parallel_for=parallel_for_address())
+    run = compile_jaxpr(closed, parallel_for=parallel_for_address)
     first = run(w, h, xs)
     for _ in range(20):
         np.testing.assert_array_equal(run(w, h, xs)[0], first[0])

@@ -95,7 +95,7 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
 
     closed = staged(fun, x)
     alone = compile_jaxpr(closed)(x)
-    together = compile_jaxpr(closed, parallel_for=parallel_for_address())(x)
+    together = compile_jaxpr(closed, parallel_for=parallel_for_address)(x)
     for a, b in zip(alone, together, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -347,7 +347,7 @@ def test_threads_call_a_program_at_the_same_time() -> None:
         e = ops.exp(x)
         return [ops.add(ReduceSum((0,))(Transpose((1, 0))(e)), ReduceSum((1,))(e))]
 
-    compiled = compile_jaxpr(staged(fun, x), parallel_for=parallel_for_address())
+    compiled = compile_jaxpr(staged(fun, x), parallel_for=parallel_for_address)
     inputs = [x + np.float32(k) for k in range(8)]
     expected = [compiled(a)[0] for a in inputs]
 

@@ -2,10 +2,10 @@
 
 A kernel is found by the SHA-256 of everything that its code depends on: Curta's
 version, the processor, the optimisation level and the kernel's own text. A file holds
-a checksum and an object file. Files are written beside their place and renamed, so
-that a reader never sees half of one; what is damaged, foreign or too open is ignored
-and written anew. The folder belongs to the user alone: who could write there could
-run code as the user.
+a checksum and an object file, or what is known of a whole program (programs.py).
+Files are written beside their place and renamed, so that a reader never sees half of
+one; what is damaged, foreign or too open is ignored and written anew. The folder
+belongs to the user alone: who could write there could run code as the user.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def object_file(ir: str, level: int = target.GOOD) -> bytes:
         ImportError: it is not in the cache and llvmlite is not installed.
         CompileError: LLVM does not accept the IR.
     """
-    return _object_file(key(ir, str(level)), lambda: ir, level)
+    return kept_object_file(text_key(ir, level), lambda: ir, level)
 
 
 def fixed_object_file(
@@ -74,28 +74,56 @@ def fixed_object_file(
     Raises:
         ImportError: it is not in the cache and llvmlite is not installed.
     """
-    files = [sys.modules[name].__file__ or "" for name in (*_IR_MODULES, *modules)]
-    try:
-        stamps = [f"{os.stat(f).st_mtime_ns} {os.stat(f).st_size}" for f in files]
-    except OSError:  # a package that is no folder
-        return object_file(write(), level)
-    return _object_file(key(str(level), *modules, *stamps, *parts), write, level)
+    return kept_object_file(fixed_key(write, level, modules, *parts), write, level)
 
 
-def _object_file(name: str, write: Callable[[], str], level: int) -> bytes:
-    folder = _folder()
-    found = None if folder is None else _read(folder / name)
+def kept_object_file(name: str, write: Callable[[], str], level: int) -> bytes:
+    """The object file of a name: from the cache, or compiled from IR and kept."""
+    found = read(name)
     if found is not None:
-        _count(hits=1)
         return found
     ir = write()
     start = time.perf_counter()
     code = target.compile_text(ir, level)
     spent = time.perf_counter() - start
+    folder = _folder()
     _count(misses=int(folder is not None), compiles=1, compile_seconds=spent)
     if folder is not None:
         _write(folder, name, code)
     return code
+
+
+def read(name: str) -> bytes | None:
+    """What is kept under a name; None if it is not there or not to be trusted."""
+    folder = _folder()
+    found = None if folder is None else _read(folder / name)
+    if found is not None:
+        _count(hits=1)
+    return found
+
+
+def write(name: str, content: bytes) -> None:
+    """Keep something under a name, if there is a cache."""
+    folder = _folder()
+    if folder is not None:
+        _write(folder, name, content)
+
+
+def text_key(ir: str, level: int) -> str:
+    """The name under which the object file of some IR is kept."""
+    return key(ir, str(level))
+
+
+def fixed_key(
+    write: Callable[[], str], level: int, modules: Sequence[str], *parts: str
+) -> str:
+    """The name for IR that modules write; see `fixed_object_file`."""
+    files = [sys.modules[name].__file__ or "" for name in (*_IR_MODULES, *modules)]
+    try:
+        stamps = [f"{os.stat(f).st_mtime_ns} {os.stat(f).st_size}" for f in files]
+    except OSError:  # a package that is no folder
+        return text_key(write(), level)
+    return key(str(level), *modules, *stamps, *parts)
 
 
 def key(*parts: str) -> str:

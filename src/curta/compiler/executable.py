@@ -8,16 +8,15 @@ Most programs are one native step, which the runtime calls directly.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from curta.compiler.dot_code import DotCode
-from curta.compiler.link import LoadedCode, c_function
+from curta.compiler.link import c_function
+from curta.compiler.linked import Linked
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
-from curta.compiler.routine_code import RoutineCode
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal
@@ -27,6 +26,8 @@ from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
 Memory = dict[Buffer, NDArray]
+Launcher = Callable[[], int]
+"""Gives the address of the function that runs chunks on threads, when it is needed."""
 
 
 class KeptArena:
@@ -50,20 +51,28 @@ class NativeStep:
     """Machine code `void f(ptr table)`.
 
     The table has the addresses of `pointers`, of `services`, of the place of the kept
-    arena, and `words` for the products and programs that the code calls, which
-    `callees` keeps in memory. `cost` estimates a call in simple scalar operations,
-    `temporaries` is what it takes of memory besides the arrays, in bytes.
+    arena, and `words` for the functions and programs that the code calls. `cost`
+    estimates a call in simple scalar operations, `temporaries` is what it takes of
+    memory besides the arrays, in bytes; `parallel` says whether it asks for threads.
     """
 
-    code: LoadedCode
-    address: int
-    callees: tuple[DotCode | NativeProgram | RoutineCode, ...]
-    words: tuple[int, ...]
+    code: Linked
+    callees: tuple[Linked | NativeProgram, ...]
     arena: KeptArena
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
     cost: int
     temporaries: int
+    parallel: bool
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        words: list[int] = []
+        for called in self.callees:
+            words.append(called.address)
+            if isinstance(called, NativeProgram):
+                words.append(ctypes.addressof(called.words))
+        return tuple(words)
 
 
 @dataclass(frozen=True)
@@ -90,32 +99,33 @@ class Executable:
         outputs: Sequence[Buffer],
         consts: Memory,
         avals: Mapping[Buffer, ShapedArray],
-        parallel_for: int,
+        parallel_for: Launcher | None = None,
         replaced: frozenset[int] = frozenset(),
     ) -> None:
         self.in_avals = tuple(in_avals)
         self.out_avals = tuple(out_avals)
         self.steps = tuple(steps)
-        self._inputs = tuple(inputs)
-        self._outputs = tuple(outputs)
-        self._consts = {b: np.ascontiguousarray(x) for b, x in consts.items()}
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.consts = {b: np.ascontiguousarray(x) for b, x in consts.items()}
         self._empty = {b: _new(a) for b, a in avals.items() if not a.size}
         self._avals = avals
-        self._services = services(parallel_for)
+        parallel = any(type(s) is NativeStep and s.parallel for s in self.steps)
+        self._services = services(parallel_for if parallel else None)
         # Results that may lie where their argument does, without being told so.
-        self._replaced = replaced
+        self.replaced = replaced
 
     @property
     def temporary_bytes(self) -> int:
         """The memory that a call takes besides arguments, constants and results."""
         native = [s for s in self.steps if isinstance(s, NativeStep)]
-        arrays = {b for s in native for b in s.created} - {*self._outputs}
+        arrays = {b for s in native for b in s.created} - {*self.outputs}
         arrays.update(
             b
             for s in self.steps
             if isinstance(s, PythonStep)
             for b in s.results
-            if b not in self._outputs
+            if b not in self.outputs
         )
         own = max((s.temporaries for s in native), default=0)
         return own + sum(b.nbytes for b in arrays)
@@ -128,26 +138,26 @@ class Executable:
             return None
         arrays = [*self.out_avals, *self.in_avals]
         return NativeProgram(
-            (step.code, step.callees, step.arena, self._consts),
-            step.address,
+            self,
+            step.code.address,
             tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
             len(self.out_avals),
             (
-                *(x.ctypes.data for x in self._consts.values()),
+                *(x.ctypes.data for x in self.consts.values()),
                 *self._services,
                 step.arena.address,
                 *step.words,
             ),
             step.cost,
-            len(self._consts) + len(self._services),
+            len(self.consts) + len(self._services),
             step.temporaries,
-            frozenset(i for i, b in enumerate(self._outputs) if b in self._inputs)
-            | self._replaced,
+            frozenset(i for i, b in enumerate(self.outputs) if b in self.inputs)
+            | self.replaced,
         )
 
     def __call__(self, *args: NDArray) -> list[NDArray]:
-        memory: Memory = {**self._empty, **self._consts}
-        for buffer, array in zip(self._inputs, args, strict=True):
+        memory: Memory = {**self._empty, **self.consts}
+        for buffer, array in zip(self.inputs, args, strict=True):
             memory[buffer] = _contiguous(array, self._avals[buffer])
         for step in self.steps:
             if isinstance(step, NativeStep):
@@ -156,7 +166,7 @@ class Executable:
                 _run_python(step, memory, self._avals)
         return [
             memory[buffer].reshape(aval.shape)
-            for buffer, aval in zip(self._outputs, self.out_avals, strict=True)
+            for buffer, aval in zip(self.outputs, self.out_avals, strict=True)
         ]
 
     def _run_native(self, step: NativeStep, memory: Memory) -> None:
@@ -167,7 +177,7 @@ class Executable:
         words = [memory[b].ctypes.data for b in step.pointers]
         words += [*self._services, step.arena.address, *step.words]
         table = (ctypes.c_uint64 * len(words))(*words)
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.address)
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.code.address)
         function(ctypes.addressof(table))
 
 
@@ -194,9 +204,10 @@ def check_memory(size: int) -> None:
 _ADDRESSES = 1 << 63
 
 
-def services(parallel_for: int) -> tuple[int, int, int]:
+def services(parallel_for: Launcher | None) -> tuple[int, int, int]:
     """What native steps call: addresses of parallel_for, malloc and free."""
-    return parallel_for, c_function("malloc"), c_function("free")
+    launcher = 0 if parallel_for is None else parallel_for()
+    return launcher, c_function("malloc"), c_function("free")
 
 
 def _run_python(

@@ -17,15 +17,16 @@ class NativeProgram:
     """A program that is one native function, `void f(ptr table)`.
 
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
-    addresses come first in the table; `constants` are the words after them. `code`
-    keeps all of it in memory. `cost` estimates a call in simple scalar operations; it
-    is UNKNOWN, or more, where nobody knows how often a loop turns. Results `in_place`
-    lie where arguments lay, which was allowed: their two addresses must be the same.
+    addresses come first in the table; `constants` are the words after them. `code`, the
+    executable, keeps all of it in memory. `cost` estimates a call in simple scalar
+    operations; it is UNKNOWN, or more, where nobody knows how often a loop turns.
+    Results `in_place` lie where arguments lay, which was allowed: their two addresses
+    must be the same.
     The word at `arena` of the constants is the place where a call leaves the memory of
     its temporaries, which are so many bytes, those of programs that it calls included.
     """
 
-    code: object
+    code: Any
     address: int
     signature: tuple[tuple[Any, tuple[int, ...]], ...]
     results: int

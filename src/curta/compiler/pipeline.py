@@ -22,7 +22,7 @@ import time
 from typing import Any
 
 from curta.compiler.dump import dump
-from curta.compiler.executable import Executable
+from curta.compiler.executable import Executable, Launcher
 from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.fuse import fuse, separate
 from curta.compiler.graph.in_place import with_late_updates
@@ -35,17 +35,15 @@ from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_steps
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
-from curta.core.events import record_event_duration_secs
+from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr
 from curta.transforms.dce import dce_jaxpr
-
-_LOWERING = "/jax/core/compile/jaxpr_to_mlir_module_duration"  # the name in JAX
 
 
 def compile_jaxpr(
     closed: ClosedJaxpr,
     *,
-    parallel_for: int = 0,
+    parallel_for: Launcher | None = None,
     optimise: bool = True,
     in_place: InPlace | None = None,
     often: bool = False,
@@ -54,7 +52,7 @@ def compile_jaxpr(
 
     Args:
         closed: the program; the consts become part of the executable.
-        parallel_for: the address of the function that runs chunks on threads.
+        parallel_for: gives the address of the function that runs chunks on threads.
         optimise: whether to rewrite and fuse; the results are the same without.
         in_place: arguments that the program may overwrite, each with the result that
             may lie in its memory. Who asks for it must call the native program.
@@ -63,14 +61,14 @@ def compile_jaxpr(
     dump("jaxpr", lambda: str(closed))
     start = time.perf_counter()
     flat = prepare(closed) if optimise else inline_calls(closed, natively)
-    record_event_duration_secs(_LOWERING, time.perf_counter() - start)
+    record_event_duration_secs(LOWERING, time.perf_counter() - start)
     dump("simplify", lambda: str(flat))
     return _generated(flat, parallel_for, optimise, in_place, often)
 
 
 def _generated(
     flat: ClosedJaxpr,
-    parallel_for: int,
+    parallel_for: Launcher | None,
     optimise: bool,
     in_place: InPlace | None,
     often: bool,

@@ -6,12 +6,10 @@ assembled, scheduled, placed and emitted together, with the entry that runs them
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections import Counter
 from collections.abc import Sequence
 
-from curta.compiler.cache import object_file
 from curta.compiler.dot_code import dot_code
 from curta.compiler.dump import dump
 from curta.compiler.executable import KeptArena, NativeStep, PythonStep, Step
@@ -27,7 +25,7 @@ from curta.compiler.graph.items import (
     reads,
     written,
 )
-from curta.compiler.link import load
+from curta.compiler.linked import linked
 from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import (
     ENTRY,
@@ -36,6 +34,7 @@ from curta.compiler.llvm.entry import (
     buffers,
     callees,
     emit_entry,
+    is_parallel,
     routines,
 )
 from curta.compiler.loops.assemble import assemble
@@ -123,24 +122,18 @@ def _native_step(
     emit_entry(module, works, pointers, arena)
     text = module.text()
     dump("llvm", lambda: text)
-    code = load(object_file(text, _level(works, often)), [ENTRY])
     dots, programs = callees(works)
     products = [dot_code(dot) for dot in dots]
     library = [routine_code(r) for r in routines(works)]
-    words = [p.address for p in products]
-    for called in programs:
-        words += [called.address, ctypes.addressof(called.words)]
-    words += [r.address for r in library]
     return NativeStep(
-        code,
-        code.address(ENTRY),
+        linked(text, _level(works, often), ENTRY),
         (*products, *programs, *library),
-        tuple(words),
         KeptArena(),
         tuple(pointers),
         tuple(b for b in pointers if b in created),
         sum(map(_cost, works)),
         arena.size + sum(p.temporaries for p in programs),
+        any(map(is_parallel, works)),
     )
 
 

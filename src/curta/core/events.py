@@ -7,6 +7,9 @@ from typing import Any
 
 Listener = Callable[..., None]
 
+LOWERING = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+"""What rewriting a jaxpr for the machine, or finding its code, is called."""
+
 _events: list[Listener] = []
 _durations: list[Listener] = []
 _time_spans: list[Listener] = []

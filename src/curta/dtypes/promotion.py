@@ -110,6 +110,7 @@ def _upper_bounds(mode: str, x64: bool) -> dict[Node, frozenset[Node]]:
     """Every node with all that lie above it, itself included."""
     lattice = _strict_lattice() if mode == "strict" else _standard_lattice(x64)
 
+    @functools.cache
     def above(node: Node) -> frozenset[Node]:
         return frozenset([node]).union(*map(above, lattice[node]))
 

@@ -15,9 +15,11 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.executable import Executable as CompiledJaxpr
+from curta.compiler.fingerprint import program_name
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.programs import find_program, keep_program
 from curta.config import config
 from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import has_terms, stacked
@@ -71,22 +73,16 @@ def overwriting(closed: ClosedJaxpr, in_place: Mapping[int, int]) -> Executable:
 
     They do if it is a `NativeExecutable` whose `overwrites` says so.
     """
-    plain = has_checks(closed.effects) or has_terms(closed.jaxpr)
-    plain = plain or not _is_compiled(closed, config.curta_backend)
-    if not in_place or plain:
+    if not in_place or has_checks(closed.effects) or has_terms(closed.jaxpr):
         return executable(closed)
-    compiled = compile_jaxpr(
-        closed, parallel_for=parallel_for_address(), in_place=in_place
-    )
+    compiled = _compiled(closed, config.curta_backend, in_place)
+    if compiled is None:
+        return executable(closed)
     program = compiled.native
     if program is None:
         return executable(closed)
     pairs = {out: i for i, out in in_place.items() if out in program.in_place}
     return NativeExecutable(lambda *args: executable(closed)(*args), program, pairs)
-
-
-def _is_compiled(closed: ClosedJaxpr, backend: str) -> bool:
-    return backend == "llvm" and not _has_no_machine_type(closed) and _has_llvm()
 
 
 @kept_with_jaxpr
@@ -100,15 +96,36 @@ def _make(closed: ClosedJaxpr, backend: str) -> Executable:
 
 def _without_checks(closed: ClosedJaxpr, backend: str) -> Executable:
     """What runs a jaxpr; checks that are left in it are steps in Python."""
-    if not _is_compiled(closed, backend):
+    optimise = not config.jax_disable_most_optimizations
+    compiled = _compiled(closed, backend, optimise=optimise)
+    if compiled is None:
         return NumpyExecutable(closed)
-    compiled = compile_jaxpr(
-        closed,
-        parallel_for=parallel_for_address(),
-        optimise=not config.jax_disable_most_optimizations,
-    )
     program = compiled.native
     return compiled if program is None else NativeExecutable(compiled, program)
+
+
+def _compiled(
+    closed: ClosedJaxpr,
+    backend: str,
+    in_place: Mapping[int, int] | None = None,
+    optimise: bool = True,
+) -> CompiledJaxpr | None:
+    """The code of a jaxpr, from the kernel cache if it is there; None for NumPy's."""
+    if backend != "llvm" or _has_no_machine_type(closed):
+        return None
+    name = program_name(closed, (optimise, tuple(sorted((in_place or {}).items()))))
+    found = None if name is None else find_program(name, parallel_for_address)
+    if found is not None or not _has_llvm():
+        return found
+    compiled = compile_jaxpr(
+        closed,
+        parallel_for=parallel_for_address,
+        optimise=optimise,
+        in_place=in_place,
+    )
+    if name is not None:
+        keep_program(name, compiled)
+    return compiled
 
 
 def _raising(closed: ClosedJaxpr, backend: str) -> Executable:

@@ -73,13 +73,18 @@ def routines(works: Sequence[Work]) -> list[Routine]:
     return list(dict.fromkeys(w.routine for w in works if isinstance(w, RoutineItem)))
 
 
+def is_parallel(work: Work) -> bool:
+    """Whether it may run on threads."""
+    return not isinstance(work, Scheduled) or work.plan.chunks > 1
+
+
 def emit_entry(
     module: Module, works: Sequence[Work], pointers: Sequence[Buffer], arena: Arena
 ) -> None:
     """Add the kernels and the entry that runs them, and the products, to the module."""
     kernels = _emit_kernels(module, [w for w in works if isinstance(w, Scheduled)])
     products, programs = callees(works)
-    if any(not isinstance(w, Scheduled) or w.plan.chunks > 1 for w in works):
+    if any(map(is_parallel, works)):
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], None)
     (table,) = b.arguments

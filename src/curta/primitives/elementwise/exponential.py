@@ -54,7 +54,6 @@ class Accurate(Elementwise):
         return self.accuracy is AccuracyMode.HIGHEST
 
 
-@dataclass(frozen=True)
 class Exp(Accurate):
     """e to the power x."""
 
@@ -65,7 +64,6 @@ class Exp(Accurate):
         return mul(t, out)
 
 
-@dataclass(frozen=True)
 class Exp2(Accurate):
     """2 to the power x."""
 
@@ -85,7 +83,6 @@ class Exp2(Accurate):
         return mul(log(const(x, 2)), mul(t, out))
 
 
-@dataclass(frozen=True)
 class Expm1(Accurate):
     """exp(x) - 1, exact for small x too."""
 
@@ -98,7 +95,6 @@ class Expm1(Accurate):
         return mul(t, add(out, scalar_like(out, 1)))
 
 
-@dataclass(frozen=True)
 class Log(Accurate):
     """The natural logarithm."""
 
@@ -110,7 +106,6 @@ class Log(Accurate):
         return div(t, *primals)
 
 
-@dataclass(frozen=True)
 class Log1p(Accurate):
     """log(1 + x), exact for small x too."""
 
@@ -137,7 +132,6 @@ def _complex_log1p(z: Any) -> Any:
     return out
 
 
-@dataclass(frozen=True)
 class Tanh(Accurate):
     """The hyperbolic tangent."""
 
@@ -154,7 +148,6 @@ class Tanh(Accurate):
         return mul(add(t, mul(t, out)), sub(scalar_like(x, 1), out))
 
 
-@dataclass(frozen=True)
 class Logistic(Accurate):
     """1 / (1 + exp(-x))."""
 

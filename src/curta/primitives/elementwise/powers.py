@@ -10,7 +10,6 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import dtype_name
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import (
     FLOAT,
     INEXACT,
@@ -33,7 +32,6 @@ from curta.primitives.elementwise.select import select
 POSITIVE = {"low": 0.2, "high": 3.0}
 
 
-@dataclass(frozen=True)
 class Sqrt(Accurate):
     """The square root; NaN of a negative float."""
 
@@ -49,7 +47,6 @@ class Sqrt(Accurate):
         return mul(t, div(const(x, 0.5), out))
 
 
-@dataclass(frozen=True)
 class Rsqrt(Accurate):
     """1 / sqrt(x)."""
 
@@ -71,7 +68,6 @@ class Rsqrt(Accurate):
         return mul(t, mul(const(x, -0.5), div(out, x)))
 
 
-@dataclass(frozen=True)
 class Cbrt(Accurate):
     """The real cube root."""
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import (
     add,
@@ -29,7 +28,6 @@ class Inexact(Elementwise):
     accepts: ClassVar[Family] = INEXACT
 
 
-@dataclass(frozen=True)
 class Sin(Accurate):
     """The sine, of radians."""
 
@@ -40,7 +38,6 @@ class Sin(Accurate):
         return mul(t, Cos(self.accuracy)(*primals))
 
 
-@dataclass(frozen=True)
 class Cos(Accurate):
     """The cosine, of radians."""
 
@@ -51,7 +48,6 @@ class Cos(Accurate):
         return neg(mul(t, Sin(self.accuracy)(*primals)))
 
 
-@dataclass(frozen=True)
 class Tan(Accurate):
     """The tangent, of radians."""
 

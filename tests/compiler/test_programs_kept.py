@@ -1,0 +1,218 @@
+"""Programs in the kernel cache: found again, told apart, never trusted blindly."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.compiler.test_cache import entries, folder
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.compiler import cache, fingerprint
+from curta.compiler.fingerprint import program_name
+from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.programs import find_program, keep_program
+from curta.config import config
+from curta.runtime.threads import parallel_for_address
+
+__all__ = ["folder"]
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch, folder):
+    """Sources that did not change just now, and an empty cache."""
+    monkeypatch.setattr(fingerprint, "_source_stamp", lambda: "stamp")
+    monkeypatch.delenv("CURTA_CHECK", raising=False)
+
+
+def name(fun, *args, options=()):
+    return program_name(curta.make_jaxpr(fun)(*args), options)
+
+
+X = np.linspace(0.5, 2, 12, dtype=np.float32).reshape(3, 4)
+TABLE = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def looped(x):
+    return lax.while_loop(
+        lambda s: s[0] < 50, lambda s: (s[0] + 1, jnp.sin(s[1] @ s[1].T) @ s[1]), (0, x)
+    )[1]
+
+
+PROGRAMS = {
+    "elementwise": (lambda x: jnp.tanh(x) * 2 + 1, X),
+    "product": (lambda x: x @ x.T + x @ TABLE, X),
+    "transposed product": (lambda x: jnp.einsum("ij,kj->ik", x, x), X.astype(np.int32)),
+    "loop": (looped, X),
+    "scan": (lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x), X),
+    "tables": (lambda x: jnp.abs(jnp.fft.fft(x)), X),
+    "sort": (lambda x: jnp.sort(jnp.sin(9 * x), axis=0), X),
+    "factors": (lambda x: jnp.linalg.solve(x[:, :3] + jnp.eye(3), x), X),
+    "what comes in": (lambda x, y: (y, x, x, x + y), X, X),
+    "nothing": (lambda x: (x[:0] * 2, x.sum()), X),
+    "complex": (lambda x: jnp.exp(1j * x), X),
+    "half": (lambda x: x.astype(jnp.bfloat16) * 3, X),
+    "keys": (lambda k: curta.random.split(k), curta.random.key(1)),
+    "branches": (lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x), X),
+}
+
+
+@pytest.mark.parametrize("which", PROGRAMS)
+def test_a_kept_program_gives_the_same(which):
+    fun, *args = PROGRAMS[which]
+    closed = curta.make_jaxpr(fun)(*args)
+    key = program_name(closed, ())
+    made = compile_jaxpr(closed, parallel_for=parallel_for_address)
+    assert key is not None and made.native is not None
+    assert find_program(key, parallel_for_address) is None
+    keep_program(key, made)
+    found = find_program(key, parallel_for_address)
+    storage = [x._storage() if hasattr(x, "_storage") else x for x in args]
+    for a, b in zip(found(*storage), made(*storage), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    program, other = found.native, made.native
+    for field in ("signature", "results", "cost", "arena", "temporaries", "in_place"):
+        assert getattr(program, field) == getattr(other, field)
+    assert found.temporary_bytes == made.temporary_bytes
+
+
+def test_a_donated_argument_is_overwritten_again():
+    closed = curta.make_jaxpr(lambda x: x.at[1].set(5.0))(X)
+    made = compile_jaxpr(closed, in_place={0: 0})
+    keep_program("donated", made)
+    found = find_program("donated", parallel_for_address)
+    assert found.native.in_place == made.native.in_place == {0}
+
+
+def test_the_name_is_that_of_the_whole_jaxpr():
+    def scaled(factor, table=TABLE):
+        return lambda x: (x * factor) @ table
+
+    same = name(scaled(2.0), X)
+    assert same == name(lambda x: (x * 2.0) @ TABLE.copy(), X)
+    others = [
+        name(scaled(3.0), X),
+        name(scaled(-0.0), X),
+        name(scaled(0.0), X),
+        name(scaled(float("nan")), X),
+        name(scaled(2.0, TABLE + 1), X),
+        name(scaled(2.0), X[:2]),
+        name(scaled(2.0), X.astype(np.int32)),
+        name(scaled(2.0), X, options=(True,)),
+        name(lambda x: TABLE.T @ (x * 2.0).T, X),
+        name(lambda x: (x + 2.0) @ TABLE, X),
+        name(lambda x: (x * 2.0).sum(0), X),
+        name(lambda x: (x * 2.0).sum(1), X),
+        name(curta.jit(scaled(2.0)), X.astype(np.float16)),
+    ]
+    assert len({same, *others}) == 1 + len(others) and None not in others
+
+
+def test_which_operand_is_which_counts():
+    jaxprs = [lambda x, y: x - y, lambda x, y: y - x, lambda x, y: x - x]
+    assert len({name(f, X, X) for f in jaxprs}) == 3
+    outs = [lambda x, y: (x, y), lambda x, y: (y, x), lambda x, y: (x, x)]
+    assert len({name(f, X, X) for f in outs}) == 3
+
+
+def test_bodies_of_loops_count():
+    def loop(by):
+        return lambda x: lax.fori_loop(0, 9, lambda i, y: y * by, x)
+
+    assert len({name(loop(2.0), X), name(loop(3.0), X), name(loop(2.0), X[0])}) == 3
+    assert name(loop(2.0), X) == name(loop(2.0), X)
+
+
+def test_settings_and_sources_count(monkeypatch):
+    before = name(jnp.sin, X)
+    with curta.debug_nans(True):
+        assert name(jnp.sin, X) != before
+    assert name(jnp.sin, X) == before
+    monkeypatch.setattr(fingerprint, "_source_stamp", lambda: "later")
+    assert name(jnp.sin, X) != before
+
+
+def test_what_is_not_known_for_sure_has_no_name(monkeypatch):
+    out = curta.ShapeDtypeStruct((), np.float32)
+    assert name(lambda x: curta.pure_callback(np.sum, out, x), X) is None
+    big = np.zeros(1 << 16, np.float32)
+    assert name(lambda x: x + big[:4], X) is not None
+    assert name(lambda x: x + jnp.asarray(big)[:4], X) is None
+    monkeypatch.setenv("CURTA_DUMP", "kernels")
+    assert name(jnp.sin, X) is None
+
+
+def test_sources_that_changed_just_now_are_not_relied_on(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    stamp = fingerprint._source_stamp.__wrapped__
+    monkeypatch.setattr(fingerprint, "_started", 1 << 62)
+    assert stamp() == stamp() != None  # noqa: E711
+    monkeypatch.setattr(fingerprint, "_started", 0)
+    assert stamp() is None
+    monkeypatch.setattr(fingerprint, "__file__", str(tmp_path / "a" / "b.py"))
+    assert stamp() is None
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: b"", lambda d: d + d])
+def test_damaged_entries_are_made_anew(folder, damage):
+    def run():
+        fun = curta.jit(lambda x: jnp.sin(x) * 3 + x)  # a function of its own
+        return np.asarray(fun(X))
+
+    want = run()
+    assert cache.statistics.compiles > 0
+    made = cache.statistics.compiles
+    assert (run() == want).all() and cache.statistics.compiles == made
+    for path in entries(folder):
+        path.write_bytes(damage(path.read_bytes()))
+    assert (run() == want).all() and cache.statistics.compiles > made
+    made = cache.statistics.compiles
+    assert (run() == want).all() and cache.statistics.compiles == made
+
+
+def test_a_program_without_its_code_is_made_anew(folder):
+    def run():
+        return np.asarray(curta.jit(lambda x: x @ x.T * 3)(X))
+
+    want = run()
+    kept = {path: path.read_bytes() for path in entries(folder)}
+    for path, data in kept.items():
+        path.unlink()
+        assert (run() == want).all()
+        assert path.read_bytes() == data
+
+
+def test_nothing_is_compiled_in_a_later_process(folder):
+    script = """
+import sys
+import numpy as np
+import curta, curta.numpy as jnp
+from curta.compiler import cache, fingerprint, pipeline
+fingerprint._source_stamp = lambda: "stamp"
+if sys.argv[1] == "later":
+    del pipeline.prepare
+x = jnp.ones((40, 40))
+print(float(curta.jit(lambda x: jnp.tanh(x @ x).sum() + np.arange(3.0).sum())(x)))
+print(cache.statistics.compiles)
+"""
+    environment = os.environ | {"CURTA_CACHE_DIR": str(folder)}
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", script, when],
+            env=environment, capture_output=True, text=True, check=True,
+        ).stdout.split()
+        for when in ("first", "later")
+    ]  # fmt: skip
+    assert found[0][0] == found[1][0] == "1603.0"
+    assert int(found[0][1]) > 0 and found[1][1] == "0"
+
+
+def test_without_a_cache_programs_are_compiled(folder):
+    config.update("jax_enable_compilation_cache", False)
+    assert curta.jit(lambda x: x * 7)(X).shape == X.shape
+    assert not folder.exists()
