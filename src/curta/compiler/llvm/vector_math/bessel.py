@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from numpy.polynomial.chebyshev import cheb2poly
+
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math.common import exact
@@ -14,8 +16,7 @@ from curta.primitives.elementwise.bessel_values import (
     I1_NEAR,
 )
 
-# Later coefficients do not show in a result of the kind.
-_LEAST = {"f32": 2.0**-32, "f64": 0.0}
+_LEAST = 2.0**-32  # smaller coefficients do not show in a float
 
 
 def bessel_i0e(b: Builder, x: Value) -> Value:
@@ -33,23 +34,34 @@ def bessel_i1e(b: Builder, x: Value) -> Value:
 
 @exact
 def _scaled(b: Builder, x: Value, near: Sequence[float], far: Sequence[float]) -> Value:
-    a, least = b.abs(b.convert(x, "f64")), _LEAST[x.type.kind]
+    a = b.abs(b.convert(x, "f64"))
     inside, outside = b.min(a, 8.0), b.max(a, 8.0)
-    small = chebyshev(b, b.fma(inside, 0.25, -1.0), near, least)
-    large = chebyshev(b, 16.0 / outside - 1.0, far, least) / b.sqrt(outside)
+    if x.type.kind == "f32":
+        share = 1.0 / outside
+        small = _powers(b, b.fma(inside, 0.25, -1.0), near)
+        large = _powers(b, b.fma(share, 16.0, -1.0), far) * b.sqrt(share)
+    else:
+        small = _chebyshev(b, b.fma(inside, 0.25, -1.0), near)
+        large = _chebyshev(b, 16.0 / outside - 1.0, far) / b.sqrt(outside)
     return b.select(a <= 8.0, small, large)
 
 
-def chebyshev(
-    b: Builder, x: Value, coefficients: Sequence[float], least: float
-) -> Value:
-    """The sum of c_k T_k(x), without the last coefficients that are too little.
+def _powers(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
+    """The sum of c_k T_k(x) in doubles, as exact as a float shows.
+
+    By powers of x, in half the operations of the recurrence: the digits that these
+    lose are beyond those of a float.
+    """
+    kept = [c for c in coefficients if abs(c) >= _LEAST]
+    return b.horner(x, [float(c) for c in cheb2poly(kept)[::-1]])
+
+
+def _chebyshev(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
+    """The sum of c_k T_k(x).
 
     C. W. Clenshaw, A note on the summation of Chebyshev series (1955).
     """
     kept = list(coefficients)
-    while abs(kept[-1]) < least:
-        kept.pop()
     twice = x + x
     current, before = b.const(x.type, 0), b.const(x.type, 0)
     for c in reversed(kept[1:]):
