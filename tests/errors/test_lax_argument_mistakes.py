@@ -150,3 +150,12 @@ def test_integers_that_have_no_dtype_of_their_own():
 def test_attributes_of_composites_may_be_arrays():
     scaled = lax.composite(lambda x, by: x * by, "my.scaled")
     assert scaled(X, by=2 * X).tolist() == [[2.0] * 3] * 2
+
+
+def test_operands_of_functions_with_rules_are_arrays():
+    doubled = curta.custom_jvp(lambda x: x * 2)
+    doubled.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    for text in "x", object():
+        with pytest.raises(TypeError, match="interpreting argument to custom_jvp_call"):
+            doubled(text)
+    assert doubled(3) == 6

@@ -17,7 +17,7 @@ from curta.core.jaxpr import DebugInfo
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero
-from curta.core.trace import current_trace, typeof
+from curta.core.trace import current_trace, operand_type, typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.partial_eval import residuals_as_inputs
@@ -97,6 +97,8 @@ class CustomJVP:
     out_dims: list[int | None] = dataclasses.field(default_factory=list)
 
     def __call__(self, *args: Any) -> Sequence[Any]:
+        for i, x in enumerate(args):
+            operand_type("custom_jvp_call", i, x)
         return current_trace().custom_jvp(self, args)
 
     def jvp(
