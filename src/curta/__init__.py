@@ -80,7 +80,11 @@ from curta.api.sharded_arrays import (
     make_array_from_process_local_data as make_array_from_process_local_data,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
-from curta.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
+from curta.api.tracing import (
+    eval_shape as eval_shape,
+    make_jaxpr as make_jaxpr,
+    typeof as typeof,
+)
 from curta.api.transfer_guard import transfer_guard as transfer_guard
 from curta.api.vjp import (
     fwd_and_bwd as fwd_and_bwd,
@@ -130,7 +134,6 @@ from curta.core.compile_time import (
 )
 from curta.core.partition_spec import PartitionSpec as P
 from curta.core.sharding import NamedSharding as NamedSharding
-from curta.core.trace import typeof as typeof
 from curta.dtypes import float0 as float0
 from curta.numpy.sized_slices import ds as ds
 from curta.on_demand import on_demand

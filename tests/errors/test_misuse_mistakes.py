@@ -9,6 +9,7 @@ from tests.errors.checks import check_message
 import curta
 import curta.numpy as jnp
 from curta import tree_util
+from curta.experimental import checkify
 
 X = jnp.ones(2)
 ROW = jnp.ones((1, 3))
@@ -112,6 +113,33 @@ MISTAKES = {
         RuntimeError,
         "Unknown backend tape. Available backends are ['cpu']",
     ),
+    "shardings without a mesh": (
+        lambda: curta.jit(lambda x, y: x, in_shardings=(curta.P("i"),))(X, X),
+        RuntimeError,
+        "jit requires a non-empty mesh in context if you are passing `PartitionSpec`s",
+    ),
+    "kind of accelerator": (
+        lambda: curta.devices("gpu"),
+        RuntimeError,
+        "Unknown backend: 'gpu' requested, but no platforms that are instances of gpu",
+    ),
+    "device as a sharding": (
+        lambda: curta.make_array_from_callback(
+            (2,), curta.devices()[0], lambda _: np.ones(2)
+        ),
+        TypeError,
+        "sharding should be an instance of `jax.sharding`. Got cpu:0",
+    ),
+    "number for a flag": (
+        lambda: curta.checkpoint(product, prevent_cse=3),
+        TypeError,
+        "prevent_cse must be a bool or tuple of bools",
+    ),
+    "text as errors": (
+        lambda: checkify.checkify(product, errors="nan"),
+        TypeError,
+        "checkify errors must be a set of error types, got 'nan'",
+    ),
     "converted number": (
         lambda: curta.closure_convert(3, 1.0),
         TypeError,
@@ -199,7 +227,7 @@ def test_message(name):
 
 
 def test_places_in_arrays():
-    for place in (jnp.array(1), np.int64(1), np.array([1])):
+    for place in (jnp.array(1), np.int64(1), np.array([1]), {1}, iter([1])):
         assert curta.jit(lambda x, n: x * n, static_argnums=place)(2.0, 3) == 6.0
     assert curta.vmap(lambda x: x, axis_size=jnp.array(2))(X).shape == (2,)
 
@@ -222,6 +250,16 @@ def test_traced_values_are_not_fetched():
 
 def test_types_of_scalars_are_true():
     assert curta.typeof(1.0) and curta.typeof(jnp.ones((0, 3)))
+
+
+def test_types_of_structs():
+    struct = curta.ShapeDtypeStruct((2,), "float32", weak_type=True)
+    assert curta.typeof(struct).weak_type and curta.typeof(struct).shape == (2,)
+
+
+def test_flags_of_checkpoint_may_be_several():
+    f = curta.checkpoint(product, prevent_cse=(True, False, True), static_argnames=None)
+    assert curta.grad(f)(1.0, 2.0, 3.0) == 6.0
 
 
 def test_one_level_of_a_leaf():

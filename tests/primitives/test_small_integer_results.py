@@ -77,3 +77,14 @@ def test_of_two_operands(f, dtype):
 @pytest.mark.parametrize("name", OTHERS)
 def test_of_others(name, dtype):
     check(OTHERS[name], values(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "int4", "uint4", "uint8"])
+def test_places_in_narrow_integers_wrap_compiled_as_op_by_op(dtype):
+    dtype = jnp.dtype(dtype)
+    ties = jnp.zeros(300).at[jnp.array([259, 270])].set(1.0)
+    for x in (jnp.arange(10.0), ties):
+        for place in (lax.argmax, lax.argmin):
+            one_by_one = place(x, 0, dtype)
+            compiled = curta.jit(place, static_argnums=(1, 2))(x, 0, dtype)
+            assert compiled.dtype == dtype and compiled == one_by_one

@@ -8,14 +8,14 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.arguments import check_callable, leaf_names
-from curta.api.jit_cache import shared_cache
+from curta.api.jit_cache import traced_functions
 from curta.config import config
 from curta.control.remat import Policy, Remat
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.stage import stage
-from curta.core.trace import Tracer, current_trace, typeof
+from curta.core.stage import axes_in_scope, stage
+from curta.core.trace import Tracer, typeof
 from curta.core.tracebacks import api_boundary
 from curta.transforms.partial_eval import residuals_as_inputs
 
@@ -23,10 +23,10 @@ from curta.transforms.partial_eval import residuals_as_inputs
 def checkpoint(
     fun: Callable[..., Any],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | tuple[bool, ...] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
+    static_argnames: str | Sequence[str] | None = (),
     concrete: bool = False,
 ) -> Callable[..., Any]:
     """`fun`, whose intermediate values reverse mode recomputes rather than keeps.
@@ -49,9 +49,14 @@ def checkpoint(
             "The `concrete` option to `jax.checkpoint` was removed. In its place use"
             " `static_argnums`, for arguments that Python control flow depends on."
         )
+    flags = prevent_cse if isinstance(prevent_cse, tuple) else (prevent_cse,)
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise TypeError(
+            f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}"
+        )
     places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     names = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
-    fixed_names = frozenset(names)
+    fixed_names = frozenset(names or ())
 
     @api_boundary
     @functools.wraps(fun)
@@ -65,7 +70,7 @@ def checkpoint(
         fixed: dict[int | str, Any] = {i: args[i] for i in sorted(static)}
         fixed.update(named)
         closed, consts, out_tree = _traced(fun, in_tree, avals, fixed, dynamic, kwargs)
-        outs = Remat(closed, prevent_cse, False, policy)(*consts, *leaves)
+        outs = Remat(closed, any(flags), False, policy)(*consts, *leaves)
         return tree_util.tree_unflatten(out_tree, outs)
 
     return remat_fun
@@ -86,11 +91,9 @@ def _traced(
 
     Kept for as long as `fun` lives, as `jit` does, unless it closes over tracers.
     """
-    trace = current_trace()
-    axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
     statics = tuple((i, _Static(x)) for i, x in static.items())
-    key = (in_tree, avals, statics, config.context, axes)
-    known = shared_cache(fun, "checkpoint").staged
+    key = (in_tree, avals, statics, config.context, axes_in_scope())
+    known = traced_functions(fun)
     if key in known:
         return known[key]
 

@@ -8,8 +8,6 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from curta import tree_util
 from curta.api.arguments import argnums_in_range
 from curta.lazy_dataclass import dataclass
@@ -135,9 +133,12 @@ def _complete(
 
 def indices(x: int | Iterable[int]) -> tuple[int, ...]:
     """One place or several as a tuple of ints; TypeError for what are no integers."""
-    if isinstance(x, Iterable) and not isinstance(x, str) and np.ndim(x):
-        return tuple(map(operator.index, x))
-    return (operator.index(x),)
+    try:
+        return (operator.index(x),)  # type: ignore[arg-type]
+    except TypeError:
+        if not isinstance(x, Iterable) or isinstance(x, str):
+            raise
+    return tuple(map(operator.index, x))
 
 
 def _strings(x: str | Iterable[str]) -> tuple[str, ...]:

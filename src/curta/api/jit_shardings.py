@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from curta import tree_util
 from curta.core.array_layout import Format
 from curta.core.avals import placed_aval
-from curta.core.mesh import EMPTY_MESH, Mesh, scope
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, Mesh, scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.sharding import DuplicateSpecError, NamedSharding, Sharding
 from curta.core.trace import typeof
@@ -71,8 +71,11 @@ def _check_once(what: str, spec: PartitionSpec) -> None:
 def context_mesh() -> Any:
     """The mesh in scope, by `set_mesh` or the older `with mesh:`."""
     found = scope()
-    if found.concrete is not None:
-        return found.concrete
+    concrete = found.concrete
+    if concrete is not None:
+        # `use_abstract_mesh` may have given its devices other axes.
+        same = found.abstract in (concrete.abstract_mesh, EMPTY_ABSTRACT_MESH)
+        return concrete if same else found.abstract
     if not found.abstract.empty:
         return found.abstract
     return found.resources or EMPTY_MESH
@@ -106,6 +109,9 @@ def flat_shardings(
     """
     if given is None:
         return []
+    user = "jit" if mesh is None else "pjit"
+    for x in given.leaves:
+        resolved(user, what, x, mesh)  # RuntimeError where there is no mesh at all
     specs = given.unflattened()
     if isinstance(specs, list):
         specs = tuple(specs)
@@ -114,7 +120,6 @@ def flat_shardings(
     except ValueError:
         raise ValueError(_mismatch(what, specs, value)) from None
     whole = None if mesh is None else NamedSharding(mesh, PartitionSpec())
-    user = "jit" if mesh is None else "pjit"
     return [whole if x is None else resolved(user, what, x, mesh) for x in found]
 
 

@@ -18,7 +18,7 @@ from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import current_trace, typeof
 from curta.errors import UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import Device, as_sharding, device_grid, named
+from curta.runtime.devices import as_sharding, device_grid
 from curta.runtime.transfer import to_array
 
 
@@ -27,13 +27,12 @@ def _sharding(given: Any, user: str) -> Sharding:
         raise UnexpectedTracerError(
             f"jax.{user} cannot be called within a traced context."
         )
-    found = named(given, user) if isinstance(given, PartitionSpec) else given
-    if not isinstance(found, (Sharding, Device, Format)):
+    if not isinstance(given, (Sharding, Format)):
         raise TypeError(
             f"sharding should be an instance of `jax.sharding`. Got {given} of type"
             f" {type(given)}, in a call of {user}"
         )
-    sharding = as_sharding(found)
+    sharding = as_sharding(given)
     return sharding
 
 

@@ -10,6 +10,7 @@ from curta import tree_util
 from curta.api.arguments import (
     argnums_in_range,
     argument_avals,
+    aval_of,
     check_callable,
     leaf_names,
 )
@@ -17,6 +18,7 @@ from curta.api.jit_options import check_hashable, make_options
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
+from curta.core.trace import typeof as value_type
 from curta.core.tracebacks import api_boundary
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
@@ -104,3 +106,15 @@ def trace_function(
     avals = argument_avals(fun, leaves, names)
     closed = stage(flat, avals, debug_info(traced_for, fun, names))
     return closed, flat.out_tree
+
+
+def typeof(x: Any) -> Any:
+    """The aval of an array, tracer, NumPy array, Python scalar or `ShapeDtypeStruct`.
+
+    Raises TypeError for anything else.
+
+    >>> import curta, curta.numpy as jnp
+    >>> curta.typeof(jnp.ones((2, 3)))
+    ShapedArray(float32[2,3])
+    """
+    return aval_of(x) if isinstance(x, ShapeDtypeStruct) else value_type(x)

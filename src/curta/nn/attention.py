@@ -112,12 +112,11 @@ def _check_operands(
     for name, x in zip(("query_seq_lengths", "key_value_seq_lengths"), lengths):
         _check(name, x, (batch,), np.dtype(np.int32))
     full = (batch, query.shape[2], query.shape[1], s)
-    for name, x in (("mask", mask), ("bias", bias)):
-        if x is not None and any(n not in (1, m) for n, m in zip(x.shape, full)):
-            raise ValueError(
-                f"{name} shape should broadcast to {full}, (batch, heads, queries,"
-                f" keys): but got {x.shape}"
-            )
+    if mask is not None and any(n not in (1, m) for n, m in zip(mask.shape, full)):
+        raise ValueError(
+            f"mask shape should broadcast to {full}, (batch, heads, queries, keys): but"
+            f" got {mask.shape}"
+        )
     if query.shape[-2] % groups:
         raise ValueError(
             "The number of query heads must be a multiple of key/value heads, but got"

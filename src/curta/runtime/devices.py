@@ -140,6 +140,11 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices("cpu")
     [CpuDevice(id=0)]
     """
+    if backend == "gpu":  # a name for more than one platform
+        raise RuntimeError(
+            "Unknown backend: 'gpu' requested, but no platforms that are instances of"
+            " gpu are present. Platforms present are: cpu"
+        )
     if backend not in (None, "cpu"):
         raise RuntimeError(
             f"Unknown backend {backend}. Available backends are ['cpu']"

@@ -15,6 +15,8 @@ from curta.primitives.reduction import ArgReduction
 
 Scalars = tuple[Any, ...]
 
+_INT32 = np.dtype(np.int32)
+
 
 @dataclass(frozen=True)
 class FoldCode:
@@ -35,15 +37,18 @@ def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
     """The code of a reduction of elements of a dtype.
 
     `inputs` takes an element and its place along the reduced dim. Half floats
-    accumulate in float32 and are rounded once.
+    accumulate in float32 and are rounded once; places that the index dtype may not
+    hold are compared as int32.
     """
     if isinstance(op, ArgReduction):
-        last = np.iinfo(op.index_dtype).max
+        wide = np.dtype(op.index_dtype).itemsize >= 4
+        place_dtype = op.index_dtype if wide else _INT32
+        last = np.iinfo(place_dtype).max
         return FoldCode(
-            (b.const(op.identity(dtype), dtype), b.const(last, op.index_dtype)),
-            lambda x, place: (x, b.index_value(place, op.index_dtype)),
+            (b.const(op.identity(dtype), dtype), b.const(last, place_dtype)),
+            lambda x, place: (x, b.index_value(place, place_dtype)),
             lambda left, right: op.combine(b, left, right),
-            lambda final: final[1],
+            lambda final: b.convert(final[1], op.index_dtype),
         )
     assert isinstance(op, Reduction)
     wide = FLOAT32 if is_half(dtype) else dtype
