@@ -159,3 +159,38 @@ def test_operands_of_functions_with_rules_are_arrays():
         with pytest.raises(TypeError, match="interpreting argument to custom_jvp_call"):
             doubled(text)
     assert doubled(3) == 6
+
+
+KEYS = curta.random.split(curta.random.key(0), (2, 3))
+NOTHING = np.zeros((2, 3), curta.dtypes.float0)
+NUMBERS = "does not accept dtype key<fry>"
+NO_NUMBERS = [
+    (lambda: lax.dot(KEYS, KEYS.T), TypeError, f"dot_general {NUMBERS}", "position 0"),
+    (lambda: KEYS @ KEYS.T, TypeError, f"dot_general {NUMBERS}", ""),
+    (lambda: lax.conv(KEYS[None], KEYS[None], (1,), "SAME"), TypeError,
+     f"conv_general_dilated {NUMBERS}", ""),
+    (lambda: lax.top_k(KEYS, 1), TypeError, f"top_k {NUMBERS}", ""),
+    (lambda: lax.reduce(KEYS, KEYS[0, 0], lax.add, (0,)), TypeError,
+     f"add {NUMBERS}", ""),
+    (lambda: lax.linalg.cholesky(KEYS[:, :2]), TypeError, f"add {NUMBERS}", ""),
+    (lambda: lax.argmax(KEYS, 0, "int32"), ValueError, "Unsupported dtype for max", ""),
+    (lambda: lax.argmax(NOTHING, 0, "int32"), ValueError,
+     "Unsupported dtype for max", ""),
+    (lambda: lax.sort(NOTHING), TypeError, "Called lt_to with a float0 at position 0",
+     ""),
+    (lambda: lax.dot(NOTHING, NOTHING.T), TypeError,
+     "Called dot_general with a float0 at position 0", ""),
+    (lambda: lax.rng_uniform(1j, 2j, (2,)), TypeError,
+     "rng_uniform does not accept dtype complex64", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mistake", "kind", "opening", "help"), NO_NUMBERS)
+def test_message_about_dtypes(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)
+
+
+def test_keys_handed_round():
+    pairs = [(0, 1), (1, 0)]
+    found = curta.vmap(lambda k: lax.ppermute(k, "n", pairs), axis_name="n")(KEYS)
+    assert (found == KEYS[::-1]).all()

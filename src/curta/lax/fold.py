@@ -216,7 +216,9 @@ def _known(computation: Any, init: Any, table: dict[Any, tuple[Any, Any]]) -> An
     except TypeError:  # a callable without a hash
         return None
     dtype = typeof(init).dtype
-    if function is None or (op in _BITWISE and dtypes.issubdtype(dtype, np.inexact)):
+    if function is None or dtypes.issubdtype(dtype, dtypes.extended):
+        return None
+    if op in _BITWISE and dtypes.issubdtype(dtype, np.inexact):
         return None
     return function if np.equal(value, op(()).identity(dtype)) else None
 

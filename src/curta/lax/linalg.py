@@ -68,7 +68,7 @@ def symmetrize(x: Any) -> Any:
     """(x + x^H) / 2, of matrices (..., n, n); integers become floats."""
     adjoint = matrices.swapped(x)
     dtype = typeof(x).dtype
-    if dtype.kind == "c":
+    if dtypes.issubdtype(dtype, np.complexfloating):
         adjoint = conj(adjoint)
     total = bitwise_or(x, adjoint) if dtype == np.bool_ else add(x, adjoint)
     total = convert_element_type(total, dtypes.to_inexact_dtype(dtype))

@@ -172,7 +172,8 @@ def rows_in_order(x: Any, order: Sequence[int | None]) -> Any:
     """Rows of `x` one after the other, zeros where None."""
     if [*order] == [*range(typeof(x).shape[0])]:
         return x
-    nothing = full(typeof(x).update(shape=(1, *typeof(x).shape[1:])), 0)
+    aval = typeof(x).update(shape=(1, *typeof(x).shape[1:]))
+    nothing = full(aval, 0) if None in order else None
     return Concatenate(0)(*[nothing if i is None else _row(x, i) for i in order])
 
 

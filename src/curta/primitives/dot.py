@@ -17,7 +17,9 @@ from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import ANY, check_dtype
 from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.families import folding_dtype
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 from curta.primitives.structure import Transpose, add_tangents, zero_like_output
 from curta.primitives.taylor import product
@@ -59,6 +61,8 @@ class DotGeneral(Bilinear):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         lhs, rhs = avals
+        for place, x in enumerate(avals):
+            check_dtype(self.name, x.dtype, ANY, f" at position {place}")
         self._check(lhs.shape, rhs.shape)
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = self.dimension_numbers
         shape = (
@@ -118,7 +122,7 @@ class DotGeneral(Bilinear):
     def eval(self, *args: Any) -> Any:
         lhs, rhs = args
         dtype = self._out_dtype(lhs.dtype, rhs.dtype)
-        working = _working_dtype(dtype)
+        working = folding_dtype(dtype)
         plan = _matmul_plan(self.dimension_numbers, lhs.shape, rhs.shape)
         lhs = lhs.astype(working, copy=False).transpose(plan.lhs_order)
         rhs = rhs.astype(working, copy=False).transpose(plan.rhs_order)
@@ -277,13 +281,6 @@ def _precedence(dtype: Any) -> tuple[Any, ...]:
 def _bits(dtype: Any) -> int:
     dtype = np.dtype(dtype)
     return 1 if dtype == np.bool_ else dtypes.itemsize_bits(dtype)
-
-
-def _working_dtype(dtype: Any) -> Any:
-    """What the sums are made in: 2-byte floats are widened."""
-    if dtypes.issubdtype(dtype, np.floating) and dtype.itemsize <= 2:
-        return np.dtype(np.float32)
-    return dtype
 
 
 def batched_dims(

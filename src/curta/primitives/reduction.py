@@ -16,7 +16,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, check_dtype, wrapped
 from curta.primitives.elementwise import convert_element_type, div, eq, mul
-from curta.primitives.families import NonDifferentiable, Reduction
+from curta.primitives.families import NonDifferentiable, Reduction, folding_dtype
 from curta.primitives.shape import Squeeze
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import Reshape, Transpose, add_any, reduce_sum, reshape
@@ -41,9 +41,8 @@ class ReduceProd(Reduction):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize <= 2:
-            return np.multiply.reduce(x, self.axes, dtype=np.float32).astype(x.dtype)
-        return np.multiply.reduce(x, self.axes, dtype=x.dtype)
+        out = np.multiply.reduce(x, self.axes, dtype=folding_dtype(x.dtype))
+        return out.astype(x.dtype, copy=False)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         # By halves, as a tree of products: no division, so zeros do no harm.
@@ -265,10 +264,10 @@ class ArgReduction(NonDifferentiable):
                 "argmin and argmax require non-empty reduced dimension."
                 f" operand.shape={x.shape} axis={axis}"
             )
-        if dtypes.issubdtype(x.dtype, dtypes.extended):
+        if not any(dtypes.issubdtype(x.dtype, kind) for kind in ANY):
             raise ValueError(
-                f"Unsupported dtype for {self.name[3:]}: {x.dtype}; random keys have"
-                " no order."
+                f"Unsupported dtype for {self.name[3:]}: {x.dtype}; random keys and"
+                " tangents of integers have no order."
             )
         if dtypes.issubdtype(x.dtype, np.complexfloating):
             raise TypeError(

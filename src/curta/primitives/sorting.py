@@ -14,6 +14,7 @@ from curta.core.op import Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import ANY, check_dtype
 from curta.primitives.indexing import Gather, GatherDimensionNumbers
 from curta.primitives.shape import Iota, expand_dims
 from curta.primitives.structure import BroadcastInDim, Reshape, move_dim
@@ -43,6 +44,7 @@ class Sort(Op):
                     f"lt_to does not accept dtype {key.dtype} at position 0: random"
                     " keys have no order. Sort the numbers that random.key_data gives."
                 )
+            check_dtype("lt_to", key.dtype, ANY, " at position 0")
         if not 0 <= self.dimension < avals[0].ndim:
             raise ValueError(
                 f"dimension {self.dimension} of sort is out of bounds for operands of"
@@ -116,6 +118,7 @@ class TopK(Op):
         (x,) = avals
         if dtypes.issubdtype(x.dtype, np.complexfloating):
             raise ValueError("top_k is not compatible with complex inputs.")
+        check_dtype(self.name, x.dtype, ANY)
         if not x.shape:
             raise TypeError(f"top_k operand must have >= 1 dimension, got {x.shape}")
         shape = list(x.shape)
@@ -222,7 +225,7 @@ def _stable_order(keys: Any, axis: int, count: int | None = None) -> Any:
     NumPy's fastest sort is stable.
     """
     size = keys.shape[axis]
-    if count is not None and 8 * count < size >= _SMALL:
+    if count is not None and 8 * count < size >= _SMALL and keys.size:
         return np.apply_along_axis(_first_places, axis, keys, count)
     first = tuple(slice(count if d == axis else None) for d in range(keys.ndim))
     if keys.dtype.itemsize > 4 or keys.size < _SMALL:

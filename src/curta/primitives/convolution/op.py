@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.base import check_same_dtypes
+from curta.primitives.base import ANY, check_dtype, check_same_dtypes
 from curta.primitives.convolution.batching import (
     batched_convolution,
     merge_dims,
@@ -29,6 +28,7 @@ from curta.primitives.convolution.shapes import (
 )
 from curta.primitives.dot import Bilinear
 from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.families import folding_dtype
 from curta.primitives.precision import check_preferred_type
 from curta.primitives.shape import Rev
 from curta.primitives.structure import zeros
@@ -65,6 +65,7 @@ class ConvGeneralDilated(Bilinear):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         lhs, rhs = avals
         check_same_dtypes(self.name, [lhs.dtype, rhs.dtype])
+        check_dtype(self.name, lhs.dtype, ANY)
         self._check(lhs.shape, rhs.shape)
         dtype = lhs.dtype
         if self.preferred_element_type is not None:
@@ -161,7 +162,7 @@ class ConvGeneralDilated(Bilinear):
         if not all(shape):
             return np.zeros(shape, dtype)
         lhs_spec, rhs_spec, out_spec = self.dimension_numbers
-        working = _working_dtype(dtype)
+        working = folding_dtype(dtype)
         lhs = lhs.transpose(lhs_spec).astype(working, copy=False)
         rhs = rhs.transpose(rhs_spec).astype(working, copy=False)
         out = _convolve(
@@ -285,13 +286,6 @@ class ConvGeneralDilated(Bilinear):
 
 def _swapped(spec: Dims) -> Dims:
     return (spec[1], spec[0], *spec[2:])
-
-
-def _working_dtype(dtype: Any) -> Any:
-    """What the sums are made in: small floats are widened."""
-    if dtypes.issubdtype(dtype, np.floating) and dtype.itemsize <= 2:
-        return np.dtype(np.float32)
-    return dtype
 
 
 def _groups(x: Any, dim: int, count: int) -> Any:

@@ -14,6 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import ORDERED, check_dtype
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.random_bits import philox, threefry
 from curta.primitives.structure import move_dim
@@ -154,6 +155,7 @@ class RngUniform(Op):
                 "Arguments to rng_uniform must be scalars; got shapes"
                 f" {a.shape} and {b.shape}."
             )
+        check_dtype(self.name, a.dtype, ORDERED)
         return ShapedArray(self.shape, a.dtype, a.weak_type and b.weak_type)
 
     def eval(self, *args: Any) -> Any:
