@@ -9,6 +9,8 @@ import curta.numpy as jnp
 
 M = jnp.ones((2, 3))
 V = jnp.ones(3)
+N = jnp.arange(3)
+K = curta.random.key(0)
 
 LISTED = "requires ndarray or scalar arguments, got"
 
@@ -66,7 +68,49 @@ MISTAKES = [
     (lambda: jnp.linalg.norm(V, ord=1j), TypeError, "The order of a vector norm", "1j"),
     (lambda: jnp.linalg.norm(V, ord=object()), TypeError, "The order of a vector", ""),
     (lambda: M[np.array(["x"])], TypeError, "Indexer must have integer or", "<U1"),
+    (lambda: jnp.where(object()), TypeError, f"where {LISTED}", "position 0"),
+    (
+        lambda: jnp.union1d(N, N, size=9, fill_value=[1]),
+        TypeError,
+        "The fill_value",
+        "",
+    ),
+    (
+        lambda: jnp.setxor1d(N, N, size=9, fill_value=[1]),
+        TypeError,
+        "The fill_value",
+        "",
+    ),
+    (
+        lambda: jnp.setdiff1d(N, N, size=9, fill_value=[1]),
+        TypeError,
+        "The fill_value",
+        "",
+    ),
+    (
+        lambda: jnp.nonzero(N, size=9, fill_value=object()),
+        TypeError,
+        "nonzero, argument fill_value,",
+        "object",
+    ),
+    # keys are no numbers
+    (lambda: jnp.arange(3, dtype=K.dtype), TypeError, "iota does not accept dtype", ""),
+    (lambda: jnp.take(V, K), TypeError, "Cannot interpret 'key<fry>' as a", "key_data"),
+    (lambda: K.view("uint32"), TypeError, "Cannot interpret 'key<fry>' as a", "words"),
     # arguments that do not fit
+    (lambda: jnp.zeros(2**70), MemoryError, "RESOURCE_EXHAUSTED: Out of memory", ""),
+    (
+        lambda: M.at[0].apply(lambda x: V),
+        TypeError,
+        "The function that scatter",
+        "(3,)",
+    ),
+    (
+        lambda: M.__array_namespace__(api_version="1"),
+        ValueError,
+        "api_version='1' is not available",
+        jnp.__array_api_version__,
+    ),
     (lambda: jnp.histogramdd(M, range=1), ValueError, "For sample.shape=(2, 3)", "1"),
     (lambda: jnp.histogram2d(V, V, range=(1, 2)), ValueError, "For sample.shape", ""),
     (lambda: jnp.logaddexp.reduce(M, initial=V), ValueError, "initial value must", ""),
@@ -94,3 +138,23 @@ def test_says_what_is_wrong(mistake, kind, opening, help):
 def test_fractions_of_degrees_of_freedom():
     x = jnp.array([1.0, jnp.nan, 3.0])
     np.testing.assert_allclose(jnp.nanvar(x, ddof=0.5), 2 / 1.5, rtol=1e-6)
+
+
+def test_fill_values_promote_what_they_fill():
+    assert jnp.setxor1d(N, N, size=2, fill_value=1.5).tolist() == [1.5, 1.5]
+    assert jnp.intersect1d(N, N[:1], size=2, fill_value=0.5).tolist() == [0, 0.5]
+    assert jnp.setdiff1d(V > 0, V > 0, size=1).dtype == bool
+    assert jnp.setdiff1d(N, N, size=1, fill_value=1.5).tolist() == [1]
+
+
+def test_folds_of_nothing():
+    fold = jnp.frompyfunc(jnp.add, 2, 1, identity=0).reduce
+    assert fold(jnp.ones(0)) == 0
+    assert fold(jnp.ones((0, 2)), initial=1).tolist() == [1, 1]
+
+
+def test_what_is_accepted():
+    assert jnp.repeat(V, V > 0).shape == jnp.repeat(V, True).shape == (3,)
+    assert jnp.frombuffer(N, "int32").tolist() == [0, 1, 2]
+    assert M.__array_namespace__() is jnp
+    assert curta.jit(lambda x: x.__array_namespace__().sin(x))(V).shape == (3,)

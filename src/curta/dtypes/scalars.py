@@ -383,7 +383,7 @@ def itemsize_bits(dtype: Any) -> int:
         return int(finfo(dtype).bits)
     if issubdtype(dtype, np.complexfloating):
         return 2 * int(finfo(dtype).bits)
-    if np.dtype(dtype) == BOOL:
+    if _dtype_of_numbers(dtype) == BOOL:
         return 8
     raise ValueError(f"unexpected input: {dtype=}")
 

@@ -63,11 +63,16 @@ def scatter_apply(
 
 
 def _checked(x: Any) -> Any:
-    """What the function has returned; raises ValueError if it is no array."""
+    """What the function has returned, if it is a scalar; ValueError for no array."""
     if not is_array_like(x):
         raise ValueError(
             f"Invalid return type from reduction function: {type(x)}\n"
             "Reduction functions should only return an array.\n"
             f"Full return value: {x}"
+        )
+    if typeof(x).shape:
+        raise TypeError(
+            "The function that scatter_apply or x.at[...].apply applies must give a"
+            f" scalar of the scalar that it gets, not an array of shape {x.shape}."
         )
     return x

@@ -27,6 +27,7 @@ from curta.numpy.arithmetic import (
     true_divide,
 )
 from curta.numpy.array_methods import (
+    ARRAY_API_VERSION as __array_api_version__,
     astype,
     fill_diagonal,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -26,6 +27,8 @@ from curta.numpy.shapes import (
     squeeze,
     transpose as _transpose,
 )
+
+ARRAY_API_VERSION = "2024.12"
 
 
 @takes_out_sharding
@@ -221,6 +224,16 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         repeats = -(-n // max(val.size, 1))
         val = lax.slice_in_dim(lax.tile(val, (repeats,)), 0, n)
     return IndexedUpdate(a, (places,) * a.ndim).set(val)
+
+
+def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module `curta.numpy`, as the array API standard has it."""
+    if api_version not in (None, ARRAY_API_VERSION):
+        raise ValueError(
+            f"{api_version=!r} is not available; available versions are:"
+            f" {[ARRAY_API_VERSION]}"
+        )
+    return sys.modules["curta.numpy"]
 
 
 def no_flat(self: Any) -> Any:

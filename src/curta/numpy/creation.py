@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array
 from curta.numpy.arguments import (
     canonical_shape,
     check_arraylike,
@@ -281,6 +282,8 @@ def frombuffer(
     >>> jnp.frombuffer(b"\\x01\\x02", dtype=jnp.uint8)
     Array([1, 2], dtype=uint8)
     """
+    if isinstance(buffer, Array):
+        buffer = np.asarray(buffer)
     return asarray(
         np.frombuffer(buffer, dtype=np.dtype(dtype), count=count, offset=offset)
     )

@@ -124,6 +124,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "__round__": array_methods.round_operator,
     "__contains__": array_methods.contains,
     "__getitem__": getitem,
+    "__array_namespace__": array_methods.array_namespace,
 }
 
 _METHODS: dict[str, Callable[..., Any]] = {

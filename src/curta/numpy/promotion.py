@@ -42,8 +42,11 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         return convert_element_type(x, dtype, weak_type)
     if weak_type and is_python_scalar(x) and typeof(x).dtype == dtype:
         return scalar_array(x)  # a jaxpr shows it as it was written
-    value = np.asarray(x, typeof(x).dtype).astype(dtype)[()]
-    return weak_constant(value) if weak_type else value
+    value = np.asarray(x, typeof(x).dtype)
+    if value.dtype != dtype:
+        with np.errstate(over="ignore"):  # too large a float is infinite
+            value = value.astype(dtype)
+    return weak_constant(value[()]) if weak_type else value[()]
 
 
 def const(example: Any, value: Any) -> Any:
@@ -61,7 +64,11 @@ def const(example: Any, value: Any) -> Any:
 def strong_const(example: Any, value: Any) -> Any:
     """The scalar `value` in the dtype of `example`, never weak."""
     aval = typeof(example)
-    scalar = np.asarray(value, aval.dtype)
+    try:
+        scalar = np.asarray(value, aval.dtype)
+    except TypeError:
+        dtypes.to_numeric_dtype(aval.dtype)  # says it of keys
+        raise
     if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:  # a scalar would be halved
         return wrap(scalar, ShapedArray((), aval.dtype))
     return scalar[()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -198,13 +197,13 @@ def repeat(
             " static value to `total_repeat_length`.",
             np.asarray,
         )
-        if not np.issubdtype(repeats.dtype, np.integer):
+        if repeats.dtype.kind not in "iub":
             raise TypeError(
                 "jnp.repeat: repeats must have every element be an integer type, got"
                 f" {repeats.dtype}."
             )
         if repeats.ndim == 0:
-            return _repeat_each(a, operator.index(repeats[()]), axis)
+            return _repeat_each(a, int(repeats), axis)
         repeats = np.broadcast_to(np.ravel(repeats), (a.shape[axis],))
         places = np.repeat(np.arange(a.shape[axis]), repeats)
         return _take_rows(a, asarray(places.astype(np.int32)), axis)

@@ -60,7 +60,7 @@ def where(
     Array([1., 2.], dtype=float32, weak_type=True)
     """
     if x is None and y is None:
-        check_operands("where", condition)
+        condition = ensure_arraylike("where", condition)
         return nonzero(condition, size=size, fill_value=fill_value)
     check_but_strings("where", condition, x, y)
     check_operands("where", condition, x, y)
@@ -302,6 +302,7 @@ def _filled(places: list[Any], mask: Any, size: int, fill: Any) -> tuple[Any, ..
             f"fill_value must be a scalar or a tuple of length {len(places)}; got"
             f" {fill}"
         )
+    check_arraylike("nonzero, argument fill_value,", *fills)
     beyond = lax.ge(arange(size), sum(mask))
     return tuple(select_where(beyond, x, place) for x, place in zip(fills, places))
 

@@ -40,6 +40,9 @@ _HINT = (
 )
 
 
+_FILL = "The fill_value"
+
+
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -110,7 +113,7 @@ class _Unique:
     def values(self, fill_value: Any) -> Any:
         out = self.sorted if self._empty else getitem(self.sorted, self.starts)
         if self.size is not None and fill_value is not None:
-            fill_value = cast(asarray(fill_value), out.dtype)
+            fill_value = cast(ensure_arraylike(_FILL, fill_value), out.dtype)
             if out.shape[0]:
                 valid = lax.lt(arange(self.size), sum(self.new))
                 valid = lax.expand_dims(valid, range(1, out.ndim))
@@ -383,7 +386,8 @@ def setdiff1d(
     Array([1], dtype=int32)
     """
     a, b = map(ravel, ensure_arraylikes("setdiff1d", ar1, ar2))
-    fill_value = 0 if fill_value is None else fill_value
+    given = 0 if fill_value is None else ensure_arraylike(_FILL, fill_value)
+    fill_value = cast(given, a.dtype)
     if a.size == 0:
         return lax.full_like(a, fill_value, shape=(size or 0,))
     values, count = a, const(arange(1), a.size)
@@ -448,9 +452,11 @@ def _selected(
     valid = lax.lt(arange(size), sum(keep))
     out = getitem(values, places) if values.size else lax.full((size,), 0, values.dtype)
     if fill is None:
-        fill = select_where(getitem(valid, 0), getitem(out, 0), 0) if size else 0
+        fill = const(out, 0)
+        fill = select_where(getitem(valid, 0), getitem(out, 0), fill) if size else fill
     rest = tuple(select_where(valid, getitem(x, places), missing) for x in others)
-    return select_where(valid, out, cast(asarray(fill), out.dtype)), rest
+    out, fill = promote_dtypes(out, ensure_arraylike(_FILL, fill))
+    return select_where(valid, out, fill), rest
 
 
 def trim_zeros(

@@ -310,6 +310,8 @@ def _fold_rows(self: ufunc, rows: Any, masks: Any, initial: Any) -> Any:
         after = cast(self(value, getitem(rows, i)), rows.dtype)
         return after if masks is None else select_where(getitem(masks, i), after, value)
 
+    if count == 0:
+        return lax.full(shape, initial, rows.dtype)
     first = 0 if initial is not None else 1
     start = getitem(rows, 0) if initial is None else cast(initial, rows.dtype)
     start = broadcast_to_shape(asarray(start), tuple(shape))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, dtype_name
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.shapes import check_nonnegative
@@ -193,7 +193,7 @@ class Iota(Op):
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         if not dtypes.issubdtype(self.dtype, np.number):
             raise TypeError(
-                f"iota does not accept dtype {np.dtype(self.dtype).name}. Accepted"
+                f"iota does not accept dtype {dtype_name(self.dtype)}. Accepted"
                 " dtypes are subtypes of integer, floating, complexfloating."
             )
         check_nonnegative("iota shape", self.shape)

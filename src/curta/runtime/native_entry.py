@@ -17,6 +17,7 @@ an entry is a Python object that does the same through ctypes.
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ import numpy as np
 from curta.compiler import cache as kernel_cache
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
+from curta.errors import OutOfMemoryError
 from curta.runtime import entry_code
 
 Signature = tuple[np.dtype[Any], tuple[int, ...]]
@@ -62,8 +64,24 @@ def native_entry(
         constants: further words of the table, after the arrays.
         release_gil: let other Python threads run meanwhile; for long work.
     """
-    mode = entry_code.CALL_WITHOUT_GIL if release_gil else entry_code.CALL
-    return _entry(code, address, signature, results, constants, mode)
+    return _entry(code, address, signature, results, constants, _mode(release_gil))
+
+
+def plain_entry(
+    code: LoadedCode,
+    address: int,
+    signature: Sequence[Signature],
+    results: int,
+    constants: Sequence[int] = (),
+    release_gil: bool = False,
+) -> Entry:
+    """The same through ctypes: slower to call, and made in no time."""
+    mode = _mode(release_gil)
+    return _CtypesEntry(code, address, signature, results, constants, mode)
+
+
+def _mode(release_gil: bool) -> int:
+    return entry_code.CALL_WITHOUT_GIL if release_gil else entry_code.CALL
 
 
 def table_entry(
@@ -88,15 +106,19 @@ def _entry(
     constants: Sequence[int],
     mode: int,
 ) -> Callable[..., Any]:
-    signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
     make = _builtin_maker()
     if make is None:
         return _CtypesEntry(code, address, signature, results, constants, mode)
+    signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
     words = [address, len(signature), results, mode, len(constants)]
     words += constants
     for dtype, shape in signature:
         words += [id(dtype), len(shape), *shape]
-    record = struct.pack(f"={len(words)}Q", *words)
+    try:
+        record = struct.pack(f"={len(words)}Q", *words)
+    except struct.error:
+        sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in signature]
+        raise OutOfMemoryError(max(sizes)) from None
     # The signature is kept because the record holds the addresses of its dtypes.
     return make((record, code, signature))
 
@@ -118,7 +140,7 @@ class _CtypesEntry:
         self._function = kind(None, ctypes.c_void_p)(address)
         self._gives_table = mode == entry_code.TABLE
         self._code = code
-        self._signature = signature
+        self._signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
         self._results = results
         self._constants = constants
         self._size = len(signature) + len(constants)
