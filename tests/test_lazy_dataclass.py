@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from typing import ClassVar
 
 import pytest
 
@@ -142,3 +143,26 @@ def test_threads_may_make_the_first_instance_together():
         for t in threads:
             t.join()
         assert made == [Derived(1)] * 4
+
+
+def test_what_is_made_often_is_the_same():
+    _, Derived = pair(dataclass)
+    first = vars(Derived)["__init__"]
+    made = [Derived(1, c=[3], d=i) for i in range(200)]
+    assert vars(Derived)["__init__"] is not first
+    assert [x.d for x in made] == [*range(200)]
+    assert repr(made[0]).partition("d=0")[2] == repr(made[-1]).partition("d=199")[2]
+    assert list(vars(made[0])) == list(vars(made[-1])) == ["a", "b", "c", "d", "e"]
+
+
+def test_fields_have_the_types_that_were_written():
+    @dataclass
+    class Annotated:
+        x: "int"
+        kind: "ClassVar[str]" = "k"
+        y: float = 0.0
+        later: "dataclasses.InitVar[int]" = 0
+
+    fields = {f.name: f.type for f in dataclasses.fields(Annotated)}
+    assert fields == {"x": "int", "y": float}
+    assert Annotated.__annotations__["kind"] == "ClassVar[str]"

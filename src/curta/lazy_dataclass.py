@@ -13,7 +13,7 @@ import operator
 import reprlib
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 _FIELDS = "__dataclass_fields__"
 _completing = threading.RLock()
@@ -115,7 +115,7 @@ def _make_methods(
     made: Any = cls
     inherits = any(hasattr(base, _FIELDS) for base in cls.__mro__[1:])
     given = {"frozen": frozen and inherits, "kw_only": kw_only}
-    dataclasses.dataclass(init=False, repr=False, eq=False, **given)(cls)
+    _find_fields(cls, **given)
     parameters = made.__dataclass_params__
     parameters.repr, parameters.eq, parameters.frozen = repr, eq, frozen
     fields, own = dataclasses.fields(made), vars(cls)
@@ -133,6 +133,32 @@ def _make_methods(
         # A class with `__eq__` in its text has a `__hash__` of None from Python.
         if name not in own or (name == "__hash__" and own[name] is None):
             setattr(cls, name, method)
+
+
+def _find_fields(cls: type, **options: bool) -> None:
+    """`dataclasses.dataclass`, which makes no methods.
+
+    It searches each annotation that is a string for the name of `ClassVar`, for longer
+    than all else takes; so the annotations are types meanwhile.
+    """
+    texts = vars(cls).get("__annotations__", {})
+    cls.__annotations__ = {name: _as_type(text) for name, text in texts.items()}
+    try:
+        dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
+    finally:
+        cls.__annotations__ = texts
+    for f in dataclasses.fields(cls):  # type: ignore[arg-type]
+        f.type = texts.get(f.name, f.type)
+
+
+def _as_type(annotation: Any) -> Any:
+    """A type of the same meaning to `dataclasses`."""
+    if not isinstance(annotation, str) or annotation.startswith(_SPECIAL):
+        return annotation
+    return ClassVar if annotation.startswith("ClassVar") else object
+
+
+_SPECIAL = ("InitVar", "KW_ONLY", "dataclasses.", "typing.")
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:

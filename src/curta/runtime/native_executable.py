@@ -13,7 +13,12 @@ import numpy as np
 from curta.compiler.executable import MUCH_MEMORY, check_memory
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.runtime.buffers import allocator
-from curta.runtime.native_entry import Signature, native_entry, table_entry
+from curta.runtime.native_entry import (
+    Signature,
+    native_entry,
+    plain_entry,
+    table_entry,
+)
 from curta.runtime.queue import Pending, is_available, make_room, submit
 
 NDArray = np.ndarray[Any, Any]
@@ -51,15 +56,8 @@ class NativeExecutable:
         # A loop may turn any number of times: the last call says what to expect.
         self.lasts = self.may_last and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
-        entry = native_entry(
-            program.code,
-            program.address,
-            program.signature,
-            program.results,
-            program.constants,
-            program.long,
-        )
-        self._entry = _with_memory(program.temporaries, entry)
+        self._entry: Callable[..., Any] | None = None
+        self._called = False
 
     def __call__(self, *args: NDArray) -> Sequence[Any]:
         if not self.overwrites:  # the path of every call
@@ -67,12 +65,36 @@ class NativeExecutable:
         else:
             outs = self._results(args)
         begin = time.perf_counter() if self.measured else 0.0
+        entry = self._entry or self._next_entry()
         # Refused: not aligned, say, or of a dtype that is equal but not identical.
-        if not self._entry(*outs, *args):
+        if not entry(*outs, *args):
             return self.otherwise(*args)
         if self.measured:
             self.lasts = time.perf_counter() - begin > _LONG_TIME
         return outs
+
+    def _next_entry(self) -> Callable[..., Any]:
+        """How to call the program: the second call is when a fast way is worth making.
+
+        Most have one call of this kind; the next ones come from native code.
+        """
+        if not self._called:
+            self._called = True
+            return self._entered_by(plain_entry)
+        self._entry = entry = self._entered_by(native_entry)
+        return entry
+
+    def _entered_by(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        program = self.program
+        entry = make(
+            program.code,
+            program.address,
+            program.signature,
+            program.results,
+            program.constants,
+            program.long,
+        )
+        return _with_memory(program.temporaries, entry)
 
     @cached_property
     def _table(self) -> Callable[..., bytes | bool]:

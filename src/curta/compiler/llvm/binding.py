@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
-import re
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 # Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
-_KNOWN_VERSIONS = re.compile(r"0\.50\.")
+_KNOWN_VERSIONS = ("0.50.",)
 _MINIMUM = (0, 50)
 
 _P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
@@ -74,8 +73,9 @@ def _location() -> tuple[Path, str] | None:
         text = (folder / "_version.py").read_text(encoding="utf-8")
     except OSError:
         return folder, "unknown"
-    found = re.search(r"version\w* = '(\d+\.\d+[^']*)'", text)
-    return folder, found[1] if found else "unknown"
+    values = (line.partition(" = '")[2] for line in text.splitlines())
+    found = next((v for v in values if v[:1].isdigit()), "unknown")
+    return folder, found.rstrip("'")
 
 
 def version() -> str:
@@ -90,8 +90,9 @@ def available() -> bool:
     where = _location()
     if where is None:
         return False
-    numbers = re.match(r"(\d+)\.(\d+)", where[1])
-    return numbers is None or (int(numbers[1]), int(numbers[2])) >= _MINIMUM
+    major, minor = [*where[1].split("."), ""][:2]
+    known = major.isdigit() and minor.isdigit()
+    return not known or (int(major), int(minor)) >= _MINIMUM
 
 
 @cache
@@ -260,7 +261,7 @@ def llvm() -> _Library | _Public:
         raise ImportError(
             "compiling needs llvmlite 0.50 or newer: pip install llvmlite"
         )
-    if _KNOWN_VERSIONS.match(where[1]):
+    if where[1].startswith(_KNOWN_VERSIONS):
         for name in ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll"):
             path = where[0] / "binding" / name
             if path.exists():
