@@ -402,3 +402,54 @@ def test_loops_with_counters_are_transposed(reverse):
         )
     )
     assert slope(jnp.array([0.0, 2.0])).tolist() == [2, 26]
+
+
+def loops_of(fun):
+    """Calls of a function of one number as the body of every construct."""
+    condition, index = lambda x: x < 10, lambda i, x: fun(x)
+    return [
+        lambda x: lax.scan(lambda c, _: (fun(c), None), x, None, 3)[0],
+        lambda x: lax.fori_loop(0, 3, index, x),
+        lambda x: lax.while_loop(condition, fun, x),
+        lambda x: lax.cond(x > 1, fun, fun, x),
+        lambda x: lax.switch(1, [fun, fun], x),
+    ]
+
+
+def test_functions_are_traced_once_for_a_signature():
+    count = 0
+
+    def fun(x):
+        nonlocal count
+        count += 1
+        return 2 * x
+
+    for run in loops_of(fun)[1:]:
+        run(1.0)
+        before = count
+        run(1.5)
+        assert count == before
+        run(1)
+        assert count > before
+    before = count
+    curta.clear_caches()
+    loops_of(fun)[-1](1.0)
+    assert count == before + 1
+
+
+def test_functions_that_close_over_tracers_are_traced_in_each_trace():
+    scale = None
+
+    def fun(x):
+        return x * scale
+
+    def outer(y, run):
+        nonlocal scale
+        scale = y
+        return run(2.0)
+
+    for run in loops_of(fun):
+        expected = grad(outer)(1.5, run)
+        for _ in range(2):
+            assert jit(grad(outer), static_argnums=1)(1.5, run) == expected
+            assert vmap(grad(outer), (0, None))(jnp.full(2, 1.5), run)[1] == expected

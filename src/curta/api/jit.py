@@ -41,7 +41,7 @@ from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.mesh import AbstractMesh, Mesh, scope
 from curta.core.refs import Ref
 from curta.core.sharding import Sharding
-from curta.core.stage import stage
+from curta.core.stage import axes_in_scope, stage
 from curta.core.trace import (
     Tracer,
     current_trace,
@@ -377,9 +377,8 @@ class Jitted:
 
 def _signature(in_tree: Any, avals: Any, arguments: Arguments) -> Signature:
     """What a function traced now for arguments of these types is kept under."""
-    trace = current_trace()
-    axes = () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
-    return Signature(in_tree, avals, arguments.static, config.context, axes)
+    surroundings = config.context, axes_in_scope()
+    return Signature(in_tree, avals, arguments.static, *surroundings)
 
 
 def _ready_key(

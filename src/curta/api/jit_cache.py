@@ -146,6 +146,9 @@ class Cache:
 _caches: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = (
     weakref.WeakKeyDictionary()
 )
+_traced: weakref.WeakKeyDictionary[Any, dict[Hashable, Any]] = (
+    weakref.WeakKeyDictionary()
+)
 _lock = threading.Lock()
 
 
@@ -156,6 +159,15 @@ def shared_cache(fun: Any, options: Hashable) -> Cache:
             return _caches.setdefault(fun, {}).setdefault(options, Cache())
     except TypeError:  # cannot be hashed or weakly referenced
         return Cache()
+
+
+def traced_functions(fun: Any) -> dict[Hashable, Any]:
+    """What `fun` was traced to as a part of programs, for as long as it lives."""
+    try:
+        with _lock:
+            return _traced.setdefault(fun, {})
+    except TypeError:  # cannot be hashed or weakly referenced
+        return {}
 
 
 def forget_fast_calls() -> None:
@@ -174,6 +186,7 @@ def clear_caches() -> None:
     >>> curta.clear_caches()
     """
     with _lock:
+        _traced.clear()
         for by_options in list(_caches.values()):
             for cache in by_options.values():
                 cache.clear()

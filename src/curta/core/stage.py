@@ -243,6 +243,12 @@ def recording_trace() -> JaxprTrace | None:
     return trace
 
 
+def axes_in_scope() -> tuple[Any, ...]:
+    """The named axes that a function traced now may use, with their sizes."""
+    trace = current_trace()
+    return () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
+
+
 def refuse_dead_tracer(x: Tracer) -> None:
     """Raise UnexpectedTracerError if the trace that made `x` is over."""
     if x._trace.finished:

@@ -13,14 +13,15 @@ from curta.control.cond import Cond
 from curta.control.platform import PlatformIndex, Platforms
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.memo import kept_with_jaxpr
 from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.lax.control_flow.checks import check_same_outputs
 from curta.lax.control_flow.tracing import (
-    TracedFunction,
     args_tree,
     check_refs,
     flat_arrays,
+    traced,
 )
 from curta.lax.conversion import convert_element_type
 from curta.lax.selection import clamp
@@ -225,24 +226,25 @@ def _branch(
     in_tree = args_tree(*operands)
     # The functions of `cond` are looked at in the order in which users give them.
     order = range(len(funs)) if what == "switch" else range(len(funs) - 1, -1, -1)
-    found = {i: TracedFunction(what, funs[i], in_tree, avals) for i in order}
-    traced = [found[i] for i in range(len(funs))]
+    found = {i: traced(what, funs[i], in_tree, avals) for i in order}
+    parts = [found[i] for i in range(len(funs))]
     check_same_outputs(
         what,
         [names[i] for i in order],
         [funs[i] for i in order],
-        [traced[i].out_tree for i in order],
-        [traced[i].out_avals for i in order],
+        [parts[i].out_tree for i in order],
+        [parts[i].out_avals for i in order],
     )
-    consts = list({id(c): c for t in traced for c in t.consts}.values())
+    consts = list({id(c): c for t in parts for c in t.consts}.values())
     const_avals = [typeof(c) for c in consts]
-    branches = [t.closed(consts, const_avals) for t in traced]
+    branches = tuple(t.closed(consts, const_avals) for t in parts)
     op = Cond(_same_weak_types(branches), platforms)
     outs = op(index, *consts, *leaves)
-    return tree_util.tree_unflatten(traced[0].out_tree, outs)
+    return tree_util.tree_unflatten(parts[0].out_tree, outs)
 
 
-def _same_weak_types(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
+@kept_with_jaxpr
+def _same_weak_types(branches: tuple[ClosedJaxpr, ...]) -> tuple[ClosedJaxpr, ...]:
     """The branches with outputs weakly typed only where all of them are."""
     weak = [
         all(a.weak_type for a in avals)

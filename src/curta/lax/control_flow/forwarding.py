@@ -15,22 +15,31 @@ from curta.control.loop_references import merged, parted
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_with_jaxpr
 from curta.transforms.dce import dce_jaxpr, used_inputs
 
 
 def run_while(op: While, args: Sequence[Any]) -> list[Any]:
     """The results of a while loop; what neither changes nor decides is no carry."""
+    fixed, loop = _moving_while(op)
+    if not any(fixed):
+        return list(op(*args))
     cond_consts, body_consts, carry = op.parts(args)
+    found, rest = parted(carry, fixed)
+    found = list(map(as_result, found))
+    outs = loop(*cond_consts, *found, *body_consts, *rest)
+    return merged(found, outs, fixed)
+
+
+@kept_with_jaxpr
+def _moving_while(op: While) -> tuple[list[bool], While]:
+    """Which parts of the carry are fixed, and the loop of the others."""
     body, cond = op.body_jaxpr.jaxpr, dce_jaxpr(op.cond_jaxpr.jaxpr)
     inputs = body.invars[op.body_nconsts :]
     tested = used_inputs(cond)[op.cond_nconsts :]
     fixed = [
         v is x and not t for v, x, t in zip(body.outvars, inputs, tested, strict=True)
     ]
-    if not any(fixed):
-        return list(op(*args))
-    found, rest = parted(carry, fixed)
-    found = list(map(as_result, found))
     moved, moving = parted(inputs, fixed)
     consts = body.invars[: op.body_nconsts]
     step = body.replace(
@@ -44,34 +53,39 @@ def run_while(op: While, args: Sequence[Any]) -> list[Any]:
         body_jaxpr=ClosedJaxpr(step, op.body_jaxpr.consts),
         body_nconsts=len(moved) + op.body_nconsts,
     )
-    outs = loop(*cond_consts, *found, *body_consts, *rest)
-    return merged(found, outs, fixed)
+    return fixed, loop
 
 
 def run_scan(op: Scan, args: Sequence[Any]) -> list[Any]:
     """The results of a scan; inputs that come out as they are do not go through it."""
+    fixed, passed, loop = _moving_scan(op)
+    if not any(fixed) and not any(p is not None for p in passed):
+        return list(op(*args))
     consts, carry, xs = op.parts(args)
+    found, rest = parted(carry, fixed)
+    found = list(map(as_result, found))
+    results = loop(*found, *consts, *rest, *xs)
+    rows = [as_result(xs[p]) for p in passed if p is not None]
+    return [
+        *merged(found, results[: loop.num_carry], fixed),
+        *merged(rows, results[loop.num_carry :], [p is not None for p in passed]),
+    ]
+
+
+@kept_with_jaxpr
+def _moving_scan(op: Scan) -> tuple[list[bool], list[int | None], Scan]:
+    """Which parts of the carry are fixed, which outputs are scanned arrays as they are,
+    by their places, and the loop of the others."""
     body = op.jaxpr.jaxpr
     const_vars, carry_vars, x_vars = op.parts(body.invars)
     outs, ys = body.outvars[: op.num_carry], body.outvars[op.num_carry :]
     fixed = [v is x for v, x in zip(outs, carry_vars, strict=True)]
-    known = dict(zip(x_vars, xs, strict=True))
-    passed = [v in known for v in ys]
-    if not any(fixed) and not any(passed):
-        return list(op(*args))
-    found, rest = parted(carry, fixed)
-    found = list(map(as_result, found))
+    passed = [x_vars.index(v) if v in x_vars else None for v in ys]
     moved, moving = parted(carry_vars, fixed)
     jaxpr = body.replace(
         invars=[*moved, *const_vars, *moving, *x_vars],
-        outvars=[*parted(outs, fixed)[1], *parted(ys, passed)[1]],
+        outvars=[*parted(outs, fixed)[1], *(v for v in ys if v not in x_vars)],
     )
-    loop = op.with_body(
-        ClosedJaxpr(jaxpr, op.jaxpr.consts), len(moved) + len(consts), len(moving)
-    )
-    results = loop(*found, *consts, *rest, *xs)
-    rows = [as_result(known[v]) for v in parted(ys, passed)[0]]
-    return [
-        *merged(found, results[: len(moving)], fixed),
-        *merged(rows, results[len(moving) :], passed),
-    ]
+    count = len(moved) + len(const_vars)
+    loop = op.with_body(ClosedJaxpr(jaxpr, op.jaxpr.consts), count, len(moving))
+    return fixed, passed, loop

@@ -23,6 +23,7 @@ from curta.lax.control_flow.tracing import (
     check_refs,
     flat_arrays,
     settled,
+    traced,
 )
 from curta.lax.conversion import convert_element_type
 
@@ -75,11 +76,11 @@ def _while_for(
     in_tree = args_tree(init_val)
 
     def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
-        return TracedFunction(user, body_fun, in_tree, avals, shown)
+        return traced(user, body_fun, in_tree, avals, shown)
 
     leaves, body = settled(leaves, trace, lambda t: t.out_avals)
     avals = [typeof(x) for x in leaves]
-    condition = TracedFunction("while_loop", cond_fun, in_tree, avals)
+    condition = traced("while_loop", cond_fun, in_tree, avals)
     _check_condition(condition)
     check_carry("while_loop body", body_fun, tree, body.out_tree, avals, body.out_avals)
     op = While(
@@ -189,18 +190,19 @@ def _counted(
 def _uncounted(body_fun: Callable[..., Any], lower: Any, upper: Any, init: Any) -> Any:
     """The loop as a while loop."""
 
-    def condition(carry: Any) -> Any:
-        i, end, _ = carry
-        return i < end
-
     def body(loop_carry: Any) -> Any:
         i, end, value = loop_carry
         return i + 1, end, body_fun(i, value)
 
     body = _named(body, body_fun)
     start = (lower, upper, init)
-    _, _, value = _while_for("fori_loop", body_fun, condition, body, start)
+    _, _, value = _while_for("fori_loop", body_fun, _is_before_end, body, start)
     return value
+
+
+def _is_before_end(loop_carry: Any) -> Any:
+    i, end, _ = loop_carry
+    return i < end
 
 
 def _named(fun: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from curta.lax.control_flow.tracing import (
     check_refs,
     flat_arrays,
     settled,
+    traced,
 )
 from curta.lax.shape import (
     concatenate,
@@ -86,10 +87,10 @@ def scan_for(
     rows = [_row_aval(x) for x in xs_leaves]
 
     def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
-        return TracedFunction(user, f, in_tree, [*avals, *rows], shown)
+        return traced(user, f, in_tree, [*avals, *rows], shown)
 
-    def carry_out(traced: TracedFunction) -> Sequence[ShapedArray]:
-        return traced.out_avals[: _pair(traced)[0].num_leaves]
+    def carry_out(body: TracedFunction) -> Sequence[ShapedArray]:
+        return body.out_avals[: _pair(body)[0].num_leaves]
 
     leaves, body = settled(leaves, trace, carry_out)
     carry_tree, y_tree = _pair(body)

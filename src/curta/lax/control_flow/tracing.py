@@ -7,12 +7,14 @@ from typing import Any
 
 from curta import dtypes, tree_util
 from curta.api.arguments import leaf_names
+from curta.api.jit_cache import traced_functions
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.refs import AbstractRef, Ref, refuse_aliases
-from curta.core.stage import stage
-from curta.core.trace import typeof
+from curta.core.stage import axes_in_scope, stage
+from curta.core.trace import Tracer, typeof
 from curta.lax.control_flow.checks import same_type
 from curta.lax.conversion import convert_element_type
 
@@ -40,13 +42,43 @@ class TracedFunction:
         self.consts = closed.consts
         self.out_tree = flat.out_tree
         self.out_avals = closed.out_avals
+        self._closed: dict[Any, ClosedJaxpr] = {}
 
     def closed(self, consts: Sequence[Any], avals: Sequence[ShapedArray]) -> Any:
         """The jaxpr with `consts`, of which its own are some, as leading inputs."""
         own = {id(c): v for c, v in zip(self.consts, self.jaxpr.constvars, strict=True)}
-        leading = [own.get(id(c)) or Var(a) for c, a in zip(consts, avals, strict=True)]
-        invars = [*leading, *self.jaxpr.invars]
-        return ClosedJaxpr(self.jaxpr.replace(constvars=(), invars=invars))
+        leading = tuple(own.get(id(c), a) for c, a in zip(consts, avals, strict=True))
+        found = self._closed.get(leading)
+        if found is None:
+            added = [x if isinstance(x, Var) else Var(x) for x in leading]
+            invars = [*added, *self.jaxpr.invars]
+            found = ClosedJaxpr(self.jaxpr.replace(constvars=(), invars=invars))
+            found = self._closed.setdefault(leading, found)
+        return found
+
+
+def traced(
+    what: str,
+    fun: Callable[..., Any],
+    in_tree: Any,
+    avals: Sequence[Any],
+    shown: Callable[..., Any] | None = None,
+) -> TracedFunction:
+    """A `TracedFunction`, kept for as long as the user's function lives.
+
+    That is `shown`, if given: `fun` then closes over nothing else. What closes over
+    tracers or references is not kept.
+    """
+    wrapper = None if shown in (None, fun) else fun.__code__
+    known = traced_functions(shown or fun)
+    key = (what, wrapper, in_tree, tuple(avals), config.context, axes_in_scope())
+    found: TracedFunction | None = known.get(key)
+    if found is None:
+        found = TracedFunction(what, fun, in_tree, avals, shown)
+        own = (*found.consts, *avals)
+        if not any(isinstance(x, (Tracer, Ref, AbstractRef)) for x in own):
+            found = known.setdefault(key, found)
+    return found
 
 
 def args_tree(*args: Any) -> Any:
