@@ -44,6 +44,18 @@ def zero_of(shape):
     return curta.grad(lambda x: twice(x).sum())(X)
 
 
+_BOTH = object()
+
+
+def _keeping(residual, forward=_BOTH):
+    f = curta.custom_vjp(lambda x: x * 2)
+    f.defvjp(
+        (lambda x: (x * 2, residual)) if forward is _BOTH else forward,
+        lambda residual, g: (g,),
+    )
+    return f
+
+
 MISTAKES = {
     "text traced": (
         lambda: curta.make_jaxpr(lambda x: x)("abc"),
@@ -149,6 +161,21 @@ MISTAKES = {
         lambda: curta.custom_jvp(product).defjvp(3),
         TypeError,
         "Expected a callable value, got 3",
+    ),
+    "text as a residual": (
+        lambda: curta.grad(_keeping("text"))(1.0),
+        TypeError,
+        "Argument 'text' of type <class 'str'> is not a valid JAX type",
+    ),
+    "no rule after all": (
+        lambda: _keeping(None, forward=None)(1.0),
+        AttributeError,
+        "No VJP defined for custom_vjp function",
+    ),
+    "axis of pmap's output": (
+        lambda: curta.pmap(lambda x: x, out_axes=2)(ROW),
+        ValueError,
+        "axis 2 is out of bounds for array of dimension 2",
     ),
     "one fixed place": (
         lambda: curta.custom_jvp(product, nondiff_argnums=0),

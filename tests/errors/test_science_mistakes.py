@@ -206,6 +206,21 @@ MISTAKES = {
         TypeError,
         "multinomial.logpmf requires ndarray or scalar arguments",
     ),
+    "counts of other categories": (
+        lambda: stats.multinomial.pmf(jnp.arange(3), 3, jnp.ones(2) / 2),
+        TypeError,
+        "or got incompatible shapes for broadcasting: (3,), (2,)",
+    ),
+    "text beyond": (
+        lambda: stats.expon.sf("abc"),
+        TypeError,
+        "expon.sf requires ndarray or scalar arguments",
+    ),
+    "no parameter": (
+        lambda: special.expn(2, None),
+        TypeError,
+        "expn requires ndarray or scalar arguments",
+    ),
     "covariance of another size": (
         lambda: stats.multivariate_normal.logpdf(jnp.ones(3), jnp.ones(4), jnp.eye(3)),
         ValueError,
@@ -273,3 +288,7 @@ def test_complex_numbers_have_no_order(distribution, comparison):
         TypeError, match=f"{comparison} does not accept dtype complex64"
     ):
         function(1j, *parameters)
+
+
+def test_one_count_stands_for_all_categories():
+    assert stats.multinomial.pmf(1, 2, jnp.ones(2) / 2) == 0.5

@@ -54,7 +54,8 @@ class custom_jvp(CustomFunction):
 
         With `symbolic_zeros` tangents that are zero are shown as `SymbolicZero`.
         """
-        check_callable(jvp)
+        if jvp is not None:
+            check_callable(jvp)
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
         return jvp
@@ -243,8 +244,9 @@ class custom_vjp(CustomFunction):
         `fwd(*args) -> (out, residuals)`, and `bwd(residuals, cotangent)` returns a
         tuple with a cotangent (or None) per argument.
         """
-        check_callable(fwd)
-        check_callable(bwd)
+        for rule in (fwd, bwd):
+            if rule is not None:
+                check_callable(rule)
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
@@ -348,6 +350,9 @@ class _FlatVJP:
             f"custom_vjp-decorated function {fun}",
         )
         residuals, self.residual_tree = tree_util.tree_flatten(pair[1])
+        for x in residuals:
+            if not isinstance(x, Ref):
+                typeof(x)  # raises TypeError for what is no array
         refuse_custom_refs(f"fwd function {rule}", outs)
         refuse_custom_refs(f"fwd function {rule}", residuals, self.given(primals))
         return outs, residuals

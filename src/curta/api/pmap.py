@@ -338,5 +338,8 @@ def _expanded(x: Any, axis: int | None) -> Any:
     if axis is None:
         return x
     shape = typeof(x).shape
+    if axis > len(shape):
+        rank = len(shape) + 1
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
     dims = tuple(d + (d >= axis) for d in range(len(shape)))
     return BroadcastInDim((*shape[:axis], 1, *shape[axis:]), dims)(x)

@@ -344,9 +344,9 @@ def orthogonal(
     """
 
     def make(key: Any, shape: Any, dtype: Any) -> Any:
-        shape = canonicalize_shape(shape)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
+        shape = canonicalize_shape(shape)
         if 0 in shape:
             return jnp.zeros(shape, dtype)
         columns = shape[column_axis]
@@ -372,12 +372,12 @@ def delta_orthogonal(
     """
 
     def make(key: Any, shape: Any, dtype: Any) -> Any:
-        shape = canonicalize_shape(shape)
         if len(shape) not in (3, 4, 5):
             raise ValueError(
                 "Delta orthogonal initializer requires a 3D, 4D or 5D shape, got"
                 f" {shape}."
             )
+        shape = canonicalize_shape(shape)
         if shape[-1] < shape[-2]:
             raise ValueError(
                 "`fan_in` must be less or equal than `fan_out`, the last two dims, got"

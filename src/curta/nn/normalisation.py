@@ -207,7 +207,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
            [0., 0., 1.]], dtype=float32)
     """
     x = jnp.asarray(x)
-    chosen = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    wanted = float if dtype is None else dtype
+    chosen = dtypes.canonicalize_dtype(wanted, allow_extended_dtype=True)
     context = "The error arose in jax.nn.one_hot argument `num_classes`."
     count = concrete(num_classes, context, as_dim)
     try:

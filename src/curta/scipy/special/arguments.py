@@ -20,6 +20,11 @@ def real(name: str, *args: Any) -> list[Any]:
     return list(args)
 
 
+def real_or_lists(name: str, *args: Any) -> list[Any]:
+    """`real`, of operands that may be lists of numbers as well."""
+    return real(name, *[x if x is None else jnp.asarray(x) for x in args])
+
+
 def only_f32_or_f64(x: Any) -> Any:
     """`x` as float32 or float64, not weakly typed; TypeError for other dtypes."""
     x = jnp.asarray(x)

@@ -11,7 +11,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
-from curta.scipy.special.arguments import real
+from curta.scipy.special.arguments import real_or_lists
 from curta.scipy.special.gamma_functions import digamma, gamma
 
 _MOST_TERMS = 250
@@ -56,7 +56,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     >>> special.hyp1f1(1.0, 1.0, 0.0)
     Array(1., dtype=float32)
     """
-    return _hyp1f1(*real("hyp1f1", *map(jnp.asarray, (a, b, x))))
+    return _hyp1f1(*real_or_lists("hyp1f1", a, b, x))
 
 
 @jnp.vectorize
@@ -112,7 +112,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     >>> special.hyp2f1(1.0, 1.0, 1.0, 0.5).round(4)
     Array(2., dtype=float32)
     """
-    return _hyp2f1(*real("hyp2f1", *map(jnp.asarray, (a, b, c, x))))
+    return _hyp2f1(*real_or_lists("hyp2f1", a, b, c, x))
 
 
 def _is_integer(x: Any) -> Any:

@@ -12,7 +12,13 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.promotion import const, inexact_operands
-from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
+from curta.scipy.special.arguments import (
+    only_f32_or_f64,
+    polynomial,
+    ratio,
+    real,
+    real_or_lists,
+)
 from curta.scipy.special.error_functions import _faddeeva_upper
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -74,7 +80,7 @@ def expn(n: Any, x: Any) -> Any:
     >>> special.expn(1, 1.0).round(4)
     Array(0.2194, dtype=float32)
     """
-    n, x = real("expn", jnp.asarray(n), jnp.asarray(x))
+    n, x = real_or_lists("expn", n, x)
     return _expn_of(n, x)
 
 

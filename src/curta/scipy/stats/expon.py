@@ -66,7 +66,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> stats.expon.sf(1.0).round(4)
     Array(0.3679, dtype=float32, weak_type=True)
     """
-    return lax.exp(logsf(x, loc, scale))
+    return lax.exp(_log_tail("expon.sf", x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -76,7 +76,11 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> stats.expon.logsf(1.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    z, _ = standardise("expon.logsf", x, loc=loc, scale=scale)
+    return _log_tail("expon.logsf", x, loc, scale)
+
+
+def _log_tail(name: str, x: Any, loc: Any, scale: Any) -> Any:
+    z, _ = standardise(name, x, loc=loc, scale=scale)
     refuse_complex(lax.lt, z)
     return -jnp.maximum(z, 0)
 

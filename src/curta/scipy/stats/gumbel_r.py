@@ -66,7 +66,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> stats.gumbel_r.sf(0.5).round(4)
     Array(0.4548, dtype=float32, weak_type=True)
     """
-    return lax.exp(logsf(x, loc, scale))
+    return lax.exp(_log_tail("gumbel_r.sf", x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -76,7 +76,11 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> stats.gumbel_r.logsf(0.5).round(4)
     Array(-0.788, dtype=float32, weak_type=True)
     """
-    z, scale = standardise("gumbel_r.logsf", x, loc=loc, scale=scale)
+    return _log_tail("gumbel_r.logsf", x, loc, scale)
+
+
+def _log_tail(name: str, x: Any, loc: Any, scale: Any) -> Any:
+    z, scale = standardise(name, x, loc=loc, scale=scale)
     refuse_complex(lax.gt, z)
     return jnp.where(scale > 0, lax.log(-lax.expm1(-lax.exp(-z))), np.nan)
 

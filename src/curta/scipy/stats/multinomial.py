@@ -32,7 +32,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
             f"x and n must be of integer type; got x.dtype={x.dtype}, n.dtype={n.dtype}"
         )
     x, n = jnp.asarray(x, p.dtype), jnp.asarray(n, p.dtype)
-    x, p = jnp.broadcast_arrays(x, p)
+    x = x if x.ndim else jnp.broadcast_to(x, p.shape)
     value = gammaln(n + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), axis=-1)
     return jnp.where(jnp.sum(x, -1) == n, value, -np.inf)
 
