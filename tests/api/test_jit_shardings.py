@@ -17,6 +17,7 @@ from curta.sharding import (
     Mesh,
     SingleDeviceSharding,
     make_single_device_sharding,
+    use_abstract_mesh,
 )
 
 AUTO = (AxisType.Auto,) * 2
@@ -242,3 +243,18 @@ def test_what_is_handed_on_stays_where_it_is():
     args = [curta.device_put(np.ones((4, 2)), s) for s in given]
     outs = curta.jit(lambda x, y, z: (z, x + y, y, x))(*args)
     assert [outs[i].sharding for i in (3, 2, 0)] == given
+
+
+def test_other_axes_for_the_devices_in_scope():
+    mesh = auto_mesh()
+    other = AbstractMesh((8,), ("a",), axis_types=(AxisType.Auto,))
+
+    @curta.jit
+    def fun(x):
+        with use_abstract_mesh(other):
+            return lax.with_sharding_constraint(jnp.sin(x), P("a")) * 2
+
+    with curta.set_mesh(mesh):
+        out = fun(curta.device_put(X, P("x", "y")))
+    assert (out.sharding.spec, out.sharding.mesh.axis_names) == (P("a"), ("a",))
+    np.testing.assert_allclose(out, 2 * np.sin(X), rtol=1e-6)

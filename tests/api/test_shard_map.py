@@ -534,3 +534,24 @@ class TestSettings:
             f(x, y)
         with disable_vmap_shmap_error(True):
             np.testing.assert_array_equal(f(x, y), x + y)
+
+
+def test_structs_say_over_which_axes_values_vary():
+    mesh = curta.make_mesh((4,), ("x",))
+    seen = []
+
+    def body(p, x):
+        like = curta.eval_shape(lambda p, x: p @ x, p, x)
+        ones = lax.full_like(like, 1)
+        seen.extend([like, curta.typeof(like), curta.typeof(ones)])
+        return curta.vjp(lambda p: p @ x, p)[1](ones)[0] + 0 * ones
+
+    fun = shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))
+    fun(jnp.ones(3), curta.reshard(jnp.ones(12), NamedSharding(mesh, P("x"))))
+    like, *avals = seen
+    assert [a.str_short() for a in avals] == ["float32[]{V:x}"] * 2
+    assert "manual_axis_type=ManualAxisType(varying=frozenset({'x'})" in repr(like)
+    assert like != curta.ShapeDtypeStruct((), "float32", sharding=like.sharding)
+    assert like.update(shape=(2,)).manual_axis_type.varying == {"x"}
+    with pytest.raises(TypeError, match="`manual_axis_type` argument passed to Shape"):
+        curta.ShapeDtypeStruct((), "float32", manual_axis_type={"x"})

@@ -9,10 +9,10 @@ from typing import Any
 
 from curta import dtypes, tree_util
 from curta.core.array import Array
-from curta.core.avals import ShapedArray, is_python_scalar, placed_aval
+from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.refs import AbstractRef, Ref
 from curta.core.shapes import canonicalize_shape
-from curta.core.sharding import Sharding
+from curta.core.sharding import NamedSharding
 from curta.core.stage import recording_trace
 from curta.core.trace import is_array_like, typeof
 from curta.runtime.transfer import to_array
@@ -130,10 +130,14 @@ def aval_of(x: Any) -> Any:
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         weak = bool(getattr(x, "weak_type", False))
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        aval = ShapedArray(canonicalize_shape(x.shape), dtype, weak)
-        sharding = getattr(x, "sharding", None)
-        if isinstance(sharding, Sharding):
-            aval = placed_aval(aval, sharding)
+        place = getattr(x, "sharding", None)
+        aval = ShapedArray(
+            canonicalize_shape(x.shape),
+            dtype,
+            weak,
+            sharding=place if isinstance(place, NamedSharding) else None,
+            manual_axis_type=getattr(x, "manual_axis_type", None),
+        )
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return typeof(x)
 

@@ -522,7 +522,8 @@ def full_like(
     """
     aval = aval_of(x)
     weak_type = dtype is None and aval.weak_type
-    alike = sharding is None and shape is None and isinstance(x, Tracer)
+    typed = isinstance(x, Tracer) or aval.vma
+    alike = sharding is None and shape is None and typed
     shape = aval.shape if shape is None else canonicalize_shape(shape)
     if dtype is None:
         dtype = aval.dtype

@@ -34,10 +34,11 @@ Shardings = Sequence[Sharding | None]
 
 
 def retyped(mesh: Mesh, like: Mesh | AbstractMesh) -> Mesh:
-    """The mesh, with axes of the names and types of another of its shape."""
-    if like.abstract_mesh is mesh.abstract_mesh or like.axis_sizes != mesh.axis_sizes:
+    """The devices of a mesh, with the axes of another that has as many."""
+    if like.abstract_mesh is mesh.abstract_mesh or like.size != mesh.size:
         return mesh
-    return mesh.update(axis_names=like.axis_names, axis_types=like.axis_types)
+    grid = mesh.devices.reshape(like.axis_sizes)
+    return Mesh(grid, like.axis_names, like.axis_types)
 
 
 class Walk:

@@ -328,7 +328,8 @@ def chosen_mesh(named: NamedMesh | None, shardings: Shardings) -> Mesh | None:
         return given
     if isinstance(named.mesh, Mesh):
         return named.mesh
-    return concrete_mesh(named.mesh) or scope().concrete or given
+    around = scope().concrete or given
+    return concrete_mesh(named.mesh) or (around and retyped(around, named.mesh))
 
 
 def needed_devices(

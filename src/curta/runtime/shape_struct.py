@@ -9,6 +9,7 @@ import numpy as np
 
 from curta.core.array_layout import Format
 from curta.core.avals import ShapedArray
+from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
@@ -24,16 +25,25 @@ class ShapeDtypeStruct:
       sharding: a `Sharding`, a `Format` that holds one, or a `PartitionSpec` over the
         mesh that is in scope when it is asked for.
       weak_type: whether the dtype gives way to others.
+      manual_axis_type: a `ManualAxisType`: over which axes of a `shard_map` it varies.
       is_ref: whether it is a reference to such an array.
 
     Raises:
+      TypeError: for a `manual_axis_type` of another type.
       ValueError: for other shardings, and those of arrays of more dims.
 
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("_sharding", "dtype", "is_ref", "shape", "weak_type")
+    __slots__ = (
+        "_sharding",
+        "dtype",
+        "is_ref",
+        "manual_axis_type",
+        "shape",
+        "weak_type",
+    )
 
     def __init__(
         self,
@@ -42,7 +52,7 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
-        manual_axis_type: Any = None,
+        manual_axis_type: ManualAxisType | None = None,
         is_ref: bool = False,
     ):
         if dtype is None:
@@ -52,15 +62,28 @@ class ShapeDtypeStruct:
         if isinstance(sharding, Format):
             sharding = sharding.sharding
         _check_sharding(sharding, self.shape)
+        if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
+            raise TypeError(
+                "`manual_axis_type` argument passed to ShapeDtypeStruct should be of"
+                " type `jax.sharding.ManualAxisType`. Got type"
+                f" {type(manual_axis_type)}"
+            )
         self._sharding = sharding
         self.weak_type = weak_type
+        self.manual_axis_type = manual_axis_type
         self.is_ref = is_ref
 
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of an aval."""
         place = None if aval.placement is None else aval.sharding
-        return cls(aval.shape, aval.dtype, sharding=place, weak_type=aval.weak_type)
+        return cls(
+            aval.shape,
+            aval.dtype,
+            sharding=place,
+            weak_type=aval.weak_type,
+            manual_axis_type=None if aval.mat.empty else aval.mat,
+        )
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -70,7 +93,7 @@ class ShapeDtypeStruct:
         if open_place and not getattr(x, "committed", True):
             sharding = None
         aval = typeof(x)
-        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+        return cls.of_aval(aval).update(sharding=sharding)
 
     @property
     def sharding(self) -> Any:
@@ -109,7 +132,8 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self.sharding, self.weak_type
+        kinds = self.weak_type, self.manual_axis_type, self.is_ref
+        return self.shape, self.dtype, self.sharding, *kinds
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -119,10 +143,14 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         placed = f", sharding={self.sharding}" if self.sharding is not None else ""
-        weak = ", weak_type=True" if self.weak_type else ""
+        rest = "".join(
+            f", {name}={getattr(self, name)}"
+            for name in ("weak_type", "manual_axis_type", "is_ref")
+            if getattr(self, name)
+        )
         return (
             f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}"
-            f"{placed}{weak})"
+            f"{placed}{rest})"
         )
 
     __str__ = __repr__
