@@ -194,3 +194,14 @@ def test_keys_handed_round():
     pairs = [(0, 1), (1, 0)]
     found = curta.vmap(lambda k: lax.ppermute(k, "n", pairs), axis_name="n")(KEYS)
     assert (found == KEYS[::-1]).all()
+
+
+def test_a_mesh_axis_splits_one_dim():
+    mesh, spec = curta.make_mesh((1,), ("n",)), curta.P("n", "n")
+    mapped = curta.shard_map(lambda y: y, mesh=mesh, in_specs=curta.P(), out_specs=spec)
+    check_message(
+        lambda: mapped(X),
+        ValueError,
+        "A single NamedSharding spec specification can map every mesh axis to at most",
+        "duplicate entries for `n`",
+    )

@@ -18,7 +18,7 @@ from curta.core.mesh import (
     get_concrete_mesh,
 )
 from curta.core.partition_spec import PartitionSpec, entry_of
-from curta.core.sharding import NamedSharding
+from curta.core.sharding import NamedSharding, check_distinct
 from curta.core.trace import Trace, current_trace, typeof
 from curta.transforms.vmap import BatchTrace
 
@@ -390,6 +390,8 @@ def check_out_avals(
 ) -> None:
     """Raise ValueError for specs that are too long, or promise what may not hold."""
     check_specs_fit("out", fun, mesh, specs, tree, flat, avals)
+    for spec in flat:
+        check_distinct(spec)
     if not check_vma:
         return
     for spec, aval in zip(flat, avals, strict=True):

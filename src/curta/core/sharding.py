@@ -407,6 +407,17 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f"Resource axis: {name} of {spec} is not found in mesh:"
                 f" {mesh.axis_names}."
             )
+    check_distinct(spec)
+    if UNCONSTRAINED in spec.partitions and not mesh.auto_axes:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are"
+            f" `Auto`. Got mesh axis_types: {mesh.axis_types}"
+        )
+
+
+def check_distinct(spec: PartitionSpec) -> None:
+    """Raise DuplicateSpecError if an axis splits a spec's dims more than once."""
+    used = spec.used_axes()
     for name in used:
         if used.count(name) > 1:
             raise DuplicateSpecError(
@@ -414,11 +425,6 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f" at most one positional dimension, but {spec} has duplicate entries"
                 f" for `{name}`"
             )
-    if UNCONSTRAINED in spec.partitions and not mesh.auto_axes:
-        raise ValueError(
-            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are"
-            f" `Auto`. Got mesh axis_types: {mesh.axis_types}"
-        )
 
 
 class DuplicateSpecError(ValueError):
