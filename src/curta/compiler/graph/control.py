@@ -10,6 +10,7 @@ from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.loops.registers import MOST_ELEMENTS
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -41,7 +42,13 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
     Small values need none: all of their loop is one piece of code in registers.
     """
     operands = tuple(_buffer(maker, a) for a in eqn.invars)
-    code = register_code(eqn, operands, results) or lane_code(eqn, operands, results)
+    places = _carry_places(maker, eqn, operands, results)
+    code = register_code(eqn, operands, places)
+    if code is not None:
+        maker.buffers.update(zip(eqn.outvars, places, strict=True))
+        maker.items.append(RegisterItem(eqn, operands, places, code))
+        return True
+    code = lane_code(eqn, operands, results)
     if code is not None:
         maker.items.append(RegisterItem(eqn, operands, results, code))
         return True
@@ -61,6 +68,21 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
         return False
     _add(maker, eqn, operands, results, native, None)
     return True
+
+
+def _carry_places(
+    maker: ItemMaker,
+    eqn: Eqn,
+    operands: tuple[Buffer, ...],
+    results: tuple[Buffer, ...],
+) -> tuple[Buffer, ...]:
+    """Where results go: a large carry stays in the memory of its operand, if it may."""
+    places = list(results)
+    for i, aval in enumerate(_carried(eqn)):
+        start = len(operands) - _after_carry(eqn) + i
+        if aval.size > MOST_ELEMENTS and maker.may_overwrite(eqn, eqn.invars[start]):
+            places[i] = operands[start]
+    return tuple(places)
 
 
 def _add_branches(

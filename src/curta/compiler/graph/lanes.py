@@ -21,15 +21,14 @@ from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.registers import (
     RegisterElements,
     RegisterMaker,
-    Unsuited,
     constant_of,
-    parts,
     require_native,
     unchanged,
 )
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.loops.build import NoLowering, component
+from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major, unravel
 from curta.compiler.loops.lower import Refused
 from curta.compiler.loops.nodes import Buffer
@@ -39,6 +38,7 @@ from curta.compiler.loops.registers import (
     CountedLoop,
     RegisterCode,
     Save,
+    Unsuited,
     WhileLoop,
 )
 from curta.control.scan import Scan
@@ -232,6 +232,9 @@ class LaneMaker(RegisterMaker):
         size = self.elements_of(aval)
         return 0 < size <= MOST_VECTORS
 
+    def may_reside(self, aval: ShapedArray) -> bool:
+        return False
+
     def require(self, aval: ShapedArray) -> None:
         require_native(aval)
         if not self._fits(aval):
@@ -334,14 +337,14 @@ class LaneMaker(RegisterMaker):
         turn = LoopVar(f"turn{self.builder.fresh()}", op.length)
         jaxpr = op.jaxpr.jaxpr
         kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, n)
-        now = self._carried(initial, kept, level)
+        now = self._carried(initial, kept, level, ())
         rows = [self._row_of(x, turn, level + 1) for x in xs]
         with self.block(level) as body:
             outs = self.run(op.jaxpr, [*consts, *now, *rows])
             for out, array in zip(outs[n:], arrays[n:], strict=True):
                 self.save(out, array, as_index(turn) * out.aval.size)
-            then = [self.small(x) for x in outs[:n]]
-        carries, last = self._carries(initial, now, then, kept, level)
+            then = self._then(now, outs[:n], kept)
+        carries, last = self._carries(initial, now, then, kept, level, ())
         loop = CountedLoop(op.length, op.reverse, carries, (), (), tuple(body), turn)
         self.add(loop, level)
         return [*last, *(None for _ in arrays[n:])]
@@ -361,22 +364,24 @@ class LaneMaker(RegisterMaker):
             self.rows[row] = array, first + as_index(turn) * aval.size
         return row
 
-    def _while(self, op: While, args: Sequence[Atom]) -> Sequence[Atom]:
+    def _while(
+        self, op: While, args: Sequence[Atom], arrays: Sequence[Buffer]
+    ) -> list[Atom | None]:
         some = _examples_that_go_on(op, args)
         if some is None:
-            return super()._while(op, args)
+            return super()._while(op, args, ())
         condition_consts, body_consts, initial = op.parts(args)
         level = self.level(*args)
         jaxpr = op.body_jaxpr.jaxpr
         kept = unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
-        now = self._carried(initial, kept, level)
+        now = self._carried(initial, kept, level, ())
         with self.block(level) as condition:
             (test,) = self.run(some, [*condition_consts, *now])
             goes_on = self.small(test)
         with self.block(level) as body:
             outs = self.run(op.body_jaxpr, [*body_consts, *now])
-            then = [self.small(x) for x in outs]
-        carries, last = self._carries(initial, now, then, kept, level)
+            then = self._then(now, outs, kept)
+        carries, last = self._carries(initial, now, then, kept, level, ())
         self.add(WhileLoop(carries, tuple(condition), goes_on, tuple(body)), level)
         return last
 

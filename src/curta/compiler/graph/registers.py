@@ -12,17 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
+from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.residents import Residents, may_reside
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import DEEPEST, is_virtual
 from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
-from curta.compiler.loops.complexes import ComplexExpr
+from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import LoopVar, as_index, unravel
 from curta.compiler.loops.lower import Elements, Refused
 from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
@@ -37,6 +40,7 @@ from curta.compiler.loops.registers import (
     Rows,
     Step,
     Table,
+    Unsuited,
     WhileLoop,
     Write,
 )
@@ -48,6 +52,7 @@ from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from curta.dtypes import physical_dtype
 from curta.errors import MissingRule
+from curta.primitives.indexing.windows import WindowUpdate
 from curta.transforms.dce import dce_jaxpr
 
 NDArray = np.ndarray[Any, Any]
@@ -55,10 +60,6 @@ MOST_STEPS = 4096
 _MOVING = frozenset(
     "broadcast_in_dim reshape transpose squeeze slice rev expand_dims copy".split()
 )
-
-
-class Unsuited(Exception):
-    """The loop does not qualify."""
 
 
 def register_code(
@@ -83,11 +84,18 @@ def register_code(
 
 
 def _is_small(eqn: Eqn) -> bool:
-    """Whether what a loop carries, or a branch gives, is small: a first look."""
-    op, sizes = eqn.op, [v.aval.size for v in eqn.outvars]
+    """Whether the values of a loop, or of a branch, may all be small: a first look.
+
+    All but what a loop carries and updates in memory.
+    """
+    op, avals = eqn.op, tuple(v.aval for v in eqn.outvars)
+    body, carried = None, len(avals)
     if isinstance(op, Scan):
-        sizes = [a.size for a in op.jaxpr.out_avals]
-    return max(sizes, default=0) <= MOST_ELEMENTS
+        body, avals, carried = op.jaxpr, op.jaxpr.out_avals, op.num_carry
+    elif isinstance(op, While):
+        body = op.body_jaxpr
+    large = [i for i, a in enumerate(avals) if a.size > MOST_ELEMENTS]
+    return not large or (body is not None and large[-1] < carried and may_reside(body))
 
 
 class RegisterElements(Elements):
@@ -133,6 +141,7 @@ class RegisterMaker:
         self._depth: dict[Atom, int] = {}  # of ops that only move elements
         self._branch = 0
         self._steps = 0
+        self.residents = Residents(self)
 
     # ------------------------------------------------------------------ values
 
@@ -143,6 +152,14 @@ class RegisterMaker:
     def indices(self, shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
         """The indices of the elements of such a value, in order."""
         return [unravel(as_index(i), shape) for i in range(math.prod(shape))]
+
+    def dtype(self, aval: ShapedArray) -> np.dtype[Any]:
+        """The dtype of an element."""
+        return physical_dtype(aval.dtype)
+
+    def may_reside(self, aval: ShapedArray) -> bool:
+        """Whether a value is so large that it is to stay in memory."""
+        return aval.size > MOST_ELEMENTS
 
     def require_own(
         self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
@@ -266,7 +283,7 @@ class RegisterMaker:
     def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
         """The steps of a jaxpr; what its results are."""
         flat = inline_calls(closed, expanded)
-        jaxpr = dce_jaxpr(simplify(flat.jaxpr))
+        jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr)))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
             env[var] = self._known(var.aval, _as_array(value, var.aval))
@@ -282,9 +299,12 @@ class RegisterMaker:
         """What an op gives for operands that are there."""
         if op.effects:
             raise Unsuited(f"{op.name} has effects")
+        self.residents.require_newest(args)
         if isinstance(op, (Scan, While, Cond)):
             results = self.control(op, args, avals)
             return [result for result in results if result is not None]
+        if isinstance(op, WindowUpdate) and args[0] in self.residents:
+            return [self.residents.update(op, args)]
         for aval in avals:
             self.require(aval)
         constants = [self._constant(a) for a in args]
@@ -304,7 +324,8 @@ class RegisterMaker:
             self.definitions[out] = eqn
             self._level[out] = self.level(*args)
         depth = 1 + max((self._depth.get(a, 0) for a in args), default=0)
-        if op.name in _MOVING and depth < DEEPEST:
+        moves = op.name in _MOVING and not any(a in self.residents for a in args)
+        if moves and depth < DEEPEST:
             self._depth.update((out, depth) for out in outs)
             return outs
         for out in outs:
@@ -334,7 +355,7 @@ class RegisterMaker:
         if isinstance(op, Scan):
             return self._scan(op, args, avals, arrays)
         if isinstance(op, While):
-            return list(self._while(op, args))
+            return self._while(op, args, arrays)
         return list(self._cond(op, args, avals))
 
     def _scan(
@@ -351,19 +372,19 @@ class RegisterMaker:
         rows = [
             self.row(v.aval, level + 1) for v in jaxpr.invars[len(args) - len(xs) :]
         ]
-        now = self._carried(initial, kept, level)
+        now = self._carried(initial, kept, level, arrays)
         sources = [self.register(x) for x in xs]
         with self.block(level) as body:
             outs = self.run(op.jaxpr, [*consts, *now, *rows])
-            then = [self.small(x) for x in outs]
-        n = len(initial)
-        carries, last = self._carries(initial, now, then[:n], kept, level)
-        results: list[Atom | None] = list(last)
+            n = len(initial)
+            then = self._then(now, outs[:n], kept)
+            written = [self.small(x) for x in outs[n:]]
+        carries, results = self._carries(initial, now, then, kept, level, arrays)
         writes = []
-        for i in range(n, len(outs)):
+        for i, row in enumerate(written, n):
             out = None if arrays else self.place(avals[i], level)
             array = arrays[i] if out is None else self.buffers[out]
-            writes.append(Rows(array, then[i]))
+            writes.append(Rows(array, row))
             results.append(out)
         reads = tuple(map(Rows, sources, (self.buffers[r] for r in rows)))
         self.add(
@@ -374,74 +395,103 @@ class RegisterMaker:
         )
         return results
 
-    def _while(self, op: While, args: Sequence[Atom]) -> Sequence[Atom]:
+    def _while(
+        self, op: While, args: Sequence[Atom], arrays: Sequence[Buffer]
+    ) -> list[Atom | None]:
         condition_consts, body_consts, initial = op.parts(args)
         level = self.level(*args)
         jaxpr = op.body_jaxpr.jaxpr
         kept = unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
-        now = self._carried(initial, kept, level)
+        now = self._carried(initial, kept, level, arrays)
         with self.block(level) as condition:
             (test,) = self.run(op.cond_jaxpr, [*condition_consts, *now])
             goes_on = self.register(test)
         with self.block(level) as body:
-            then = [
-                self.small(x) for x in self.run(op.body_jaxpr, [*body_consts, *now])
-            ]
-        carries, last = self._carries(initial, now, then, kept, level)
+            outs = self.run(op.body_jaxpr, [*body_consts, *now])
+            then = self._then(now, outs, kept)
+        carries, last = self._carries(initial, now, then, kept, level, arrays)
         self.add(WhileLoop(carries, tuple(condition), goes_on, tuple(body)), level)
         return last
 
     def _carried(
-        self, initial: Sequence[Atom], kept: Sequence[bool], level: int
+        self,
+        initial: Sequence[Atom],
+        kept: Sequence[bool],
+        level: int,
+        arrays: Sequence[Buffer],
     ) -> list[Atom]:
         """The carry as a turn sees it; what no turn changes is no carry."""
-        return [
-            x if k else self.place(x.aval, level + 1)
-            for x, k in zip(initial, kept, strict=True)
-        ]
+        places: Sequence[Buffer | None] = arrays[: len(initial)]
+        places = places or [None] * len(initial)
+        now: list[Atom] = []
+        for x, keep, array in zip(initial, kept, places, strict=True):
+            if keep:
+                now.append(x)
+            elif self.may_reside(x.aval):
+                now.append(self.residents.enter(x, level, array))
+            else:
+                now.append(self.place(x.aval, level + 1))
+        return now
+
+    def _then(
+        self, now: Sequence[Atom], outs: Sequence[Atom], kept: Sequence[bool]
+    ) -> list[Buffer | None]:
+        """Where a turn leaves what it hands on; None for what stays where it is."""
+        then: list[Buffer | None] = []
+        for inside, out, keep in zip(now, outs, kept, strict=True):
+            resident = inside in self.residents
+            if resident and not keep:
+                self.residents.require_same(inside, out)
+            then.append(None if keep or resident else self.small(out))
+        return then
 
     def _carries(
         self,
         initial: Sequence[Atom],
         now: Sequence[Atom],
-        then: Sequence[Buffer],
+        then: Sequence[Buffer | None],
         kept: Sequence[bool],
         level: int,
-    ) -> tuple[tuple[Carry, ...], list[Atom]]:
-        carries, last = [], []
+        arrays: Sequence[Buffer],
+    ) -> tuple[tuple[Carry, ...], list[Atom | None]]:
+        carries = []
+        last: list[Atom | None] = []
         for first, inside, after, keep in zip(initial, now, then, kept, strict=True):
             if keep:
                 last.append(first)
-                continue
-            out = self.place(first.aval, level)
-            places = self.register(first), self.register(inside), after
-            carries.append(Carry(*places, self.buffers[out]))
-            last.append(out)
+            elif after is None:
+                last.append(None if arrays else self.residents.leave(inside, level))
+            else:
+                out = self.place(first.aval, level)
+                places = self.register(first), self.register(inside), after
+                carries.append(Carry(*places, self.buffers[out]))
+                last.append(out)
         return tuple(carries), last
 
     def _cond(
         self, op: Cond, args: Sequence[Atom], avals: Sequence[ShapedArray]
-    ) -> Sequence[Atom]:
+    ) -> list[Atom]:
         index, *operands = args
         level = self.level(*args)
         which = self.register(index)
+        large = [self.may_reside(a) for a in avals]
+        small = [not kept for kept in large]
+        lent = self.residents.lend(operands, level)
         blocks, found = [], []
         before, self._branch = self._branch, level + 1
         for branch in op.branches:
             with self.block(level) as block:
-                outs = self.run(branch, operands)
-                found.append(tuple(self.small(x) for x in outs))
+                outs = self.run(branch, lent.names())
+                lent.give_back(list(compress(outs, large)))
+                found.append(tuple(self.small(x) for x in compress(outs, small)))
             blocks.append(tuple(block))
         self._branch = before
-        results = [self.place(a, level) for a in avals]
-        places = tuple(self.buffers[r] for r in results)
+        kept = iter(lent.results(list(compress(avals, large))))
+        made = [self.place(a, level) for a in compress(avals, small)]
+        places = tuple(self.buffers[r] for r in made)
         self.add(Choice(which, tuple(blocks), tuple(found), places), level)
-        return results
-
-
-def parts(value: Any) -> tuple[Expr, ...]:
-    """The real expressions of a scalar."""
-    return (value.re, value.im) if isinstance(value, ComplexExpr) else (value,)
+        rest = iter(made)
+        return [next(kept if resident else rest) for resident in large]
 
 
 def require_native(aval: ShapedArray) -> None:

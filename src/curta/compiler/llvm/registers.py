@@ -29,10 +29,12 @@ from curta.compiler.loops.registers import (
     Compute,
     CountedLoop,
     RegisterCode,
+    Rename,
     Rows,
     Save,
     Step,
     Table,
+    Update,
     WhileLoop,
     Write,
     blocks,
@@ -331,6 +333,10 @@ class _Emitter:
                 self._write(step.value, step.array)
             elif isinstance(step, Save):
                 self._save(step)
+            elif isinstance(step, Rename):
+                self._rename(step.array, step.result)
+            elif isinstance(step, Update):
+                self._update(step)
             elif isinstance(step, CountedLoop):
                 self._counted(step)
             elif isinstance(step, WhileLoop):
@@ -371,6 +377,27 @@ class _Emitter:
             order = [i + part * size for i in range(size) for part in (0, 1)]
             found = [self.b.shuffle(found[0], found[1], order)]
         return values.hold(step.result, found)
+
+    def _rename(self, array: Buffer, result: Buffer) -> None:
+        pointer = self.pointers[array]
+        self.pointers[result] = pointer
+        self.values.place(result, pointer)
+
+    def _update(self, step: Update) -> None:
+        values, condition = self.values, step.where
+        values.over(None)
+        holds = None if condition is None else values.compute(condition)
+        if condition is None or holds is None:
+            self._store(step)
+        else:
+            with self.b.when(holds), values.scope(), values.assumed(condition):
+                self._store(step)
+        self._rename(step.array, step.result)
+
+    def _store(self, step: Update) -> None:
+        numbers = [self.values.compute(e) for e in step.values]
+        for i, (number, e) in enumerate(zip(numbers, step.values, strict=True)):
+            self.values.store(step.array, step.offset + i, number, e.dtype)
 
     def _write(self, value: Buffer, array: Buffer) -> None:
         if self.values.holds(value):

@@ -26,6 +26,11 @@ class ComplexExpr:
     dtype: Any
 
 
+def parts(value: Any) -> tuple[Any, ...]:
+    """The real expressions of a scalar."""
+    return (value.re, value.im) if isinstance(value, ComplexExpr) else (value,)
+
+
 def add(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
     return ComplexExpr(b.add(z.re, w.re), b.add(z.im, w.im), z.dtype)
 

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curta.compiler.loops.index import Affine, LoopVar
-from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Expr,
+    Instr,
+    Load,
+    index_operands,
+    walk,
+)
 from curta.compiler.loops.schedule import (
     GRAIN_COST,
     MANY_CHUNKS,
@@ -26,6 +33,10 @@ MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vect
 _WORTHWHILE = 4 * GRAIN_COST  # of a chunk, as the turns of a loop are a guess
 LIKELY = 16  # turns of a while loop, where work is shared out
 _WEIGHT = 32  # of an expression, since nothing runs side by side
+
+
+class Unsuited(Exception):
+    """A loop or branch cannot be code in registers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +75,28 @@ class Save:
     value: Buffer
     array: Buffer
     offsets: tuple[Affine, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rename:
+    """`result` is another name for an array in memory."""
+
+    array: Buffer
+    result: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """`result` is the memory of `array`, with new numbers from `offset` on.
+
+    Nothing happens unless `where` holds.
+    """
+
+    array: Buffer
+    result: Buffer
+    offset: Affine
+    values: tuple[Expr, ...]
+    where: Expr | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +150,9 @@ class Choice:
     results: tuple[Buffer, ...]
 
 
-Step = Compute | Table | Write | Save | CountedLoop | WhileLoop | Choice
+Step = (
+    Compute | Table | Write | Save | Rename | Update | CountedLoop | WhileLoop | Choice
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +181,10 @@ def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]
             yield f"{indent}{step.array.name} = {step.value.name}"
         elif isinstance(step, Save):
             yield f"{indent}{step.array.name}[...] = {step.value.name}"
+        elif isinstance(step, Rename):
+            yield f"{indent}{step.result.name} = {step.array.name}, in its memory"
+        elif isinstance(step, Update):
+            yield f"{indent}{step.result.name} = {step.array.name}, one element new"
         elif isinstance(step, Choice):
             for i, block in enumerate(step.blocks):
                 yield f"{indent}case {i} of {step.index.name}:"
@@ -174,7 +213,7 @@ def code_cost(steps: tuple[Step, ...], turns: int = UNKNOWN) -> int:
             total += turns * (1 + code_cost(step.condition + step.body, turns))
         elif isinstance(step, Choice):
             total += max(code_cost(block, turns) for block in step.blocks)
-        elif isinstance(step, Compute):
+        elif isinstance(step, (Compute, Update)):
             total += _WEIGHT * len(step.values)
     return total
 
@@ -218,6 +257,8 @@ def _roots(steps: tuple[Step, ...]) -> Iterator[Expr]:
     for step in steps:
         if isinstance(step, Compute):
             yield from step.values
+        elif isinstance(step, Update):
+            yield from (*step.values, *index_operands(step.offset))
         elif isinstance(step, Choice):
             for block in step.blocks:
                 yield from _roots(block)

@@ -1,0 +1,204 @@
+"""Large arrays that loops in registers update element by element: they stay in memory.
+
+Such an array is carried by a loop, which has it to itself: it lies where the result is
+to be, and an update writes there at once. Each update gives the array a new name, and
+only the newest may be read. Code that would read an older one does not qualify, nor
+does code by which two names of one array would go on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from curta.compiler.loops.complexes import parts
+from curta.compiler.loops.index import as_index, row_major
+from curta.compiler.loops.lower import Operand
+from curta.compiler.loops.nodes import Buffer
+from curta.compiler.loops.registers import (
+    MOST_ELEMENTS,
+    Rename,
+    Unsuited,
+    Update,
+    Write,
+)
+from curta.control.call import JaxprOp
+from curta.control.cond import Cond
+from curta.control.scan import Scan
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
+from curta.primitives.indexing.windows import WindowUpdate
+
+if TYPE_CHECKING:
+    from curta.compiler.graph.registers import RegisterMaker
+
+MOST_UPDATES = 16  # elements that one update writes
+
+
+class Residents:
+    """The arrays in memory that the code of one maker updates.
+
+    `_roots` says in which memory a name lies; `_old` are the names of which that is no
+    longer what they stand for.
+    """
+
+    def __init__(self, maker: RegisterMaker) -> None:
+        self.maker = maker
+        self._roots: dict[Atom, Buffer] = {}
+        self._old: set[Atom] = set()
+
+    def __contains__(self, atom: Atom) -> bool:
+        return atom in self._roots
+
+    def require_newest(self, atoms: Sequence[Atom]) -> None:
+        """Raise `Unsuited` if something has been overwritten that is needed again."""
+        if not self._old.isdisjoint(atoms):
+            raise Unsuited("an array is needed as it was before an update")
+
+    def enter(self, x: Atom, level: int, array: Buffer | None) -> Var:
+        """The name of an array inside of a loop or branch that may update it.
+
+        `array` is where the result of an outermost loop goes.
+        """
+        maker = self.maker
+        if array is not None:
+            root = array
+            if (source := maker.register(x)) is not array:
+                maker.add(Write(source, array), level)
+        elif self.owns(x, level):
+            root = self._roots[x]
+            self._old.add(x)
+        else:
+            raise Unsuited("a loop carries an array that others may need")
+        return self.name(x.aval, root, level, level + 1)
+
+    def owns(self, x: Atom, level: int) -> bool:
+        """Whether code at a level may update an array."""
+        here = level == len(self.maker.blocks) - 1
+        return here and x in self._roots and self.maker.level(x) == level
+
+    def require_same(self, x: Atom, then: Atom) -> None:
+        """Raise `Unsuited` unless one array is the other, as updates have left it."""
+        self.require_newest([then])
+        if self._roots.get(then) is not self._roots[x]:
+            raise Unsuited("an array is not handed on in its own memory")
+
+    def leave(self, inside: Atom, level: int) -> Var:
+        """The name of an array after the loop that has updated it."""
+        return self.name(inside.aval, self._roots[inside], level, level)
+
+    def alias(self, x: Atom, level: int) -> Var:
+        """The name of an array inside of a branch."""
+        root = self._roots[x]
+        return self.name(x.aval, root, level + 1, level + 1)
+
+    def newest_root(self, x: Atom) -> Buffer:
+        """Where a result of a branch lies, if updates have led to it."""
+        self.require_newest([x])
+        if x not in self._roots:
+            raise Unsuited("a branch makes a large array")
+        return self._roots[x]
+
+    def end(self, x: Atom, roots: Sequence[Buffer], aliases: Sequence[Var]) -> None:
+        """An array is as it was only if no branch updated it or hands it on."""
+        if self._roots[x] in roots or not self._old.isdisjoint(aliases):
+            self._old.add(x)
+
+    def lend(self, operands: Sequence[Atom], level: int) -> Loan:
+        """The operands of a choice, whose branches may update the arrays among them."""
+        return Loan(self, operands, level)
+
+    def update(self, op: WindowUpdate, args: Sequence[Atom]) -> Var:
+        """The steps of an update, one for each element; the new name of the array."""
+        maker, (array, *rest) = self.maker, args
+        level = maker.level(array)
+        shape = op.update_shape(*[a.aval for a in args])
+        if not self.owns(array, level) or not 0 < math.prod(shape) <= MOST_UPDATES:
+            raise Unsuited("an update of many elements, or of what others need")
+        for place in maker.indices(shape):
+            array = self._element(op, array, rest, place, level)
+        assert isinstance(array, Var)
+        return array
+
+    def _element(
+        self,
+        op: WindowUpdate,
+        array: Atom,
+        rest: Sequence[Atom],
+        index: Sequence[Any],
+        level: int,
+    ) -> Var:
+        maker, aval, b = self.maker, array.aval, self.maker.builder
+        operands = [Operand(a.aval, a, maker.elements) for a in (array, *rest)]
+        place, inside, new = op.lower_update(b, tuple(map(as_index, index)), *operands)
+        source, offset = maker.register(array), row_major(place, aval.shape)
+        dtype = maker.dtype(aval)
+
+        def value() -> Any:
+            return new(b.load(source, offset, dtype))
+
+        values = parts(value() if inside is None else b.under(inside, value))
+        out = self._name(aval, self._roots[array], level)
+        first = offset * len(values)
+        maker.add(Update(source, maker.buffers[out], first, values, inside), level)
+        self._old.add(array)
+        return out
+
+    def name(self, aval: ShapedArray, root: Buffer, at: int, level: int) -> Var:
+        """A further name of an array, given in the block `at`, of a level."""
+        var = self._name(aval, root, level)
+        self.maker.add(Rename(root, self.maker.buffers[var]), at)
+        return var
+
+    def _name(self, aval: ShapedArray, root: Buffer, level: int) -> Var:
+        var = self.maker.row(aval, level)
+        self._roots[var] = root
+        return var
+
+
+class Loan:
+    """Arrays that the branches of a choice may update, each in a block of its own."""
+
+    def __init__(
+        self, residents: Residents, operands: Sequence[Atom], level: int
+    ) -> None:
+        self._residents, self._operands, self._level = residents, operands, level
+        self._lent = [x for x in dict.fromkeys(operands) if residents.owns(x, level)]
+        self._aliases: list[dict[Atom, Var]] = []
+        self._roots: list[Buffer] | None = None
+
+    def names(self) -> list[Atom]:
+        """The operands as the next branch knows them."""
+        found = {x: self._residents.alias(x, self._level) for x in self._lent}
+        self._aliases.append(found)
+        return [found.get(x, x) for x in self._operands]
+
+    def give_back(self, outs: Sequence[Atom]) -> None:
+        """Take the large results of a branch; every branch leaves them alike."""
+        roots = [self._residents.newest_root(x) for x in outs]
+        if len(set(roots)) < len(roots) or self._roots not in (None, roots):
+            raise Unsuited("branches hand on arrays in different memories")
+        self._roots = roots
+
+    def results(self, avals: Sequence[ShapedArray]) -> list[Var]:
+        """The names of the large results; what has been updated is gone."""
+        roots = self._roots or []
+        for x in self._lent:
+            self._residents.end(x, roots, [found[x] for found in self._aliases])
+        level = self._level
+        pairs = zip(avals, roots, strict=True)
+        return [self._residents.name(aval, r, level, level) for aval, r in pairs]
+
+
+def may_reside(closed: ClosedJaxpr) -> bool:
+    """Whether the large values of a loop's body may all be updates: a first look."""
+    return all(map(_is_light, closed.jaxpr.eqns))
+
+
+def _is_light(eqn: Eqn) -> bool:
+    op = eqn.op
+    if isinstance(op, (Scan, While, Cond, WindowUpdate, JaxprOp)):
+        return True
+    return all(v.aval.size <= MOST_ELEMENTS for v in eqn.outvars)
