@@ -13,7 +13,11 @@ from collections.abc import Sequence
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.primitives.base import Elementwise
-from curta.primitives.elementwise.convert import ConvertElementType, Identity
+from curta.primitives.elementwise.convert import (
+    BitcastConvertType,
+    ConvertElementType,
+    Identity,
+)
 from curta.primitives.elementwise.select import SelectN
 from curta.primitives.partitioning import Entries, Sizes, reshaped
 from curta.primitives.placing import Placing
@@ -34,6 +38,7 @@ def operand_entries(
 
 
 @operand_entries.register(Elementwise)
+@operand_entries.register(BitcastConvertType)
 @operand_entries.register(ConvertElementType)
 @operand_entries.register(Identity)
 @operand_entries.register(Placing)
