@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from curta import dtypes
+from curta import dtypes, numpy as jnp
 from curta.config import enable_x64, numpy_dtype_promotion
 from curta.errors import TypePromotionError
 
@@ -197,3 +197,12 @@ def test_values_without_a_dtype():
         dtypes.dtype(None)
     with pytest.raises(TypeError):
         dtypes.dtype(object())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2"])
+def test_numbers_too_large_for_a_narrow_float_are_infinite(dtype):
+    x = jnp.ones(2, dtype)
+    for found in x * 3.4e38, jnp.full(2, 3.4e38, dtype):
+        assert found.dtype == dtype
+        assert np.isinf(np.asarray(found, np.float32)).all()

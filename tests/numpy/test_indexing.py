@@ -248,3 +248,17 @@ def test_views_of_empty_arrays():
     for dtype in "int4", "uint2", "int8", "float32":
         assert jnp.zeros((0, 8), "complex64").view(dtype).size == 0
         assert jnp.zeros((2, 0), "complex64").view(dtype).shape == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("value", [1.0, 3.0, 7.0])
+def test_extrema_at_clipped_indices_have_the_derivatives_of_those_inside(name, value):
+    def updated(x, y, place):
+        return getattr(x.at[np.array([0, place])], name)(y, mode="clip")
+
+    x, y = jnp.array([2.0, 5.0, 3.0]), jnp.array([4.0, value])
+    for transform in curta.jacfwd, curta.jacrev:
+        beyond = transform(updated, (0, 1))(x, y, 9)
+        inside = transform(updated, (0, 1))(x, y, 2)
+        for found, wanted in zip(beyond, inside, strict=True):
+            np.testing.assert_array_equal(found, wanted)

@@ -133,3 +133,16 @@ def test_products_and_reductions_of_small_dtypes(name):
             if name == "int4":
                 value = (value + 8) % 16 - 8
             np.testing.assert_array_equal(np.asarray(found).astype(np.float32), value)
+
+
+@pytest.mark.parametrize("narrow, wide", [("int4", "int8"), ("uint2", "uint4")])
+def test_batches_of_halves_join_along_any_dim(narrow, wide):
+    x = np.array([[1, 0, 1], [0, 1, 1]], getattr(ml_dtypes, narrow))
+    wide = getattr(ml_dtypes, wide, np.int8)
+
+    def joined(x):
+        return lax.bitcast_convert_type(x, wide)
+
+    out = curta.vmap(joined, in_axes=1)(x)
+    wanted = [joined(np.ascontiguousarray(x[:, i])) for i in range(3)]
+    np.testing.assert_array_equal(np.asarray(out, int), np.asarray(wanted, int))

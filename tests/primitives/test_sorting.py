@@ -150,3 +150,9 @@ def test_integers_of_four_bits_accumulate(dtype):
     total = lax.cumsum(x)
     assert total.dtype == dtype
     assert total.tolist() == [1, 4, 6, -6 if dtype == "int4" else 10]
+
+
+@pytest.mark.parametrize("run", [lax.top_k, curta.jit(lax.top_k, static_argnums=1)])
+def test_the_greatest_of_long_rows_of_which_there_are_none(run):
+    values, places = run(jnp.zeros((0, 1000)), 3)
+    assert values.shape == places.shape == (0, 3)

@@ -198,3 +198,11 @@ def test_threads():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_huge_containers_do_not_go_through_the_stack():
+    x = arange(3)
+    f = jit(lambda x, nothing: x + 1)
+    for _ in range(3):
+        out = f(x, [None] * 1_500_000)
+    np.testing.assert_array_equal(out, [1, 2, 3])

@@ -63,6 +63,10 @@ class Trace:
         """Whether ops run at once on concrete arrays with nothing recorded."""
         return False
 
+    def array(self, x: Any, aval: ShapedArray) -> Any:
+        """A NumPy array as an array of this aval, which settings might narrow."""
+        raise NotImplementedError
+
     def owns(self, x: Tracer) -> bool:
         """Whether `x` is a value of this trace, unknown to its parent."""
         return x._trace is self
@@ -412,7 +416,7 @@ def _numpy_aval(x: Any) -> ShapedArray:
             " Use arr.filled() to convert the value to a standard numpy array."
         )
     dtype = dtypes.canonicalize_dtype(x.dtype)
-    if dtype.kind in "OSTUMm":
+    if dtype.kind in "OSTUMm" or not dtype.isnative:
         if isinstance(x, np.generic):
             raise TypeError(_no_type(x))
         raise TypeError(

@@ -30,6 +30,7 @@ from curta.primitives.elementwise import (
     select_n,
     sub,
 )
+from curta.primitives.families import folding_dtype
 from curta.primitives.joining import Concatenate
 from curta.primitives.reduction import greatest_value, least_value, require_number
 from curta.primitives.shape import Rev
@@ -90,10 +91,8 @@ class Cumulative(Op):
     def eval(self, *args: Any) -> Any:
         (x,) = args
         turned = np.flip(x, self.axis) if self.reverse else x
-        working = x.dtype
-        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4:
-            working = np.dtype(np.float32)
-        elif x.dtype in NARROW_INTEGERS:
+        working = folding_dtype(x.dtype)
+        if working in NARROW_INTEGERS:
             working = np.dtype(np.int8)  # NumPy accumulates none of fewer bits
         out = self.accumulated(turned.astype(working, copy=False)).astype(x.dtype)
         return np.flip(out, self.axis) if self.reverse else out

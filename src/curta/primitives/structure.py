@@ -20,9 +20,9 @@ from curta.core.op import Op
 from curta.core.placement import placed_as
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
-from curta.core.trace import typeof
+from curta.core.trace import base_trace, typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.families import Linear, Reduction
+from curta.primitives.families import Linear, Reduction, folding_dtype
 
 
 @dataclass(frozen=True)
@@ -255,9 +255,8 @@ class ReduceSum(Reduction):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        if x.dtype.itemsize <= 2 and dtypes.issubdtype(x.dtype, np.floating):
-            return np.add.reduce(x, self.axes, dtype=np.float32).astype(x.dtype)
-        return np.add.reduce(x, self.axes, dtype=x.dtype)
+        out = np.add.reduce(x, self.axes, dtype=folding_dtype(x.dtype))
+        return out.astype(x.dtype, copy=False)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
@@ -401,9 +400,17 @@ def full(aval: ShapedArray, value: Any) -> Any:
     """An array of `aval` with every element `value`."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    scalar = np.asarray(value, aval.dtype)[()]
+    scalar = exact_scalar(value, aval.dtype)
     found = BroadcastInDim(aval.shape, ())(scalar) if aval.shape else scalar
     return placed_as(found, None, aval.placement)
+
+
+def exact_scalar(value: Any, dtype: Any) -> Any:
+    """A scalar of this dtype, of 64 bits too where NumPy's count as narrower ones."""
+    found = np.asarray(value, dtype)
+    if dtypes.canonicalize_dtype(dtype) == dtype:
+        return found[()]
+    return base_trace().array(found, ShapedArray((), dtype))
 
 
 def zeros(aval: ShapedArray) -> Any:

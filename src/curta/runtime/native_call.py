@@ -39,6 +39,7 @@ MISS: Any = object()
 # Signatures that are tried one after the other, and bytes of a result worth keeping.
 _MOST_ENTRIES = 6
 _MOST_LEAVES = 1000
+_MOST_ITEMS = 4 * _MOST_LEAVES  # of containers: they go through the machine's stack
 _LARGEST_RESULT = 1 << 16
 
 
@@ -98,6 +99,8 @@ def _entry(
         for x in args:
             walk.visit(x)
     except _NotReady:
+        return None
+    if walk.depth > _MOST_ITEMS:
         return None
     kept, spare = [], []
     for (dtype, shape), aval in zip(results, compiled.out_avals, strict=True):

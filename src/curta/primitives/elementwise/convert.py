@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -144,7 +145,9 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         _refuse_keys(typeof(x).dtype, dtype)
         wanted = ShapedArray((), dtype, weak_type)
         physical = dtypes.physical_dtype(dtype)
-        out = scalar_of(wanted, _converted(np.asarray(x), physical))
+        narrow = np.dtype(physical).itemsize < 4  # where too large a float is infinite
+        with np.errstate(over="ignore") if narrow else nullcontext():
+            out = scalar_of(wanted, _converted(np.asarray(x), physical))
         if typeof(out) is wanted:
             return out
     return ConvertElementType(dtype, weak_type)(x)
@@ -214,7 +217,8 @@ class BitcastConvertType(Op):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         (x,), (dim,) = args, dims
-        if typeof(x).dtype.itemsize >= self.new_dtype.itemsize:
+        old, new = map(dtypes.itemsize_bits, (typeof(x).dtype, self.new_dtype))
+        if old >= new:
             return self(x), dim
         return self(move_dim(x, dim, 0)), 0  # the last dim goes
 

@@ -26,6 +26,8 @@ from curta.primitives.elementwise import (
     sub,
 )
 from curta.primitives.indexing.gather import (
+    CLIP,
+    PROMISE_IN_BOUNDS,
     ScatterAdd,
     Scattering,
     ScatterSum,
@@ -200,11 +202,13 @@ class _ScatterExtremum(Scattering):
         """
         operand, indices, updates = primals
         aval, updates_aval = typeof(operand), typeof(updates)
-        count = ScatterAdd.of(aval.dtype, self.dimension_numbers)
+        count = ScatterAdd.of(aval.dtype, self.dimension_numbers, mode=self.mode)
         one, nothing = full(updates_aval, 1), zeros(updates_aval)
+        # What is read for updates that are dropped is of no account.
+        reads = CLIP if self.mode is CLIP else PROMISE_IN_BOUNDS
 
         def at_updates(x: Any) -> Any:
-            return self.gathered(x, indices, updates_aval)
+            return self.gathered(x, indices, updates_aval, mode=reads)
 
         before, result = at_updates(operand), at_updates(out)
         wins, kept = eq(updates, result), eq(before, result)

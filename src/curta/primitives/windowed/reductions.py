@@ -11,7 +11,9 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.trace import typeof
+from curta.dtypes.scalars import NARROW_INTEGERS
 from curta.lazy_dataclass import dataclass
+from curta.primitives.families import folding_dtype
 from curta.primitives.reduction import greatest_value, least_value
 from curta.primitives.slicing import pad
 from curta.primitives.windowed.selection import SelectAndGatherAdd
@@ -57,11 +59,9 @@ class WindowReduction(Op):
         (x,) = args
         start = self.identity(x.dtype)
         views = self.window.views(x, start)
-        working = x.dtype
-        if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize < 4:
-            working = np.dtype(np.float32)
-        elif x.dtype.kind == "V":
-            working = np.dtype(np.int32)  # of ints smaller than a byte
+        working = folding_dtype(x.dtype)
+        if working in NARROW_INTEGERS:
+            working = np.dtype(np.int32)
         axes = tuple(range(x.ndim, 2 * x.ndim))
         start, views = working.type(start), views.astype(working, copy=False)
         out = self.ufunc.reduce(views, axes, dtype=working, initial=start)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.primitive import primitive_of
@@ -17,6 +16,7 @@ from curta.core.tangents import Zero
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.comparison import Ge, Le
+from curta.primitives.families import folding_dtype
 from curta.primitives.reduction import greatest_value, least_value
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import batch_dim_at, zero_like_output
@@ -181,7 +181,6 @@ class SelectAndScatterAdd(_Selection):
     def eval(self, *args: Any) -> Any:
         source, operand = args
         window = self.window
-        half = dtypes.issubdtype(source.dtype, np.floating) and source.itemsize < 4
         place = self.chosen_taps(operand, window)
         within = np.unravel_index(place, self.window_dimensions or (1,))
         low = [p[0] for p in self.padding]
@@ -191,7 +190,7 @@ class SelectAndScatterAdd(_Selection):
             first = first.reshape([-1 if i == d else 1 for i in range(place.ndim)])
             at.append(first + within[d])
             inside &= (at[d] >= 0) & (at[d] < size)
-        out = np.zeros(operand.shape, np.float32 if half else source.dtype)
+        out = np.zeros(operand.shape, folding_dtype(source.dtype))
         np.add.at(out, tuple(i[inside] for i in at), source[inside])
         return out.astype(source.dtype, copy=False)
 
