@@ -10,6 +10,7 @@ from curta import lax
 from curta.errors import ConcretizationTypeError, TracerIntegerConversionError
 
 X = jnp.ones((2, 3))
+V = jnp.ones(3)
 S = jnp.float32(1.0)
 IMAGE = jnp.ones((1, 2, 5, 6))
 KERNEL = jnp.ones((3, 2, 2, 2))
@@ -182,6 +183,15 @@ NO_NUMBERS = [
      "Called dot_general with a float0 at position 0", ""),
     (lambda: lax.rng_uniform(1j, 2j, (2,)), TypeError,
      "rng_uniform does not accept dtype complex64", ""),
+    (lambda: lax.linalg.triangular_solve(KEYS[:, :2], KEYS[0, :2], conjugate_a=True),
+     TypeError, f"triangular_solve {NUMBERS}", ""),
+    (along(lambda y: lax.linalg.cholesky_update([y], y)), TypeError,
+     f"{OPERAND} cholesky_update", ""),
+    (along(lambda y: lax.linalg.triangular_solve(jnp.eye(3), y[None, None])),
+     TypeError, "All inputs to triangular_solve must have the same number of batch",
+     ""),
+    (lambda: curta.jvp(lax.linalg.symmetric_product, (V, X), (V, X)), TypeError,
+     "Input 0 to symmetric_product must have rank at least 2", ""),
 ]  # fmt: skip
 
 

@@ -108,10 +108,11 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     Array([[5.]], dtype=float32)
     """
     for i, (x, rank) in enumerate(((r_matrix, 2), (w_vector, 1))):
-        if len(np.shape(x)) > rank:
+        shape = operand_type("cholesky_update", i, x).shape
+        if len(shape) > rank:
             raise TypeError(
                 f"Input {i} to cholesky_update must have a rank of exactly {rank}, but"
-                f" got shape={np.shape(x)}"
+                f" got shape={shape}"
             )
     return ops.CholeskyUpdate()(r_matrix, w_vector)
 
@@ -467,7 +468,8 @@ def triangular_solve(
     Array([1., 2.], dtype=float32)
     """
     aval = operand_type(triangular_solve_p.name, 0, a)
-    conjugate = bool(conjugate_a) and aval.dtype.kind == "c"
+    is_complex = dtypes.issubdtype(aval.dtype, np.complexfloating)
+    conjugate = bool(conjugate_a) and is_complex
     flags = map(bool, (left_side, lower, transpose_a, conjugate, unit_diagonal))
     op = ops.TriangularSolve(*flags)
     rank = aval.ndim

@@ -107,7 +107,7 @@ class TriangularSolve(MatrixOp):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         (a, b), (a_dim, b_dim) = args, dims
-        if a_dim is not None or typeof(a).ndim > 2:
+        if a_dim is not None or typeof(a).ndim > 2 or typeof(b).ndim > 3:
             return super().batch(axis, args, dims)
         # One matrix for all: the batch becomes more columns (or rows) of b.
         place = 1 if self.left_side else 0

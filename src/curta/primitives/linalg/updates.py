@@ -78,10 +78,11 @@ class SymmetricProduct(MatrixOp):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (a, c), (da, dc) = primals, map(instantiate, tangents)
+        out = self(a, c)
         scalar = typeof(a).dtype.type
         change = matmul(da, swapped(a))
         change = mul(add(change, swapped(change)), scalar(self.alpha))
-        return self(a, c), add(change, mul(dc, scalar(self.beta)))
+        return out, add(change, mul(dc, scalar(self.beta)))
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
