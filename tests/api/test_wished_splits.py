@@ -49,9 +49,9 @@ def in_a_call(x):
     return jit(lambda a, b: jnp.where(a > 0, a, b))(x, y), y
 
 
-def constrained(x):
-    y = drawn(8, 8) * 2
-    return lax.with_sharding_constraint(y, NamedSharding(x.sharding.mesh, P("y"))), y
+def multiplied(x):
+    y = drawn(8, 8)
+    return x @ y, y
 
 
 CASES = {
@@ -69,6 +69,7 @@ CASES = {
     "transposed": (plus_transposed, [(8, 8), "x"], [P("x"), P(None, "x")]),
     "broadcast": (plus_column, [(8, 8), "x", "y"], [P("x", "y"), P("x")]),
     "in a call": (in_a_call, [(8, 8), "x"], [P("x"), P("x")]),
+    "factor": (multiplied, [(8, 8), "x", "y"], [P("x"), P("y")]),
     "constant": (plus_constant, [(8,), "x"], [P("x"), P()]),
     "unrelated": (lambda x: (x, drawn(8)), [(8,), "x"], [P("x"), P()]),
     "indivisible": (lambda x: (x[:6] + drawn(6), x), [(8,), "x"], [P(), P("x")]),
@@ -100,6 +101,18 @@ def test_constraints_and_free_arguments():
     typed = curta.make_mesh((4, 2), ("x", "y"))
     y = curta.device_put(np.ones((8, 8), np.float32), NamedSharding(typed, P()))
     assert all(out.is_fully_replicated for out in jit(plus_transposed)(y))
+
+
+def test_no_axis_is_wished_for_twice():
+    x = put((8, 8), "x", "y")
+    place = NamedSharding(x.sharding.mesh, P("x", "y"))
+
+    def fun(x):
+        y = drawn(8, 8)
+        return lax.with_sharding_constraint(x @ y, place), y
+
+    product, factor = jit(fun)(x)
+    assert (product.sharding.spec, factor.sharding.spec) == (P("x", "y"), P("y"))
 
 
 def test_inspected_once():

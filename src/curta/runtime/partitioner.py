@@ -24,7 +24,7 @@ from curta.core.placement import placement
 from curta.core.sharding import NamedSharding, Sharding, normalised
 from curta.primitives.base import Elementwise
 from curta.primitives.elementwise.convert import ConvertElementType
-from curta.primitives.operand_partitioning import operand_entries
+from curta.primitives.operand_partitioning import Output, operand_entries
 from curta.primitives.partitioning import Entries, Query, out_entries
 from curta.primitives.placing import InspectSharding, Placing, ShardingConstraint
 from curta.primitives.shape import Iota
@@ -99,7 +99,7 @@ class Walk:
             return self.mesh
         return retyped(self.mesh, aval.placement.mesh)
 
-    def possible(self, entries: Entries, shape: Sequence[int]) -> Entries:
+    def possible(self, entries: Sequence[Any], shape: Sequence[int]) -> Entries:
         """The split of the dims that can be split so."""
         return tuple(
             None if size % self.mesh.size_of(entry_axes(e)) else e
@@ -172,17 +172,20 @@ class Walk:
         def wish(atom: Any, entries: Entries) -> None:
             if type(atom) is Literal or atom in bound or any(_read(env, atom)):
                 return
-            auto = {*self.mesh.auto_axes}
-            kept = tuple(e if auto.issuperset(entry_axes(e)) else None for e in entries)
-            if any(kept := self.possible(kept, atom.aval.shape) if kept else ()):
-                found.setdefault(atom, kept)
+            left, kept = {*self.mesh.auto_axes}, []
+            for entry in entries:
+                axes = {*entry_axes(entry)}
+                kept.append(entry if axes <= left else None)
+                left -= axes
+            if any(kept) and any(split := self.possible(kept, atom.aval.shape)):
+                found.setdefault(atom, split)
 
         for v, entries in zip(jaxpr.outvars, wanted, strict=False):
             wish(v, entries)
         for eqn in reversed(jaxpr.eqns):
             outs = [_read(env, v) for v in eqn.outvars]
             outs = [e if any(e) else found.get(v, e) for e, v in zip(outs, eqn.outvars)]
-            if any(map(any, outs)):
+            if outs:
                 for v, entries in zip(eqn.invars, self.operands(eqn, env, outs)):
                     wish(v, entries)
         return found
@@ -198,8 +201,9 @@ class Walk:
             found = self.wishes(inner, within, outs, inner.invars)
             return [found.get(v, ()) for v in inner.invars]
         avals = [v.aval for v in eqn.invars]
-        out = eqn.outvars[0].aval
-        return operand_entries(op, out, outs[0], avals, self.mesh.size_of)
+        given = [_read(env, v) for v in eqn.invars]
+        of_first = eqn.outvars[0].aval, outs[0]
+        return operand_entries(op, Output(*of_first, avals, given, self.mesh.size_of))
 
     def op(
         self,
