@@ -166,6 +166,12 @@ KEYS = curta.random.split(curta.random.key(0), (2, 3))
 NOTHING = np.zeros((2, 3), curta.dtypes.float0)
 NUMBERS = "does not accept dtype key<fry>"
 NO_NUMBERS = [
+    (lambda: lax.bitcast_convert_type(KEYS, "uint32"), ValueError,
+     "unexpected input: dtype=key<fry>", "random.key_data"),
+    (lambda: lax.bitcast_convert_type(X, KEYS.dtype), ValueError,
+     "unexpected input: dtype=key<fry>", "random.key_data"),
+    (lambda: lax.iota(curta.dtypes.prng_key, 3), TypeError,
+     "iota does not accept dtype <class 'curta.dtypes", "all dtypes of its kind"),
     (lambda: lax.dot(KEYS, KEYS.T), TypeError, f"dot_general {NUMBERS}", "position 0"),
     (lambda: KEYS @ KEYS.T, TypeError, f"dot_general {NUMBERS}", ""),
     (lambda: lax.conv(KEYS[None], KEYS[None], (1,), "SAME"), TypeError,

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from curta.config import config
-from curta.dtypes.extended import ExtendedDType
+from curta.dtypes.extended import ExtendedDType, extended
 
 __all__ = [
     "bfloat16",
@@ -216,6 +216,11 @@ def check_user_dtype(dtype: Any, function: str = "", stacklevel: int = 3) -> DTy
             raise ValueError(
                 "Passing an array as a dtype argument is no longer supported; instead "
                 "of dtype=arr use dtype=arr.dtype."
+            )
+        if isinstance(dtype, type) and issubclass(dtype, extended):
+            raise TypeError(
+                f"{function or 'an array'} does not accept dtype {dtype}: it stands for"
+                " all dtypes of its kind. Give the dtype of an array."
             )
         dtype = np.dtype(dtype)
     if dtype not in _valid:

@@ -162,6 +162,12 @@ class BitcastConvertType(Op):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
+        for dtype in (x.dtype, self.new_dtype):
+            if dtypes.issubdtype(dtype, dtypes.extended):
+                raise ValueError(
+                    f"unexpected input: dtype={dtype}. {self.name} takes numbers;"
+                    " random.key_data gives the words of random keys."
+                )
         old, new, shape = x.dtype, self.new_dtype, self._shape(x)
         if old != new and (_is_opaque(old) or _is_opaque(new)):
             raise TypeError(
