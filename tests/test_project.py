@@ -75,8 +75,9 @@ def assigns_only(node: ast.stmt, names: set[str]) -> bool:
 
 
 def is_import(node: ast.stmt) -> bool:
-    """An import, or imports that only a type checker sees."""
-    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+    """An import, imports that only a type checker sees, or under a context manager."""
+    checked = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    if checked or isinstance(node, ast.With):
         return all(map(is_import, node.body))
     return isinstance(node, ast.Import | ast.ImportFrom)
 

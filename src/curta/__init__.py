@@ -6,172 +6,175 @@ after `import jax` is changed to `import curta`.
 
 from typing import TYPE_CHECKING
 
-from curta import (
-    ad as ad,
-    ad_checkpoint as ad_checkpoint,
-    checkpoint_policies as checkpoint_policies,
-    core as core,
-    custom_batching as custom_batching,
-    custom_derivatives as custom_derivatives,
-    debug as debug,
-    dlpack as dlpack,
-    dtypes as dtypes,
-    errors as errors,
-    flatten_util as flatten_util,
-    lax as lax,
-    monitoring as monitoring,
-    nn as nn,
-    numpy as numpy,
-    ops as ops,
-    profiler as profiler,
-    random as random,
-    ref as ref,
-    sharding as sharding,
-    stages as stages,
-    tree as tree,
-    tree_util as tree_util,
-    typing as typing,
-)
-from curta.api.callbacks import (
-    effects_barrier as effects_barrier,
-    pure_callback as pure_callback,
-)
-from curta.api.checkpoint import checkpoint as checkpoint, remat as remat
-from curta.api.custom_derivatives import (
-    custom_jvp as custom_jvp,
-    custom_vjp as custom_vjp,
-)
-from curta.api.custom_gradient import (
-    closure_convert as closure_convert,
-    custom_gradient as custom_gradient,
-)
-from curta.api.devices import (
-    block_until_ready as block_until_ready,
-    copy_to_host_async as copy_to_host_async,
-    device_get as device_get,
-    device_put as device_put,
-)
-from curta.api.environment import (
-    live_arrays as live_arrays,
-    print_environment_info as print_environment_info,
-)
-from curta.api.grad import grad as grad, value_and_grad as value_and_grad
-from curta.api.jacobian import (
-    hessian as hessian,
-    jacfwd as jacfwd,
-    jacobian as jacobian,
-    jacrev as jacrev,
-)
-from curta.api.jit import jit as jit
-from curta.api.jit_cache import clear_caches as clear_caches
-from curta.api.jvp import jvp as jvp
-from curta.api.kernel_cache import (
-    kernel_cache_statistics as kernel_cache_statistics,
-)
-from curta.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
-from curta.api.placing import reshard as reshard
-from curta.api.pmap import pmap as pmap
-from curta.api.scopes import named_call as named_call, named_scope as named_scope
-from curta.api.shard_map import shard_map as shard_map, smap as smap
-from curta.api.sharded_arrays import (
-    device_put_replicated as device_put_replicated,
-    device_put_sharded as device_put_sharded,
-    make_array_from_callback as make_array_from_callback,
-    make_array_from_process_local_data as make_array_from_process_local_data,
-    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
-)
-from curta.api.tracing import (
-    eval_shape as eval_shape,
-    make_jaxpr as make_jaxpr,
-    typeof as typeof,
-)
-from curta.api.transfer_guard import transfer_guard as transfer_guard
-from curta.api.vjp import (
-    fwd_and_bwd as fwd_and_bwd,
-    linear_transpose as linear_transpose,
-    linearize as linearize,
-    vjp as vjp,
-)
-from curta.api.vmap import vmap as vmap
-from curta.config import (
-    allow_f16_reductions as allow_f16_reductions,
-    auto_pcast as auto_pcast,
-    check_tracer_leaks as check_tracer_leaks,
-    check_tracer_leaks as checking_leaks,
-    config as config,
-    debug_index as debug_index,
-    debug_infs as debug_infs,
-    debug_key_reuse as debug_key_reuse,
-    debug_nans as debug_nans,
-    default_device as default_device,
-    default_matmul_precision as default_matmul_precision,
-    default_prng_impl as default_prng_impl,
-    disable_jit as disable_jit,
-    enable_checks as enable_checks,
-    enable_custom_prng as enable_custom_prng,
-    enable_x64 as enable_x64,
-    explain_cache_misses as explain_cache_misses,
-    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
-    legacy_prng_key as legacy_prng_key,
-    log_compiles as log_compiles,
-    make_user_context as make_user_context,
-    no_execution as no_execution,
-    no_tracing as no_tracing,
-    numpy_dtype_promotion as numpy_dtype_promotion,
-    numpy_rank_promotion as numpy_rank_promotion,
-    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
-    softmax_custom_jvp as softmax_custom_jvp,
-    thread_guard as thread_guard,
-    threefry_partitionable as threefry_partitionable,
-    traceback_filtering as traceback_filtering,
-    transfer_guard_device_to_device as transfer_guard_device_to_device,
-    transfer_guard_device_to_host as transfer_guard_device_to_host,
-    transfer_guard_host_to_device as transfer_guard_host_to_device,
-)
-from curta.core.array import Array as Array
-from curta.core.compile_time import (
-    ensure_compile_time_eval as ensure_compile_time_eval,
-)
-from curta.core.partition_spec import PartitionSpec as P
-from curta.core.sharding import NamedSharding as NamedSharding
-from curta.dtypes import float0 as float0
-from curta.numpy.sized_slices import ds as ds
-from curta.on_demand import on_demand
-from curta.ref import (
-    Ref as Ref,
-    empty_ref as empty_ref,
-    free_ref as free_ref,
-    freeze as freeze,
-    new_ref as new_ref,
-)
-from curta.runtime.array import Shard as Shard
-from curta.runtime.devices import (
-    Device as Device,
-    default_backend as default_backend,
-    device_count as device_count,
-    devices as devices,
-    host_count as host_count,
-    host_id as host_id,
-    host_ids as host_ids,
-    local_device_count as local_device_count,
-    local_devices as local_devices,
-    process_count as process_count,
-    process_index as process_index,
-    process_indices as process_indices,
-)
-from curta.runtime.garbage_guard import (
-    array_garbage_collection_guard as array_garbage_collection_guard,
-)
-from curta.runtime.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
-from curta.tree_util import (
-    tree_leaves as tree_leaves,
-    tree_map as tree_map,
-    tree_map as tree_multimap,
-)
-from curta.version import (
-    __version__ as __version__,
-    __version_info__ as __version_info__,
-)
+from curta.import_pause import collector_at_rest as _collector_at_rest
+
+with _collector_at_rest():
+    from curta import (
+        ad as ad,
+        ad_checkpoint as ad_checkpoint,
+        checkpoint_policies as checkpoint_policies,
+        core as core,
+        custom_batching as custom_batching,
+        custom_derivatives as custom_derivatives,
+        debug as debug,
+        dlpack as dlpack,
+        dtypes as dtypes,
+        errors as errors,
+        flatten_util as flatten_util,
+        lax as lax,
+        monitoring as monitoring,
+        nn as nn,
+        numpy as numpy,
+        ops as ops,
+        profiler as profiler,
+        random as random,
+        ref as ref,
+        sharding as sharding,
+        stages as stages,
+        tree as tree,
+        tree_util as tree_util,
+        typing as typing,
+    )
+    from curta.api.callbacks import (
+        effects_barrier as effects_barrier,
+        pure_callback as pure_callback,
+    )
+    from curta.api.checkpoint import checkpoint as checkpoint, remat as remat
+    from curta.api.custom_derivatives import (
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+    )
+    from curta.api.custom_gradient import (
+        closure_convert as closure_convert,
+        custom_gradient as custom_gradient,
+    )
+    from curta.api.devices import (
+        block_until_ready as block_until_ready,
+        copy_to_host_async as copy_to_host_async,
+        device_get as device_get,
+        device_put as device_put,
+    )
+    from curta.api.environment import (
+        live_arrays as live_arrays,
+        print_environment_info as print_environment_info,
+    )
+    from curta.api.grad import grad as grad, value_and_grad as value_and_grad
+    from curta.api.jacobian import (
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacobian as jacobian,
+        jacrev as jacrev,
+    )
+    from curta.api.jit import jit as jit
+    from curta.api.jit_cache import clear_caches as clear_caches
+    from curta.api.jvp import jvp as jvp
+    from curta.api.kernel_cache import (
+        kernel_cache_statistics as kernel_cache_statistics,
+    )
+    from curta.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
+    from curta.api.placing import reshard as reshard
+    from curta.api.pmap import pmap as pmap
+    from curta.api.scopes import named_call as named_call, named_scope as named_scope
+    from curta.api.shard_map import shard_map as shard_map, smap as smap
+    from curta.api.sharded_arrays import (
+        device_put_replicated as device_put_replicated,
+        device_put_sharded as device_put_sharded,
+        make_array_from_callback as make_array_from_callback,
+        make_array_from_process_local_data as make_array_from_process_local_data,
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    )
+    from curta.api.tracing import (
+        eval_shape as eval_shape,
+        make_jaxpr as make_jaxpr,
+        typeof as typeof,
+    )
+    from curta.api.transfer_guard import transfer_guard as transfer_guard
+    from curta.api.vjp import (
+        fwd_and_bwd as fwd_and_bwd,
+        linear_transpose as linear_transpose,
+        linearize as linearize,
+        vjp as vjp,
+    )
+    from curta.api.vmap import vmap as vmap
+    from curta.config import (
+        allow_f16_reductions as allow_f16_reductions,
+        auto_pcast as auto_pcast,
+        check_tracer_leaks as check_tracer_leaks,
+        check_tracer_leaks as checking_leaks,
+        config as config,
+        debug_index as debug_index,
+        debug_infs as debug_infs,
+        debug_key_reuse as debug_key_reuse,
+        debug_nans as debug_nans,
+        default_device as default_device,
+        default_matmul_precision as default_matmul_precision,
+        default_prng_impl as default_prng_impl,
+        disable_jit as disable_jit,
+        enable_checks as enable_checks,
+        enable_custom_prng as enable_custom_prng,
+        enable_x64 as enable_x64,
+        explain_cache_misses as explain_cache_misses,
+        jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
+        legacy_prng_key as legacy_prng_key,
+        log_compiles as log_compiles,
+        make_user_context as make_user_context,
+        no_execution as no_execution,
+        no_tracing as no_tracing,
+        numpy_dtype_promotion as numpy_dtype_promotion,
+        numpy_rank_promotion as numpy_rank_promotion,
+        remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
+        softmax_custom_jvp as softmax_custom_jvp,
+        thread_guard as thread_guard,
+        threefry_partitionable as threefry_partitionable,
+        traceback_filtering as traceback_filtering,
+        transfer_guard_device_to_device as transfer_guard_device_to_device,
+        transfer_guard_device_to_host as transfer_guard_device_to_host,
+        transfer_guard_host_to_device as transfer_guard_host_to_device,
+    )
+    from curta.core.array import Array as Array
+    from curta.core.compile_time import (
+        ensure_compile_time_eval as ensure_compile_time_eval,
+    )
+    from curta.core.partition_spec import PartitionSpec as P
+    from curta.core.sharding import NamedSharding as NamedSharding
+    from curta.dtypes import float0 as float0
+    from curta.numpy.sized_slices import ds as ds
+    from curta.on_demand import on_demand
+    from curta.ref import (
+        Ref as Ref,
+        empty_ref as empty_ref,
+        free_ref as free_ref,
+        freeze as freeze,
+        new_ref as new_ref,
+    )
+    from curta.runtime.array import Shard as Shard
+    from curta.runtime.devices import (
+        Device as Device,
+        default_backend as default_backend,
+        device_count as device_count,
+        devices as devices,
+        host_count as host_count,
+        host_id as host_id,
+        host_ids as host_ids,
+        local_device_count as local_device_count,
+        local_devices as local_devices,
+        process_count as process_count,
+        process_index as process_index,
+        process_indices as process_indices,
+    )
+    from curta.runtime.garbage_guard import (
+        array_garbage_collection_guard as array_garbage_collection_guard,
+    )
+    from curta.runtime.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
+    from curta.tree_util import (
+        tree_leaves as tree_leaves,
+        tree_map as tree_map,
+        tree_map as tree_multimap,
+    )
+    from curta.version import (
+        __version__ as __version__,
+        __version_info__ as __version_info__,
+    )
 
 if TYPE_CHECKING:
     from curta import (
