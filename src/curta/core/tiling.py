@@ -95,7 +95,7 @@ class Tiling:
     def tile_assignment_devices(self) -> list[int]:
         """The numbers of the devices in the order of the tiles that they hold."""
         grid = np.arange(self.num_devices()).reshape(self.sizes)
-        return grid.transpose(self._order).ravel().tolist()  # type: ignore[no-any-return]
+        return grid.transpose(self._order).ravel().tolist()
 
     def get_axis_sizes(self) -> list[int]:
         """The sizes of the axes of the grid."""
