@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta.core.sharding import SingleDeviceSharding
+from curta.errors import JaxRuntimeError
 
 
 def test_names():
@@ -16,10 +17,10 @@ def test_names():
     assert curta.device_count() == curta.local_device_count() == 1
     assert (curta.process_index(), curta.process_count()) == (0, 1)
     for count in curta.process_index, curta.process_count, curta.process_indices:
-        with pytest.raises(RuntimeError, match="Unknown backend: 'tpu' requested"):
+        with pytest.raises(RuntimeError, match="Unknown backend tpu. Available"):
             count("tpu")
     assert curta.default_backend() == "cpu"
-    with pytest.raises(RuntimeError, match="Unknown backend: 'tpu' requested"):
+    with pytest.raises(RuntimeError, match="Unknown backend tpu. Available"):
         curta.devices("tpu")
 
 
@@ -141,3 +142,16 @@ def test_traced_values_stay_traced_at_compile_time():
         1,
         2,
     ]
+
+
+def test_memories():
+    (cpu,) = curta.devices()
+    kinds = [memory.kind for memory in cpu.addressable_memories()]
+    assert kinds == ["device", "pinned_host", "unpinned_host"]
+    assert cpu.memory("device") == cpu.default_memory() != cpu.memory("pinned_host")
+    assert cpu.default_memory().kind == curta.numpy.ones(1).sharding.memory_kind
+    memory = cpu.memory("unpinned_host")
+    assert memory.addressable_by_devices() == [cpu]
+    assert (memory.platform, memory.process_index) == ("cpu", 0)
+    with pytest.raises(JaxRuntimeError, match="INVALID_ARGUMENT: Could not find memor"):
+        cpu.memory("disk")

@@ -18,7 +18,7 @@ from curta.core.tiling import Tiling, tiling
 
 Index = tuple[slice, ...]
 _MEMORY = "device"
-_MEMORIES = ("device", "pinned_host", "unpinned_host")
+MEMORIES = ("device", "pinned_host", "unpinned_host")
 
 
 class MemorySpace(enum.Enum):
@@ -374,9 +374,9 @@ def _tiling(
 
 def checked_memory(kind: str, device: Any) -> str:
     """The memory kind; ValueError, which names the device, for unknown ones."""
-    if kind in _MEMORIES:
+    if kind in MEMORIES:
         return kind
-    known = ", ".join(_MEMORIES)
+    known = ", ".join(MEMORIES)
     if device is None:
         raise ValueError(
             f"Got invalid memory kind: {kind}. Valid memory kinds are: {known}"

@@ -26,7 +26,15 @@ from curta.core.mesh import (
     get_concrete_mesh,
 )
 from curta.core.partition_spec import PartitionSpec
-from curta.core.sharding import NamedSharding, Sharding, normalised, on_device
+from curta.core.sharding import (
+    MEMORIES,
+    NamedSharding,
+    Sharding,
+    checked_memory,
+    normalised,
+    on_device,
+)
+from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
 
 
@@ -62,11 +70,52 @@ class Device:
         """Figures of memory use; the CPU keeps none."""
         return None
 
+    def addressable_memories(self) -> list[Memory]:
+        """The memories that it reads, by the kinds that shardings name."""
+        return [Memory(self, kind) for kind in MEMORIES]
+
+    def default_memory(self) -> Memory:
+        """The memory of arrays that no sharding says more of."""
+        return self.addressable_memories()[0]
+
+    def memory(self, kind: str) -> Memory:
+        """The memory of a kind; JaxRuntimeError if there is none.
+
+        >>> devices()[0].memory("pinned_host").addressable_by_devices()
+        [CpuDevice(id=0)]
+        """
+        try:
+            return Memory(self, checked_memory(kind, self))
+        except ValueError as error:
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: {error}") from None
+
     def __repr__(self) -> str:
         return f"{self.platform.capitalize()}Device(id={self.id})"
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a sharding of a memory kind names on a device: the memory of the host."""
+
+    device: Device
+    kind: str
+
+    @property
+    def platform(self) -> str:
+        """The platform of the device."""
+        return self.device.platform
+
+    @property
+    def process_index(self) -> int:
+        """The process the device belongs to."""
+        return self.device.process_index
+
+    def addressable_by_devices(self) -> list[Device]:
+        """The devices that read it as this memory."""
+        return [self.device]
 
 
 class Client:
@@ -146,9 +195,7 @@ def devices(backend: str | None = None) -> list[Device]:
             " gpu are present. Platforms present are: cpu"
         )
     if backend not in (None, "cpu"):
-        raise RuntimeError(
-            f"Unknown backend {backend}. Available backends are ['cpu']"
-        )
+        raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
     return list(_cpu_devices())
 
 
