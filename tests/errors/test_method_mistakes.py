@@ -11,6 +11,8 @@ M = jnp.ones((2, 3))
 V = jnp.ones(3)
 N = jnp.arange(3)
 K = curta.random.key(0)
+WIDE = np.zeros(2, np.longdouble)
+RECORDS = np.zeros(2, "f8,i4")
 
 LISTED = "requires ndarray or scalar arguments, got"
 
@@ -84,7 +86,7 @@ MISTAKES = [
     (
         lambda: jnp.setdiff1d(N, N, size=9, fill_value=[1]),
         TypeError,
-        "The fill_value",
+        "full_like requires",
         "",
     ),
     (
@@ -93,6 +95,13 @@ MISTAKES = [
         "nonzero, argument fill_value,",
         "object",
     ),
+    (lambda: jnp.setdiff1d(N, N, size=9, fill_value=1j), TypeError, "int() argum", ""),
+    # elements that no array has
+    (lambda: jnp.atleast_1d(WIDE), TypeError, "Error interpreting argument to", "arys"),
+    (lambda: curta.jit(lambda: WIDE)(), TypeError, "Dtype float128 is not a", ""),
+    (lambda: curta.jit(lambda: WIDE[0])(), TypeError, "Argument '0.0' of type", ""),
+    (lambda: curta.jit(jnp.sin)(RECORDS), TypeError, "Error interpreting argument", ""),
+    (lambda: jnp.from_dlpack(K), TypeError, "The array passed to from_dlpack", "must"),
     # keys are no numbers
     (lambda: jnp.arange(3, dtype=K.dtype), TypeError, "iota does not accept dtype", ""),
     (lambda: jnp.take(V, K), TypeError, "Cannot interpret 'key<fry>' as a", "key_data"),
@@ -155,6 +164,8 @@ def test_folds_of_nothing():
 
 def test_what_is_accepted():
     assert jnp.repeat(V, V > 0).shape == jnp.repeat(V, True).shape == (3,)
+    assert jnp.repeat(jnp.array(1.0), 2, axis=0).shape == (2,)
+    assert jnp.add.reduceat(N, jnp.array([True])).tolist() == [3]
     assert jnp.frombuffer(N, "int32").tolist() == [0, 1, 2]
     assert M.__array_namespace__() is jnp
     assert curta.jit(lambda x: x.__array_namespace__().sin(x))(V).shape == (3,)

@@ -416,7 +416,7 @@ def _numpy_aval(x: Any) -> ShapedArray:
             " Use arr.filled() to convert the value to a standard numpy array."
         )
     dtype = dtypes.canonicalize_dtype(x.dtype)
-    if dtype.kind in "OSTUMm" or not dtype.isnative:
+    if not dtypes.is_valid_dtype(dtype):
         if isinstance(x, np.generic):
             raise TypeError(_no_type(x))
         raise TypeError(

@@ -177,7 +177,7 @@ def repeat(
     """
     check_arraylike("repeat", a, repeats)
     a = asarray(a)
-    if axis is None:
+    if axis is None or a.ndim == 0:
         a, axis = ravel(a), 0
     axis = canonical_axis(
         concrete_index(axis, "'axis' argument of jnp.repeat()"), a.ndim

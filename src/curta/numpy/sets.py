@@ -21,7 +21,7 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.binning import searchsorted
 from curta.numpy.constructors import asarray
-from curta.numpy.creation import zeros
+from curta.numpy.creation import full_like, zeros
 from curta.numpy.cumulative import cumsum, diff
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
@@ -386,8 +386,7 @@ def setdiff1d(
     Array([1], dtype=int32)
     """
     a, b = map(ravel, ensure_arraylikes("setdiff1d", ar1, ar2))
-    given = 0 if fill_value is None else ensure_arraylike(_FILL, fill_value)
-    fill_value = cast(given, a.dtype)
+    fill_value = full_like(a, 0 if fill_value is None else fill_value, shape=())
     if a.size == 0:
         return lax.full_like(a, fill_value, shape=(size or 0,))
     values, count = a, const(arange(1), a.size)

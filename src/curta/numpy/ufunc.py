@@ -200,6 +200,8 @@ class ufunc:
             )
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError("reduceat requires a single integer axis.")
+        if indices.dtype == np.bool_:
+            indices = cast(indices, np.dtype(np.int32))
         return _reduceat(self, a, indices, axis=canonical_axis(axis, a.ndim))
 
     def outer(self, A: Any, B: Any, /) -> Any:

@@ -98,9 +98,9 @@ def from_dlpack(x: Any) -> ArrayImpl:
 
     Raises TypeError for other objects. Whoever made `x` must not write to it any more.
     """
-    if type(x) is ArrayImpl:
+    if type(x) is ArrayImpl and not isinstance(x.dtype, dtypes.ExtendedDType):
         return ArrayImpl(x._storage(), x.aval, x._sharding)
-    if not hasattr(x, "__dlpack__"):
+    if type(x) is ArrayImpl or not hasattr(x, "__dlpack__"):
         raise TypeError(
             "The array passed to from_dlpack must have __dlpack__ and"
             f" __dlpack_device__ methods, got {type(x)}"
