@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import scipy.special
 
+import curta
+from curta import lax
 from curta.primitives.elementwise import bessel_values, incomplete_values
 
 
@@ -67,3 +69,20 @@ def test_bessel_functions(name, scipy_name):
     with np.errstate(all="ignore"):
         got = getattr(bessel_values, name)(x)
     np.testing.assert_allclose(got, getattr(scipy.special, scipy_name)(x), rtol=3e-15)
+
+
+def test_incomplete_beta_of_large_parameters():
+    rng = np.random.default_rng(1)
+    a, b = 10.0 ** rng.uniform(6, 9, (2, 60))
+    share = a / (a + b)
+    x = share + rng.normal(size=60) * np.sqrt(share * (1 - share) / (a + b))
+    # Half a unit of x itself is worth a twelfth of this.
+    tolerance = 12 * np.finfo(float).eps * np.sqrt(np.maximum(a, b)).max()
+    expected = scipy.special.betainc(a, b, x)
+    with curta.enable_x64(True):
+        with np.errstate(all="ignore"):
+            by_numpy = incomplete_values.betainc(a, b, x)
+        for got in by_numpy, curta.jit(lax.betainc)(a, b, x):
+            np.testing.assert_allclose(got, expected, rtol=tolerance)
+        few = scipy.special.betainc(1e12, 2.0, 1 - 1e-12)
+        np.testing.assert_allclose(lax.betainc(1e12, 2.0, 1 - 1e-12), few, rtol=1e-13)

@@ -13,6 +13,11 @@ import numpy as np
 from curta.primitives.elementwise.special_values import digamma, in_float64, lgamma
 
 _MOST_STEPS = 20_000
+_LARGE = 10.0  # parameters of which Stirling's series tells all digits
+_STIRLING = (
+    *(1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156),
+    -3617 / 122400,
+)
 
 
 @in_float64
@@ -156,5 +161,31 @@ def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
         if m:
             even = m * ((b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m))
             f = 1 + even / f
-    log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
-    return np.exp(a * np.log(x) + b * np.log1p(-x) - log_beta) / (a * f)
+    return _beta_weight(a, b, x) / (a * f)
+
+
+def _beta_weight(a: Any, b: Any, x: Any) -> Any:
+    """x**a (1 - x)**b / B(a, b), in which large parameters cancel by Stirling's series.
+
+    Near the mean, where both are large, as the exponential of the deviance (C. Loader,
+    Fast and Accurate Computation of Binomial Probabilities, 2000).
+    """
+    both, small, big = a + b, np.minimum(a, b), np.maximum(a, b)
+    gap = _beyond_stirling(both) - _beyond_stirling(big)
+    ratio = (big - 0.5) * np.log1p(small / big) + small * (np.log(both) - 1) + gap
+    plain = lgamma(both) - lgamma(big)
+    log_beta = lgamma(small) - np.where(big > _LARGE, ratio, plain)
+    far = a * np.log(x) + b * np.log1p(-x) - log_beta
+    u = both * x - a
+    near = (small > _LARGE) & (np.abs(u) < small / 2)
+    u = np.where(near, u, 0)
+    deviance = a * np.log1p(u / a) + b * np.log1p(-u / b)
+    middle = 0.5 * np.log(small * (big / both) / (2 * np.pi))
+    middle = deviance + middle + gap - _beyond_stirling(small)
+    return np.exp(np.where(near, middle, far))
+
+
+def _beyond_stirling(x: Any) -> Any:
+    """What log(gamma(x)) is more than the first terms of its series, for large x."""
+    r = 1 / x
+    return r * np.polynomial.polynomial.polyval(r * r, _STIRLING)
