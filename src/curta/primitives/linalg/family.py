@@ -74,8 +74,7 @@ class MatrixOp(Op):
 
     def _check_dtypes(self, avals: Sequence[ShapedArray]) -> None:
         for i, x in enumerate(avals):
-            place = f" at position {i}" if len(avals) > 1 else ""
-            check_dtype(self.name, x.dtype, self.accepts, place)
+            check_dtype(self.name, x.dtype, self.accepts, f" at position {i}")
         check_same_dtypes(self.name, avals)
 
     def batch(
