@@ -589,3 +589,37 @@ def test_stages_made_where_an_axis_is_named_are_for_there_alone():
     with pytest.raises(NameError, match="unbound axis name: i"):
         fun(curta.numpy.int32(1))
     assert inner(curta.numpy.arange(2)).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda z: z * 2,
+        lambda z: z / 3 + 1,
+        lambda z: z**2,
+        lambda z: z[0],
+        lambda z: curta.numpy.where(z > 1, z, 0.0),
+        lambda z: z.sum(),
+        lambda z: curta.numpy.sin(z),
+    ],
+)
+def test_arrays_of_64_bits_where_these_are_off(fun):
+    with enable_x64(True):
+        z = curta.numpy.arange(1.0, 4.0)
+    out = fun(z)
+    assert jit(fun)(z).dtype == out.dtype
+    np.testing.assert_allclose(jit(fun)(z), out, rtol=1e-6)
+    slope = grad(lambda z: fun(z).sum())(z)
+    assert slope.dtype == np.float64
+    exact = grad(lambda z: fun(z).sum())(z.astype(np.float32))
+    np.testing.assert_allclose(slope, exact, rtol=1e-6)
+    assert vmap(fun)(curta.numpy.stack([z, z])).dtype == out.dtype
+
+
+def test_scalars_meet_64_bits_as_32():
+    with enable_x64(True):
+        z, i = curta.numpy.arange(3.0), curta.numpy.arange(3)
+        assert (z * 2).dtype == np.float64
+    assert (z * 2).dtype == jit(lambda z: z * 2)(z).dtype == np.float32
+    assert (i + 1).dtype == np.int32 and z.sum().dtype == np.float32
+    assert (z * z).dtype == np.float64

@@ -11,11 +11,10 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, differentiated_argnums, partial_in
 from curta.api.linearized import Forward, forward
-from curta.core.avals import ShapedArray, is_string
+from curta.core.avals import is_string
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.base import scalar_of
-from curta.primitives.elementwise.convert import ConvertElementType
 
 
 def grad(
@@ -87,20 +86,13 @@ def value_and_grad(
             check_input("grad", leaf, holomorphic, allow_int)
         found = forward("grad", fun, partial, chosen, has_aux)
         (value,) = _scalar_output(found, holomorphic)
-        one = _one(typeof(value))
+        one = scalar_of(typeof(value), 1)
         gradient = found.linear.pull(found.residuals, [one])
         if single:
             (gradient,) = gradient
         return ((found.out, found.aux) if has_aux else found.out), gradient
 
     return value_and_grad_fun
-
-
-def _one(aval: ShapedArray) -> Any:
-    if dtypes.canonicalize_dtype(aval.dtype) == aval.dtype:
-        return scalar_of(aval, 1)
-    # It was made where 64-bit types are enabled.
-    return ConvertElementType(aval.dtype)(scalar_of(aval, 1))
 
 
 # ---- checks

@@ -31,6 +31,7 @@ from curta.primitives.structure import (
     BroadcastInDim,
     Transpose,
     batch_dim_at,
+    exact_scalar,
     full,
     reshape,
 )
@@ -249,7 +250,7 @@ def _widened(window: Sliding, x: Any) -> Any:
         (low, high, step - 1)
         for (low, high), step in zip(window.padding, window.base_dilation, strict=True)
     )
-    return Pad(config)(x, np.zeros((), typeof(x).dtype)[()])
+    return Pad(config)(x, exact_scalar(0, typeof(x).dtype))
 
 
 def _under(window: Sliding, x: Any, place: Any, out: Dims) -> Any:

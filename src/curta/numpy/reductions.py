@@ -139,7 +139,7 @@ def _dtypes(fold: Fold, own: Any, wanted: Any, promote: bool) -> tuple[Any, Any]
 @functools.cache
 def _widened_dtypes(own: Any, promote: bool, x64: bool) -> tuple[Any, Any]:
     """The dtypes of a sum or product; `x64` decides what the default integer is."""
-    dtype = widened_integer(own) if promote else own
+    dtype = dtypes.canonicalize_dtype(widened_integer(own) if promote else own)
     return dtype, upcast_half(dtype)
 
 

@@ -18,6 +18,7 @@ from curta.primitives.structure import (
     BroadcastInDim,
     add_any,
     broadcast_batch,
+    exact_scalar,
     move_dim,
     reshape,
     unbroadcast,
@@ -284,7 +285,7 @@ def scalar_of(aval: ShapedArray, value: Any) -> Any:
         kind = dtypes.scalar_type_of(aval.dtype)
         if dtypes.python_scalar_dtype(kind(value), kind) == aval.dtype:
             return kind(value)
-    return np.asarray(value, dtypes.physical_dtype(aval.dtype))[()]
+    return exact_scalar(value, dtypes.physical_dtype(aval.dtype))
 
 
 # ---- shapes

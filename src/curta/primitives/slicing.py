@@ -20,6 +20,7 @@ from curta.primitives.families import Linear
 from curta.primitives.structure import (
     BroadcastInDim,
     broadcast_batch,
+    exact_scalar,
     full,
     instantiate,
     reduce_sum,
@@ -258,7 +259,7 @@ class Pad(Linear):
         if padding_dim is None:
             return Pad(config)(x, padding), dim
         aval = typeof(x)
-        inner = Pad(config)(x, np.zeros((), dtypes.physical_dtype(aval.dtype))[()])
+        inner = Pad(config)(x, exact_scalar(0, dtypes.physical_dtype(aval.dtype)))
         inside = full(ShapedArray(aval.shape, np.dtype(bool)), True)
         inside = Pad(config)(inside, np.False_)
         padding = BroadcastInDim(typeof(inner).shape, (dim,))(padding)
@@ -284,4 +285,4 @@ def _total(x: Any) -> Any:
 def pad(x: Any, config: PaddingConfig) -> Any:
     """`x` padded with zeros."""
     dtype = typeof(x).dtype
-    return Pad(config)(x, np.zeros((), dtype)[()])
+    return Pad(config)(x, exact_scalar(0, dtype))

@@ -125,6 +125,9 @@ class EvalTrace(Trace):
                 _check_keys(op, args, arrays)
         return arrays
 
+    def array(self, x: Any, aval: ShapedArray) -> Any:
+        return wrap(x, aval)
+
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         outs: Sequence[Any] = call.fun(*args)
         return outs

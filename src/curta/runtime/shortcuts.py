@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from curta import dtypes
 from curta.config import TraceContext, config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
@@ -112,7 +113,7 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             if other._sharding is not sharding or _is_spread(self):
                 return general(self, other)
         else:
-            scalar = _scalar_aval(type(other), self.aval)
+            scalar = _scalar_aval(type(other), self.aval, config.context)
             if scalar is None:
                 return general(self, other)
             aval, value = scalar, _scalar_array(other, scalar)
@@ -132,13 +133,16 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 @functools.lru_cache(1024)
-def _scalar_aval(kind: Any, aval: ShapedArray) -> ShapedArray | None:
+def _scalar_aval(kind: Any, aval: ShapedArray, context: Any) -> ShapedArray | None:
     """The aval as which a Python scalar meets an array of `aval`.
 
-    None for other types, and where promotion would change the array.
+    None for other types, and where promotion would change the array: one of 64 bits
+    too, in a context without these.
     """
     dtype = aval.dtype
     if not isinstance(dtype, np.dtype) or dtype.itemsize < 4:
+        return None
+    if dtypes.canonicalize_dtype(dtype) != dtype:
         return None
     if kind not in _KINDS or dtype.kind not in _KINDS[kind]:
         return None
@@ -214,7 +218,9 @@ def traced(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if isinstance(other, Array):
             op = ops[config.context, self.aval, other.aval]
             return general(self, other) if op is None else op(self, other)
-        aval = None if self.aval.weak_type else _scalar_aval(type(other), self.aval)
+        aval = None
+        if not self.aval.weak_type:
+            aval = _scalar_aval(type(other), self.aval, config.context)
         value = None if aval is None else _scalar_array(other, aval)
         if value is None:
             return general(self, other)
@@ -284,7 +290,7 @@ def updated_copy(
         numbers = combine is None or type(x.aval.dtype) is not KeyDType
         new = values._data if same and numbers else None
     else:
-        aval = _scalar_aval(type(values), x.aval)
+        aval = _scalar_aval(type(values), x.aval, config.context)
         new = None if aval is None else _scalar_array(values, aval)
     if new is None:
         return None

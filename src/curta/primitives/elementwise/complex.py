@@ -12,7 +12,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Family, LinearElementwise
 from curta.primitives.elementwise.arithmetic import neg
-from curta.primitives.structure import instantiate
+from curta.primitives.structure import exact_scalar, instantiate
 
 COMPLEX: Family = (np.complexfloating,)
 PARTS: Family = (np.float32, np.float64)
@@ -71,7 +71,7 @@ class Imag(Part):
 
 
 def _zero(x: Any) -> Any:
-    return np.zeros((), typeof(x).dtype)[()]
+    return exact_scalar(0, typeof(x).dtype)
 
 
 class Complex(LinearElementwise):
