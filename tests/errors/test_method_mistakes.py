@@ -46,6 +46,7 @@ MISTAKES = [
         "",
     ),
     (lambda: jnp.int8.nope, AttributeError, "type object 'int8' has no attribute", ""),
+    (lambda: pow(V, 2, 3), TypeError, "Array.__pow__() takes 2 positional", "3 were"),
     # arguments that are no numbers
     (lambda: jnp.vecdot(M, object()), TypeError, f"jnp.vecdot {LISTED}", "position 1"),
     (lambda: jnp.vecdot("x", M), TypeError, "asarray: expected ArrayLike, got x", ""),

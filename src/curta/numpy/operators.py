@@ -197,12 +197,17 @@ def compress(
     )
 
 
+def _attach_operator(name: str, method: Any) -> None:
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    setattr(Array, name, method)
+
+
 def _attach() -> None:
     for name, (function, symbol, refused) in _ARITHMETIC.items():
-        setattr(Array, f"__{name}__", _binary(function, symbol, refused))
-        setattr(Array, f"__r{name}__", _reflected(function, symbol, refused))
+        _attach_operator(f"__{name}__", _binary(function, symbol, refused))
+        _attach_operator(f"__r{name}__", _reflected(function, symbol, refused))
     for name, (function, symbol, refused) in _COMPARISON.items():
-        setattr(Array, f"__{name}__", _binary(function, symbol, refused))
+        _attach_operator(f"__{name}__", _binary(function, symbol, refused))
     for name, method in (_UNARY | _METHODS).items():
         setattr(Array, name, method)
     for name, getter in _PROPERTIES.items():
