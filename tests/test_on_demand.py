@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import curta
+from curta.on_demand import late as later
 
 LATE = ("experimental", "extend", "image", "scipy")
 
@@ -32,3 +33,18 @@ def test_a_late_submodule_is_imported_when_it_is_named(name):
 def test_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match="module 'curta' has no attribute 'nmpy'"):
         _ = curta.nmpy
+
+
+def test_import_leaves_out_what_others_wrote_and_few_programs_need():
+    loaded = python("import curta, sys; print(*sys.modules)").split()
+    late = {"opt_einsum", "pathlib", "json", "socket", "difflib", "numpy.polynomial"}
+    assert not late & {*loaded}
+
+
+def test_a_late_module_is_the_module():
+    difflib = later("difflib")
+    assert difflib.ndiff is sys.modules["difflib"].ndiff
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = difflib.nothing
+    with pytest.raises(ModuleNotFoundError):
+        _ = later("not_there").name

@@ -1,4 +1,4 @@
-"""Submodules that are imported when a program first names them."""
+"""Modules that are imported when a program first needs them."""
 
 from __future__ import annotations
 
@@ -35,3 +35,22 @@ def on_demand(
         return sorted({*vars(sys.modules[package]), *names})
 
     return getattr_, dir_
+
+
+class late:
+    """A module that is imported when something of it is first asked for.
+
+    For what others wrote and few programs need, under its usual name:
+
+    >>> json = late("json")
+    >>> json.dumps([1])
+    '[1]'
+    """
+
+    def __init__(self, name: str) -> None:
+        self._late_name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(importlib.import_module(self._late_name), name)
+        setattr(self, name, found)
+        return found

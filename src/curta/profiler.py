@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import gzip
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,6 +18,9 @@ from typing import Any, NoReturn
 from curta.api import recorder
 from curta.api.environment import live_arrays
 from curta.api.jit_cache import forget_fast_calls
+from curta.on_demand import late
+
+gzip = late("gzip")
 
 Path = str | os.PathLike[str]
 

@@ -7,22 +7,25 @@ start and a duration in microseconds, and a thread. Nothing is recorded until `s
 from __future__ import annotations
 
 import contextlib
-import gzip
-import json
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from curta.on_demand import late
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+gzip, json, pathlib, socket = map(late, ("gzip", "json", "pathlib", "socket"))
 
 
 class Recorder:
     """The events since it was made."""
 
     def __init__(self, folder: str | os.PathLike[str]):
-        self.folder = Path(folder)
+        self.folder = pathlib.Path(folder)
         self.events: list[dict[str, Any]] = []
         self.began = time.perf_counter()
         self._names: dict[int, str] = {}

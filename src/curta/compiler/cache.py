@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from curta.compiler.llvm import target
 from curta.config import config
@@ -96,7 +95,7 @@ def kept_object_file(name: str, write: Callable[[], str], level: int) -> bytes:
 def read(name: str) -> bytes | None:
     """What is kept under a name; None if it is not there or not to be trusted."""
     folder = _folder()
-    found = None if folder is None else _read(folder / name)
+    found = None if folder is None else _read(os.path.join(folder, name))
     if found is not None:
         _count(hits=1)
     return found
@@ -148,32 +147,34 @@ def _count(**changes: float) -> None:
             setattr(statistics, name, getattr(statistics, name) + change)
 
 
-def _folder() -> Path | None:
+def _folder() -> str | None:
     """The folder, made and checked; None when the cache is off or not usable."""
     if not config.jax_enable_compilation_cache:
         return None
     chosen = config.jax_compilation_cache_dir
     try:
-        path = Path(chosen).expanduser() if chosen else _default_folder()
+        path = os.path.expanduser(chosen or _default_folder())
+        if path.startswith("~"):  # nobody's home
+            return None
         info = _lstat(path)
         if info is None:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.makedirs(path, mode=0o700, exist_ok=True)
             info = _lstat(path)
-    except (OSError, RuntimeError):
+    except (OSError, ValueError):
         return None
     if info is None or not stat.S_ISDIR(info.st_mode) or not _is_private(info):
         return None
     return path
 
 
-def _default_folder() -> Path:
+def _default_folder() -> str:
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-        return Path(base or Path.home() / "AppData" / "Local") / "curta" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "curta"
+        base = os.environ.get("LOCALAPPDATA") or os.path.join("~", "AppData", "Local")
+        return os.path.join(base, "curta", "cache")
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "curta")
 
 
-def _lstat(path: Path) -> os.stat_result | None:
+def _lstat(path: str) -> os.stat_result | None:
     try:
         return os.lstat(path)
     except FileNotFoundError:
@@ -187,7 +188,7 @@ def _is_private(info: os.stat_result) -> bool:
     return info.st_uid == os.geteuid() and not info.st_mode & 0o022
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: str) -> bytes | None:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
@@ -211,18 +212,19 @@ def _read(path: Path) -> bytes | None:
     return payload
 
 
-def _write(folder: Path, name: str, payload: bytes) -> None:
+def _write(folder: str, name: str, payload: bytes) -> None:
     """Keep a file; a full disk or a read-only folder is no error."""
     global _writes
     data = _MAGIC + hashlib.sha256(payload).digest() + payload
     try:
-        temporary = folder / f".new-{os.getpid()}-{threading.get_ident()}-{name[:16]}"
+        own = f".new-{os.getpid()}-{threading.get_ident()}-{name[:16]}"
+        temporary = os.path.join(folder, own)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-            os.replace(temporary, folder / name)
+            os.replace(temporary, os.path.join(folder, name))
         except OSError:
             os.unlink(temporary)
             raise
@@ -236,7 +238,7 @@ def _write(folder: Path, name: str, payload: bytes) -> None:
         _sweep(folder, bound if bound >= 0 else _DEFAULT_SIZE)
 
 
-def _sweep(folder: Path, bound: int) -> None:
+def _sweep(folder: str, bound: int) -> None:
     """Remove the files unused for longest until the folder is within the bound."""
     files: list[tuple[float, int, str]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:

@@ -7,24 +7,20 @@ one dot product.
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import opt_einsum
 
 from curta import dtypes, lax
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.dim import is_symbolic_dim
 from curta.numpy.arguments import ensure_arraylikes, refuse_out, user_dtype
 from curta.numpy.promotion import cast
+from curta.on_demand import late
 
-
-class _InOrder(opt_einsum.paths.PathOptimizer):  # type: ignore[misc]
-    """Contracts the operands from left to right."""
-
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        return [(0, 1)] * (len(inputs) - 1)
+opt_einsum = late("opt_einsum")
 
 
 @takes_out_sharding(sums=True)
@@ -101,7 +97,18 @@ def _sized(x: Any) -> Any:
 def _optimizer(optimize: Any) -> Any:
     if optimize is True:
         return "optimal"
-    return _InOrder() if optimize is False else optimize
+    return _in_order() if optimize is False else optimize
+
+
+@functools.cache
+def _in_order() -> Any:
+    """Contracts the operands from left to right."""
+
+    class InOrder(opt_einsum.paths.PathOptimizer):  # type: ignore[name-defined]
+        def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return [(0, 1)] * (len(inputs) - 1)
+
+    return InOrder()
 
 
 def einsum_path(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from curta.on_demand import late
 from curta.tree.flatten import IsLeaf, flatten, flatten_one_level_with_keys
 from curta.tree.keys import KeyPath, keystr
 from curta.tree.kinds import same_metadata
 from curta.tree.treedef import LEAF, PyTreeDef
+
+difflib = late("difflib")
 
 # The name of the prefix tree (say "vmap in_axes") -> the error.
 MakeError = Callable[[str], ValueError]

@@ -17,7 +17,6 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 
 from curta.compiler.llvm import target
 from curta.primitives.linalg import lapack
@@ -87,9 +86,10 @@ def _load() -> ctypes.CDLL | None:
     spec = importlib.util.find_spec("scipy_openblas32")
     if spec is None or spec.origin is None:
         return None
-    folder = Path(spec.origin).parent / "lib"
+    folder = os.path.join(os.path.dirname(spec.origin), "lib")
     names = ("libscipy_openblas.so", "libscipy_openblas.dylib", "libscipy_openblas.dll")
-    path = next((folder / n for n in names if (folder / n).exists()), None)
+    paths = (os.path.join(folder, name) for name in names)
+    path = next(filter(os.path.exists, paths), None)
     if path is None:
         return None
     # OpenBLAS reads these once, while it is loaded.
@@ -99,7 +99,7 @@ def _load() -> ctypes.CDLL | None:
         wanted["OPENBLAS_CORETYPE"] = core
     with _environment(wanted):
         try:
-            return ctypes.CDLL(str(path))
+            return ctypes.CDLL(path)
         except OSError:
             return None
 

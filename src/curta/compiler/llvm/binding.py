@@ -13,10 +13,10 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 # Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
@@ -63,14 +63,15 @@ class CompileError(RuntimeError):
 
 
 @cache
-def _location() -> tuple[Path, str] | None:
+def _location() -> tuple[str, str] | None:
     """The folder and the version of llvmlite, without importing it."""
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return None
-    folder = Path(spec.origin).parent
+    folder = os.path.dirname(spec.origin)
     try:
-        text = (folder / "_version.py").read_text(encoding="utf-8")
+        with open(os.path.join(folder, "_version.py"), encoding="utf-8") as file:
+            text = file.read()
     except OSError:
         return folder, "unknown"
     values = (line.partition(" = '")[2] for line in text.splitlines())
@@ -107,8 +108,8 @@ def llvmlite() -> Any:
 class _Library:
     """LLVM through the C functions of llvmlite's shared library."""
 
-    def __init__(self, path: Path) -> None:
-        library = ctypes.CDLL(str(path))
+    def __init__(self, path: str) -> None:
+        library = ctypes.CDLL(path)
         self._functions: dict[str, Callable[..., Any]] = {}
         for name, (result, arguments) in _PROTOTYPES.items():
             function = getattr(library, f"LLVMPY_{name}")
@@ -263,8 +264,8 @@ def llvm() -> _Library | _Public:
         )
     if where[1].startswith(_KNOWN_VERSIONS):
         for name in ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll"):
-            path = where[0] / "binding" / name
-            if path.exists():
+            path = os.path.join(where[0], "binding", name)
+            if os.path.exists(path):
                 try:
                     return _Library(path)
                 except (OSError, AttributeError):

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebval
 
+from curta.on_demand import late
 from curta.primitives.elementwise.special_values import in_float64
+
+chebyshev = late("numpy.polynomial.chebyshev")
 
 # exp(-x) I0(x) as a function of x / 4 - 1, for 0 <= x <= 8; sqrt(x) times it as a
 # function of 16 / x - 1, for x >= 8; the same of I1, the first divided by x.
@@ -82,5 +84,5 @@ def bessel_i1e(x: Any) -> Any:
 def _scaled(a: Any, near: tuple[float, ...], far: tuple[float, ...]) -> Any:
     inside = np.minimum(a, 8.0)
     outside = np.maximum(a, 8.0)
-    large = chebval(16 / outside - 1, far) / np.sqrt(outside)
-    return np.where(a <= 8, chebval(inside / 4 - 1, near), large)
+    large = chebyshev.chebval(16 / outside - 1, far) / np.sqrt(outside)
+    return np.where(a <= 8, chebyshev.chebval(inside / 4 - 1, near), large)

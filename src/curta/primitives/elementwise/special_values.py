@@ -11,7 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebval
+
+from curta.on_demand import late
+
+chebyshev = late("numpy.polynomial.chebyshev")
 
 # erf(x) / x as a function of 2 x**2 - 1, for |x| <= 1.
 _ERF = (
@@ -97,7 +100,7 @@ def erf(x: Any) -> Any:
 
 def _erf(x: Any) -> Any:
     a = np.minimum(np.absolute(x), 1.0)
-    near = x * chebval(2 * a * a - 1, _ERF)
+    near = x * chebyshev.chebval(2 * a * a - 1, _ERF)
     return np.where(np.absolute(x) < 1, near, np.copysign(1 - _erfc(abs(x)), x))
 
 
@@ -113,7 +116,7 @@ def _erfc(x: Any) -> Any:
     # exp(-x**2) with x**2 in two parts, the first of them exact.
     head = np.rint(x * 16) / 16
     decay = np.exp(-head * head) * np.exp((head - x) * (head + x))
-    return decay * chebval((x - 3.75) / (x + 3.75), _ERFC) / (1 + 2 * x)
+    return decay * chebyshev.chebval((x - 3.75) / (x + 3.75), _ERFC) / (1 + 2 * x)
 
 
 def erf_inv(x: Any) -> Any:
@@ -186,7 +189,7 @@ def _sin_pi(x: Any) -> Any:
 def _lgamma(x: Any) -> Any:
     """log(gamma(x)) for x > 0."""
     small, y, product = _reduced(x)
-    near = np.log(product) + (y - 1) * (y - 2) * chebval(y - 1.5, _LGAMMA)
+    near = np.log(product) + (y - 1) * (y - 2) * chebyshev.chebval(y - 1.5, _LGAMMA)
     near = np.where(x < 0.5, near - np.log(x), near)
     large = np.where(small, _ASYMPTOTIC, x)
     # Stirling's series (NIST DLMF 5.11.1).
@@ -240,7 +243,7 @@ def _positive_digamma(x: Any) -> Any:
         y = np.where(down, y - 1, y)
         total = np.where(down, total + 1 / y, total)
     head, tail = _DIGAMMA_ROOT
-    near = ((y - head) - tail) * chebval(2 * y - 3, _DIGAMMA) + total
+    near = ((y - head) - tail) * chebyshev.chebval(2 * y - 3, _DIGAMMA) + total
     large = np.where(small, _ASYMPTOTIC, x)
     # NIST DLMF 5.11.2.
     far = np.log(large) - 0.5 / large

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from numpy.polynomial.chebyshev import cheb2poly
-
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math.common import exact
+from curta.on_demand import late
 from curta.primitives.elementwise.bessel_values import (
     I0_FAR,
     I0_NEAR,
     I1_FAR,
     I1_NEAR,
 )
+
+chebyshev = late("numpy.polynomial.chebyshev")
 
 _LEAST = 2.0**-32  # smaller coefficients do not show in a float
 
@@ -53,7 +54,7 @@ def _powers(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
     lose are beyond those of a float.
     """
     kept = [c for c in coefficients if abs(c) >= _LEAST]
-    return b.horner(x, [float(c) for c in cheb2poly(kept)[::-1]])
+    return b.horner(x, [float(c) for c in chebyshev.cheb2poly(kept)[::-1]])
 
 
 def _chebyshev(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
