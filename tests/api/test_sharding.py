@@ -211,12 +211,42 @@ class TestArrays:
         np.testing.assert_array_equal(y, X)
         z = curta.make_array_from_process_local_data(where, X)
         np.testing.assert_array_equal(z, X)
-        with pytest.raises(ValueError, match="Expected shard shape"):
+        with pytest.raises(
+            ValueError, match=r"Expected shard.*Array is float32\[8,2\]"
+        ):
             curta.make_array_from_callback((8, 2), where, lambda i: X)
-        with pytest.raises(ValueError, match="not the set of devices"):
-            curta.make_array_from_single_device_arrays((8, 2), where, parts[1:])
-        with pytest.raises(ValueError, match="the callback returned"):
+        with pytest.raises(ValueError, match="`jax.make_array_from_callback`, it must"):
             curta.make_array_from_callback((8, 2), where, part, dtype="int32")
+
+    PARTS = {
+        "few": ([0], {}, "Expected 2 per-device arrays .* but got 1"),
+        "twice": ([1, 1], {}, r"must be from distinct devices.* IDs \[1, 1\]"),
+        "elsewhere": ([1, 2], {}, r"contains devices \{0\} .*contain devices \{2\}"),
+        "wrong dtype": ([0, 1], {"dtype": "int32"}, "dtype=int32 and shard dtype=floa"),
+    }
+
+    @pytest.mark.parametrize(("ids", "options", "message"), PARTS.values(), ids=PARTS)
+    def test_parts_that_do_not_fit(self, ids, options, message):
+        where = NamedSharding(Mesh(np.array(curta.devices()[:2]), "x"), P("x"))
+        parts = [curta.device_put(np.ones(1), curta.devices()[i]) for i in ids]
+        make = curta.make_array_from_single_device_arrays
+        with pytest.raises(ValueError, match=message):
+            make((2,), where, parts, **options)
+
+    def test_parts_of_several_kinds(self):
+        where = NamedSharding(Mesh(np.array(curta.devices()[:2]), "x"), P("x"))
+        make = curta.make_array_from_single_device_arrays
+        first, second = (curta.device_put(np.ones(1), d) for d in where.devices)
+        with pytest.raises(
+            ValueError, match="matching dtypes. Got int32, expected flo"
+        ):
+            make((2,), where, [first, second.astype("int32")])
+        with pytest.raises(TypeError, match="must be a list or tuple, but got <class"):
+            make((2,), where, first)
+        with pytest.raises(
+            TypeError, match="Unsupported type for elements in `arrays`"
+        ):
+            make((2,), where, [first, np.ones(1)])
 
     def test_older_puts(self):
         with pytest.warns(DeprecationWarning):

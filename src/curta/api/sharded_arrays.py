@@ -14,8 +14,9 @@ from curta.core.array_layout import Format
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
+from curta.core.shapes import canonicalize_shape
 from curta.core.sharding import NamedSharding, Sharding
-from curta.core.trace import current_trace, typeof
+from curta.core.trace import current_trace
 from curta.errors import UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding, device_grid
@@ -60,25 +61,12 @@ def make_array_from_callback(
     >>> curta.make_array_from_callback((4,), sharding, lambda index: rows[index])
     Array([0., 1., 2., 3.], dtype=float32)
     """
-    where = _sharding(sharding, "make_array_from_callback")
-    size = where.shard_shape(shape)
+    user = "make_array_from_callback"
+    where, shape = _sharding(sharding, user), canonicalize_shape(shape)
+    where.shard_shape(shape)
     indices = {str(i): i for i in where.devices_indices_map(shape).values()}
-    parts = []
-    for index in indices.values():
-        part = to_array(data_callback(index))
-        if dtype is not None and part.dtype != dtypes.dtype(dtype):
-            raise ValueError(
-                "Callback must return the dtype passed to `make_array_from_callback`."
-                f" Got: {dtype} and the callback returned: {part.dtype}"
-            )
-        if part.shape != size:
-            raise ValueError(
-                f"Expected shard shape {size} doesn't match the single device array"
-                f" shape {part.shape}. Shape of Array is {tuple(shape)} with sharding"
-                f" {where}"
-            )
-        parts.append((index, part))
-    return _assembled(tuple(shape), where, parts, dtype)
+    parts = [(index, to_array(data_callback(index))) for index in indices.values()]
+    return _assembled(user, shape, where, parts, dtype)
 
 
 def make_array_from_single_device_arrays(
@@ -92,40 +80,68 @@ def make_array_from_single_device_arrays(
       arrays: the part of each device, in any order, placed on its device.
       dtype: of the array; that of the parts if left out.
 
-    Raises ValueError for parts that do not fit the sharding.
+    Raises:
+      TypeError: if `arrays` is no list or tuple of arrays.
+      ValueError: for parts that do not fit the sharding.
     """
-    where = _sharding(sharding, "make_array_from_single_device_arrays")
-    size = where.shard_shape(shape)
-    indices = where.devices_indices_map(shape)
+    user = "make_array_from_single_device_arrays"
+    where, shape = _sharding(sharding, user), canonicalize_shape(shape)
+    where.shard_shape(shape)
+    _check_arrays(user, arrays)
     if not arrays and dtype is None:
         raise ValueError(
             "If the Array has no addressable shards, `dtype` must be provided via the"
-            " `dtype` argument to `jax.make_array_from_single_device_arrays`."
+            f" `dtype` argument to `jax.{user}`."
         )
-    parts = {}
+    indices = where.devices_indices_map(shape)
+    held = {device: x for x in arrays for device in x.devices()}
+    _check_devices([d.id for x in arrays for d in x.devices()], where)
+    parts = [(index, held[device]) for device, index in indices.items()]
+    return _assembled(user, shape, where, parts, dtype)
+
+
+def _check_arrays(user: str, arrays: Any) -> None:
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(
+            f"jax.{user} `arrays` argument must be a list or tuple, but got"
+            f" {type(arrays)}."
+        )
     for x in arrays:
+        if not isinstance(x, ArrayImpl):
+            raise TypeError(
+                f"Unsupported type for elements in `arrays`: {type(x)}. Place the"
+                " parts with jax.device_put."
+            )
         if x.sharding.num_devices != 1:
             raise ValueError(
                 "When making an array from single-device arrays the input arrays must"
                 f" have one shard each. An argument array had {x.sharding.num_devices}"
                 " shard(s)."
             )
-        if x.shape != size:
-            raise ValueError(
-                f"Expected shard shape {size} doesn't match the single device array"
-                f" shape {x.shape}. Shape of Array is {tuple(shape)} with sharding"
-                f" {where}"
-            )
-        (device,) = x.devices()
-        parts[device] = x
-    if {*parts} != {*indices}:
+
+
+def _check_devices(found: Sequence[int], sharding: Sharding) -> None:
+    """Refuse parts on devices with these numbers, unless they are the sharding's."""
+    if len(found) != sharding.num_devices:
         raise ValueError(
-            f"Some per-device buffers are placed on devices {sorted(map(str, parts))},"
-            f" which is not the set of devices of the sharding {where}"
+            f"Expected {sharding.num_devices} per-device arrays (this is how many"
+            " devices are addressable by the sharding), but got"
+            f" {len(found)}"
         )
-    return _assembled(
-        tuple(shape), where, [(indices[d], x) for d, x in parts.items()], dtype
-    )
+    if len({*found}) != len(found):
+        raise ValueError(
+            "When making an array from single-device arrays, the input arrays must be"
+            f" from distinct devices, but got device IDs {found}"
+        )
+    wanted = {d.id for d in sharding.devices}
+    if wanted != {*found}:
+        missing, other = wanted.difference(found), {*found} - wanted
+        raise ValueError(
+            "Addressable devices and per-device arrays devices do not match. Sharding"
+            f" contains devices {missing} that are not present in per-device arrays."
+            f" Per-device arrays contain devices {other} that are not present in the"
+            " sharding."
+        )
 
 
 def make_array_from_process_local_data(
@@ -165,21 +181,38 @@ def _is_shape(x: Any) -> bool:
 
 
 def _assembled(
+    user: str,
     shape: tuple[int, ...],
     sharding: Sharding,
-    parts: Sequence[tuple[Any, Any]],
+    parts: Sequence[tuple[Any, ArrayImpl]],
     dtype: Any,
 ) -> ArrayImpl:
-    """The array of these parts at their indices."""
-    found = {typeof(x).dtype for _, x in parts}
-    if len(found) > 1:
-        raise ValueError(f"the parts of an array differ in dtype: {found}")
-    kind = found.pop() if found else dtypes.dtype(dtype)
+    """The array of these parts at their indices; ValueError if they do not fit."""
+    kind = parts[0][1].aval.dtype if parts else dtypes.dtype(dtype)
+    if dtype is not None and dtypes.dtype(dtype) != kind:
+        raise ValueError(
+            f"If `dtype` is provided to `jax.{user}`, it must match the dtype of the"
+            f" addressable shards. Got dtype={dtypes.dtype(dtype)} and shard"
+            f" dtype={kind}."
+        )
+    size = sharding.shard_shape(shape)
+    whole = ShapedArray(shape, kind)
+    for _, x in parts:
+        if x.aval.dtype != kind:
+            raise ValueError(
+                "Input buffers to `Array` must have matching dtypes. Got"
+                f" {x.aval.dtype}, expected {kind} for buffer: {x}"
+            )
+        if x.shape != size:
+            raise ValueError(
+                f"Expected shard shape {size} doesn't match the single device array"
+                f" shape {x.shape}. Shape of Array is {whole.str_short()} with sharding"
+                f" {sharding}"
+            )
     data = np.empty(shape, dtypes.physical_dtype(kind))
     for index, x in parts:
         data[index] = x._storage()
-    aval = placed_aval(ShapedArray(shape, kind), sharding)
-    return ArrayImpl(data, aval, sharding)
+    return ArrayImpl(data, placed_aval(whole, sharding), sharding)
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
