@@ -152,6 +152,19 @@ MISTAKES = {
         TypeError,
         "checkify errors must be a set of error types, got 'nan'",
     ),
+    "nothing to compile": (
+        lambda: curta.jit(None), TypeError, "Expected a callable value, got None",
+    ),
+    "fractional place": (
+        lambda: curta.fwd_and_bwd(product, (1.0,)),
+        TypeError,
+        "'float' object cannot be interpreted as an integer",
+    ),
+    "device as a constraint": (
+        lambda: curta.lax.with_sharding_constraint(X, (curta.devices()[0],)),
+        TypeError,
+        "shardings leaf specifications are expected to be PartitionSpec instances",
+    ),
     "converted number": (
         lambda: curta.closure_convert(3, 1.0),
         TypeError,

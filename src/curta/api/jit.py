@@ -17,6 +17,7 @@ from curta.api.arguments import as_result, aval_of, check_callable, leaf_names
 from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_cache
 from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
+    LEFT_OUT,
     Arguments,
     JitOptions,
     donated_leaves,
@@ -440,7 +441,7 @@ def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
 
 
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., Any] = LEFT_OUT,
     /,
     *,
     in_shardings: Any = None,
@@ -511,7 +512,7 @@ def jit(
         )
         return Jitted(fun, options)
 
-    return compile_function if fun is None else compile_function(fun)
+    return compile_function if fun is LEFT_OUT else compile_function(fun)
 
 
 def _chosen_device(

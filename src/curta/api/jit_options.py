@@ -20,6 +20,15 @@ _Argnums = int | Iterable[int] | None
 _Argnames = str | Iterable[str] | None
 
 
+class _LeftOut:
+    def __repr__(self) -> str:
+        return "left out"
+
+
+LEFT_OUT: Any = _LeftOut()
+"""The function, where `jit` is to return a decorator: None is no function."""
+
+
 @dataclass(frozen=True)
 class JitOptions:
     """The arguments of `jit`, normalised; equal options may share a cache.

@@ -62,15 +62,16 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     P('x',)
     """
     leaves, tree = tree_util.tree_flatten(x)
-    given = _spread("with_sharding_constraint shardings", shardings, x)
-    outs = []
-    for leaf, place in zip(leaves, given, strict=True):
-        typeof(leaf)
-        if place is not None and not isinstance(place, (Sharding, PartitionSpec)):
+    for place in tree_util.tree_leaves(shardings, is_leaf=_is_leaf):
+        if not _is_leaf(place):
             raise TypeError(
                 "shardings leaf specifications are expected to be PartitionSpec"
                 f" instances or None, but got {place}"
             )
+    given = _spread("with_sharding_constraint shardings", shardings, x)
+    outs = []
+    for leaf, place in zip(leaves, given, strict=True):
+        typeof(leaf)
         sharding = resolved("with_sharding_constraint", "shardings", place)
         if sharding is None:
             raise ValueError(

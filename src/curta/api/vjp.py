@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.arguments import as_result, aval_of, check_callable, partial_in
+from curta.api.arguments import (
+    as_result,
+    aval_of,
+    check_callable,
+    differentiated_argnums,
+    partial_in,
+)
 from curta.api.jit import jit
 from curta.api.linearized import LinearMap, forward
 from curta.api.pullback import VJP
@@ -81,8 +87,7 @@ def fwd_and_bwd(
     [3.0, 2.0]
     """
     check_callable(fun)
-    single = isinstance(argnums, int)
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    single, places = differentiated_argnums(argnums)
 
     def fwd(*args: Any) -> Any:
         partial, chosen = partial_in(fun, places, args, {})
