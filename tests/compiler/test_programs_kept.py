@@ -150,10 +150,11 @@ def test_what_is_not_known_for_sure_has_no_name(monkeypatch):
 def test_sources_that_changed_just_now_are_not_relied_on(monkeypatch, tmp_path):
     monkeypatch.undo()
     stamp = fingerprint._source_stamp.__wrapped__
-    monkeypatch.setattr(fingerprint, "_started", 1 << 62)
+    monkeypatch.setattr(fingerprint, "_RECENT_NS", -(1 << 62))
     assert stamp() == stamp() != None  # noqa: E711
-    monkeypatch.setattr(fingerprint, "_started", 0)
+    monkeypatch.setattr(fingerprint, "_RECENT_NS", 1 << 62)
     assert stamp() is None
+    monkeypatch.setattr(fingerprint, "_RECENT_NS", -(1 << 62))
     monkeypatch.setattr(fingerprint, "__file__", str(tmp_path / "a" / "b.py"))
     assert stamp() is None
 

@@ -32,9 +32,8 @@ from curta.primitives.random_bits.implementations import KeyImplementation
 _MOST_BYTES = 1 << 16
 # The packages whose code says what becomes of a jaxpr.
 _PACKAGES = ("compiler", "control", "core", "dtypes", "primitives", "transforms")
-# A file that changed so shortly before this process may not be what it runs.
+# A file that changed so shortly before it was looked at may not be what was imported.
 _RECENT_NS = 10 * 10**9
-_started = time.time_ns()
 
 
 class _Unknown(Exception):
@@ -79,7 +78,7 @@ def _source_stamp() -> str | None:
         found = [os.stat(path) for path in _sources(root)]
     except OSError:  # an archive
         return None
-    if max(x.st_mtime_ns for x in found) > _started - _RECENT_NS:
+    if max(x.st_mtime_ns for x in found) > time.time_ns() - _RECENT_NS:
         return None
     stamps = [(x.st_mtime_ns, x.st_size) for x in found]
     return f"{sys.version} {np.__version__} {stamps}"
@@ -245,3 +244,6 @@ def _class_name(kind: type) -> str:
     if not known or "<locals>" in kind.__qualname__:
         raise _Unknown
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+_source_stamp()  # now, while the files are those that are being imported
