@@ -12,6 +12,7 @@ from curta.errors import ConcretizationTypeError, TracerIntegerConversionError
 X = jnp.ones((2, 3))
 V = jnp.ones(3)
 S = jnp.float32(1.0)
+PLACES = jnp.array([[0], [1]])
 IMAGE = jnp.ones((1, 2, 5, 6))
 KERNEL = jnp.ones((3, 2, 2, 2))
 SIZES = (1, 2, 5, 6), (3, 2, 2, 2)
@@ -59,6 +60,21 @@ MISTAKES = [
     (lambda: lax.concatenate({0: X}, 0), TypeError, "concatenate", ""),
     (lambda: lax.sort(X, num_keys="x"), ValueError, "num_keys='x' must equal 1", ""),
     (lambda: lax.cumsum(True, 1), ValueError, "axis 1 is out of bounds", "shape ()"),
+    (lambda: lax.slice(X, None, (2, 3)), TypeError,
+     "slice start_indices must be a sequence of integers, got None", ""),
+    (lambda: lax.reduce_sum(X, "x"), TypeError,
+     "reduce_sum axes must be integers, got ('x',)", ""),
+    (lambda: lax.reduce_max(X, (1.5,)), TypeError, "reduce_max axes must be", ""),
+    (lambda: lax.gather(X, PLACES, None, (1, 3)), TypeError,
+     "gather dimension_numbers must be a lax.GatherDimensionNumbers, got None", ""),
+    (lambda: lax.scatter_add(X, PLACES, X, (1,)), TypeError,
+     "scatter-add dimension_numbers must be a lax.ScatterDimensionNumbers", "(1,)"),
+    (lambda: lax.scatter_apply(X, PLACES, jnp.sin, None), TypeError,
+     "scatter_apply dimension_numbers must be a lax.ScatterDimensionNumbers", ""),
+    (lambda: lax.gather(X, PLACES, lax.GatherDimensionNumbers(0, (0,), (0,)), (1, 3)),
+     TypeError, "offset_dims in gather op must be a tuple of integers; got 0", ""),
+    (lambda: lax.scatter(X, PLACES, X, lax.ScatterDimensionNumbers(("a",), (), ())),
+     TypeError, "update_window_dims in scatter op must be a tuple of integers", ""),
     # operands
     (lambda: lax.squeeze([1, 2], (0,)), TypeError, f"{OPERAND} squeeze", ""),
     (lambda: lax.top_k([1, 2], 2), TypeError, f"{OPERAND} top_k", ""),

@@ -84,7 +84,12 @@ def integers(name: str, values: Any, least: int = 0) -> tuple[Any, ...]:
 
     Raises TypeError unless they are known integers, not below `least`: 0 or 1.
     """
-    found = tuple(values)
+    try:
+        found = tuple(values)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} must be a sequence of integers, got {values}: {error}"
+        ) from None
     if not all(type(d) is int for d in found):
         found = tuple(_integer(name, d, found) for d in found)
     if any(d < least for d in found):

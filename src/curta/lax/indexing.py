@@ -33,7 +33,7 @@ from curta.primitives.indexing import (
     ScatterSub,
     dynamic_update_slice as _dynamic_update_slice,
 )
-from curta.primitives.indexing.numbers import window_sizes
+from curta.primitives.indexing.numbers import require_kind, window_sizes
 
 
 def gather(
@@ -62,6 +62,7 @@ def gather(
     >>> lax.gather(x, curta.numpy.array([[2], [0]]), numbers, (1,))
     Array([30, 10], dtype=int32)
     """
+    require_kind("gather", GatherDimensionNumbers, dimension_numbers)
     if mode is None:
         mode = GatherScatterMode.PROMISE_IN_BOUNDS
     mode = GatherScatterMode.from_any(mode)
@@ -133,6 +134,7 @@ def _scatter(
     unique_indices: bool,
     mode: Any,
 ) -> Any:
+    require_kind(cls.name, ScatterDimensionNumbers, numbers)
     op = cls.of(
         operand_type(cls.name, 0, operand).dtype,
         numbers,

@@ -12,6 +12,7 @@ from curta.core.shapes import canonicalize_shape
 from curta.core.stage import stage
 from curta.core.trace import Tracer, is_array_like, typeof
 from curta.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
+from curta.primitives.indexing.numbers import require_kind
 from curta.primitives.structure import full
 
 
@@ -39,6 +40,7 @@ def scatter_apply(
     ...     curta.numpy.ones(3), places, lambda x: 3 * x, numbers, update_shape=(3,))
     Array([3., 1., 9.], dtype=float32)
     """
+    require_kind("scatter_apply", ScatterDimensionNumbers, dimension_numbers)
     scalar = ShapedArray((), typeof(operand).dtype)
     closed = stage(
         lambda x, _: [_checked(func(x))],

@@ -80,7 +80,12 @@ def folding_dtype(dtype: Any) -> Any:
 
 
 def check_axes(name: str, axes: Sequence[int], operand: ShapedArray) -> None:
-    """Raise ValueError unless `axes` are distinct dims of `operand`."""
+    """Raise ValueError unless `axes` are distinct dims of `operand`.
+
+    TypeError for what is no integer.
+    """
+    if not all(isinstance(a, (int, np.integer)) for a in axes):
+        raise TypeError(f"{name} axes must be integers, got {tuple(axes)}.")
     if len(set(axes)) != len(axes):
         raise ValueError(
             f"duplicate value in 'axes' of reduction: {tuple(axes)} in {name}"

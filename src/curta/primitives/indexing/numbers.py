@@ -151,11 +151,32 @@ def _raised(dims: Dims) -> Dims:
 # ---- checks
 
 
+def require_kind(op: str, kind: type[Any], numbers: Any) -> None:
+    """Raise TypeError unless the dimension numbers of `op` are of that class."""
+    if not isinstance(numbers, kind):
+        raise TypeError(
+            f"{op} dimension_numbers must be a lax.{kind.__name__}, got {numbers!r}."
+        )
+
+
+def _check_integers(
+    op: str, numbers: GatherDimensionNumbers | ScatterDimensionNumbers
+) -> None:
+    for name, dims in zip(numbers._fields, numbers, strict=True):
+        if not isinstance(dims, Sequence) or not all(
+            isinstance(d, (int, np.integer)) for d in dims
+        ):
+            raise TypeError(
+                f"{name} in {op} op must be a tuple of integers; got {dims!r}."
+            )
+
+
 def check_gather_numbers(
     numbers: GatherDimensionNumbers, operand: ShapedArray, indices: ShapedArray
 ) -> None:
     """Raise TypeError for numbers that do not fit the operands of a gather."""
     op = "gather"
+    _check_integers(op, numbers)
     offset, collapsed = numbers.offset_dims, numbers.collapsed_slice_dims
     _check_vectors(op, indices)
     _check_distinct(op, "offset_dims", offset)
@@ -179,6 +200,7 @@ def check_scatter_numbers(
 ) -> None:
     """Raise TypeError for numbers that do not fit the operands of a scatter."""
     op = "scatter"
+    _check_integers(op, numbers)
     window, inserted = numbers.update_window_dims, numbers.inserted_window_dims
     batching = numbers.operand_batching_dims
     _check_vectors(op, indices)
