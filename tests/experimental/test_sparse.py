@@ -273,6 +273,8 @@ def test_random():
     m = sparse.random_bcoo(random.key(0), (4, 6, 5), nse=0.5, n_batch=1)
     assert m.nse == 15 and m.n_batch == 1
     assert all(len(set(map(tuple, i))) == 15 for i in np.asarray(m.indices).tolist())
+    drawn = random.uniform(random.split(random.key(0), 5)[0], m.data.shape)
+    np.testing.assert_array_equal(m.data, drawn)
     ordered = sparse.random_bcoo(random.key(1), (20,), nse=7, sorted_indices=True)
     assert np.all(np.diff(ordered.indices[:, 0]) > 0)
 
@@ -312,6 +314,39 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
             "should be a BCOO",
         ),
         (lambda: X @ jnp.ones(4), TypeError, ""),
+        (
+            lambda: sparse.bcoo_broadcast_in_dim(
+                BCOO.fromdense(jnp.ones((3, 2)), n_dense=1),
+                shape=(2, 3),
+                broadcast_dimensions=(1, 0),
+            ),
+            ValueError,
+            "Cannot mix sparse and dense dimensions",
+        ),
+        (
+            lambda: sparse.bcoo_broadcast_in_dim(
+                BCOO.fromdense(jnp.ones(3)), shape=(), broadcast_dimensions=(1,)
+            ),
+            ValueError,
+            "cannot broadcast shape",
+        ),
+        (
+            lambda: sparse.random_bcoo(random.key(0), (4, 4), nse=-1),
+            ValueError,
+            "got nse=-1, expected to be between 0 and 16",
+        ),
+        (
+            lambda: sparse.random_bcoo(random.key(0), (4, 4), n_batch=2, n_dense=1),
+            ValueError,
+            "Invalid n_batch=2, n_dense=1",
+        ),
+        (
+            lambda: sparse.random_bcoo(random.key(0), (99, 99), indices_dtype=np.int8),
+            ValueError,
+            "does not have enough range",
+        ),
+        (lambda: COO.fromdense(1.0), ValueError, "COO must have ndim=2"),
+        (lambda: CSR.fromdense(1.0), ValueError, "CSR must have ndim=2"),
     ],
 )
 def test_mistakes(call, error, message):

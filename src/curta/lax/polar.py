@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.api.jit_options import check_hashable
 from curta.core.trace import concrete_or_error, typeof
 from curta.lax.arithmetic import abs, mul, sqrt
 from curta.lax.control_flow.branches import cond
@@ -66,6 +67,8 @@ def qdwh(
             f"qdwh does not accept dtype {aval.dtype}. Accepted dtypes are subtypes of"
             " floating, complexfloating."
         )
+    for known in is_hermitian, max_iterations, eps:
+        check_hashable(known)
     reason = "The `{}` argument of qdwh must be known while tracing."
     concrete_or_error(bool, is_hermitian, reason.format("is_hermitian"))
     most = 10
@@ -77,6 +80,10 @@ def qdwh(
     if not eps > 0:
         raise ValueError(f"qdwh expects eps > 0, the relative precision, got {eps}.")
     if dynamic_shape is not None:
+        if not isinstance(dynamic_shape, (tuple, list)) or len(dynamic_shape) != 2:
+            raise TypeError(
+                f"qdwh takes dynamic_shape as two integers, got {dynamic_shape!r}."
+            )
         row, column = matrices.rows_and_columns(aval.shape)
         inside = (row < dynamic_shape[0]) & (column < dynamic_shape[1])
         x = select(inside, x, full_like(x, 0))

@@ -199,6 +199,8 @@ def coo_fromdense(
     Array([0, 0, 1], dtype=int32)
     """
     mat = jnp.asarray(mat)
+    if mat.ndim != 2:
+        raise ValueError(f"COO must have ndim=2; got shape={mat.shape}")
     nse = _count_stored_elements(mat) if nse is None else nse
     args = _coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
     return COO(args, shape=mat.shape, rows_sorted=True)

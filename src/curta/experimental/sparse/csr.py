@@ -194,6 +194,8 @@ def csr_fromdense(
     Array([0, 2, 3], dtype=int32)
     """
     mat = jnp.asarray(mat)
+    if mat.ndim != 2:
+        raise ValueError(f"CSR must have ndim=2; got shape={mat.shape}")
     nse = _count_stored_elements(mat) if nse is None else nse
     return CSR(_csr_fromdense(mat, nse=nse, index_dtype=index_dtype), shape=mat.shape)
 

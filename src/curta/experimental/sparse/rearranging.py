@@ -257,10 +257,18 @@ def bcoo_broadcast_in_dim(
     shape = tuple(shape)
     at = tuple(map(operator.index, broadcast_dimensions))
     if len(at) != mat.ndim or any(
-        size not in (1, shape[p]) for p, size in zip(at, mat.shape)
+        not 0 <= p < len(shape) or size not in (1, shape[p])
+        for p, size in zip(at, mat.shape)
     ):
         raise ValueError(f"cannot broadcast shape {mat.shape} to {shape} along {at}")
     n_batch, first_dense = mat.n_batch, mat.ndim - mat.n_dense
+    kinds = at[:n_batch], at[n_batch:first_dense], at[first_dense:]
+    for i, names in (0, "batch and sparse"), (1, "sparse and dense"):
+        if max(kinds[i], default=0) > min(kinds[i + 1], default=len(shape)):
+            raise ValueError(
+                f"Cannot mix {names} dimensions during broadcast_in_dim: {mat} goes to"
+                f" {shape} along {at}"
+            )
     batch = min(at[n_batch:], default=len(shape))
     dense = at[first_dense] if mat.n_dense else len(shape)
     data = lax.broadcast_in_dim(

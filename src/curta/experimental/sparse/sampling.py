@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-import curta.numpy as jnp
 from curta import random
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coordinates import from_linear, over_batch
@@ -38,34 +38,40 @@ def random_bcoo(
       unique_indices, sorted_indices: what the indices are to be.
       generator: draws the elements: `generator(key, shape, dtype, **kwds)`.
 
+    ValueError for numbers of dims or elements that do not fit the shape.
+
     >>> from curta import random
     >>> from curta.experimental import sparse
     >>> sparse.random_bcoo(random.key(0), (4, 5), nse=3)
     BCOO(float32[4, 5], nse=3)
     """
-    shape = tuple(shape)
+    shape = tuple(map(operator.index, shape))
+    n_batch, n_dense = operator.index(n_batch), operator.index(n_dense)
+    if min(n_batch, n_dense) < 0 or n_batch + n_dense > len(shape):
+        raise ValueError(f"Invalid {n_batch=}, {n_dense=} for {shape=}")
     batch, rest = shape[:n_batch], shape[n_batch:]
     sizes = rest[: len(rest) - n_dense]
     dense = rest[len(rest) - n_dense :]
     size = math.prod(sizes)
-    count = math.ceil(nse * size) if 0 < nse < 1 else math.ceil(nse)
-    of_places, of_data = random.split(key)
-    keys = random.split(of_places, math.prod(batch))
-    keys = keys.reshape((*batch, *keys.shape[1:]))  # keys may be words, in one more dim
+    if not 0 <= nse < size:
+        raise ValueError(f"got {nse=}, expected to be between 0 and {size}")
+    count = operator.index(math.ceil(nse * size) if 0 < nse < 1 else nse)
+    dtype_of_indices = np.dtype(np.int32 if indices_dtype is None else indices_dtype)
+    if size > np.iinfo(dtype_of_indices).max:
+        raise ValueError(
+            f"indices_dtype={dtype_of_indices} does not have enough range to generate"
+            f" sparse indices of size {size}."
+        )
 
     def draw(key: Any) -> Any:
-        if unique_indices:
-            places = random.choice(key, size, (count,), replace=False)
-        else:
-            places = random.randint(key, (count,), 0, size)
-        return from_linear(jnp.sort(places) if sorted_indices else places, sizes)
+        replace = not unique_indices
+        return from_linear(random.choice(key, size, (count,), replace=replace), sizes)
 
-    indices = over_batch(draw, n_batch)(keys)
-    indices = indices.astype(np.int32 if indices_dtype is None else indices_dtype)
+    keys = random.split(key, math.prod(batch) + 1)
+    of_data, of_places = keys[0], keys[1:]
+    # Keys may be words, in one more dim.
+    of_places = of_places.reshape((*batch, *of_places.shape[1:]))
+    indices = over_batch(draw, n_batch)(of_places).astype(dtype_of_indices)
     data = generator(of_data, (*batch, count, *dense), dtype, **kwds)
-    return BCOO(
-        (data, indices),
-        shape=shape,
-        indices_sorted=sorted_indices,
-        unique_indices=unique_indices,
-    )
+    out = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
+    return out.sort_indices() if sorted_indices else out

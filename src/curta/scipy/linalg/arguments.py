@@ -15,4 +15,4 @@ def inexact(*args: Any) -> list[Any]:
 
 def adjoint(x: Any) -> Any:
     """The conjugated and transposed matrices."""
-    return jnp.conj(jnp.swapaxes(x, -1, -2))
+    return jnp.conj(jnp.matrix_transpose(x))
