@@ -67,6 +67,12 @@ MISTAKES = [
         "",
     ),
     (lambda: jnp.repeat(M, 1.5), TypeError, "jnp.repeat: repeats must have", "float64"),
+    (
+        lambda: jnp.repeat(V, V, total_repeat_length=6),
+        TypeError,
+        "jnp.repeat: repeats must have",
+        "float32",
+    ),
     (lambda: jnp.repeat(V, V), TypeError, "jnp.repeat: repeats must have", "float32"),
     (lambda: jnp.linalg.norm(V, ord=1j), TypeError, "The order of a vector norm", "1j"),
     (lambda: jnp.linalg.norm(V, ord=object()), TypeError, "The order of a vector", ""),
@@ -104,6 +110,8 @@ MISTAKES = [
     (lambda: curta.jit(jnp.sin)(RECORDS), TypeError, "Error interpreting argument", ""),
     (lambda: jnp.from_dlpack(K), TypeError, "The array passed to from_dlpack", "must"),
     # keys are no numbers
+    (lambda: K.sum(), TypeError, "reduce_sum does not accept dtype key<fry>", ""),
+    (lambda: f"{K:d}", TypeError, "unsupported format string passed to", "ArrayImpl"),
     (lambda: jnp.arange(3, dtype=K.dtype), TypeError, "iota does not accept dtype", ""),
     (lambda: jnp.take(V, K), TypeError, "Cannot interpret 'key<fry>' as a", "key_data"),
     (lambda: K.view("uint32"), TypeError, "Cannot interpret 'key<fry>' as a", "words"),
@@ -167,6 +175,7 @@ def test_what_is_accepted():
     assert jnp.repeat(V, V > 0).shape == jnp.repeat(V, True).shape == (3,)
     assert jnp.repeat(jnp.array(1.0), 2, axis=0).shape == (2,)
     assert jnp.add.reduceat(N, jnp.array([True])).tolist() == [3]
+    assert bytes(N) == np.arange(3, dtype="int32").tobytes()
     assert jnp.frombuffer(N, "int32").tolist() == [0, 1, 2]
     assert M.__array_namespace__() is jnp
     assert curta.jit(lambda x: x.__array_namespace__().sin(x))(V).shape == (3,)

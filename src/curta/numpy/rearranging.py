@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import lax
+from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.dim import as_dim, is_symbolic_dim
@@ -197,17 +197,14 @@ def repeat(
             " static value to `total_repeat_length`.",
             np.asarray,
         )
-        if repeats.dtype.kind not in "iub":
-            raise TypeError(
-                "jnp.repeat: repeats must have every element be an integer type, got"
-                f" {repeats.dtype}."
-            )
+        _check_repeats(repeats)
         if repeats.ndim == 0:
             return _repeat_each(a, int(repeats), axis)
         repeats = np.broadcast_to(np.ravel(repeats), (a.shape[axis],))
         places = np.repeat(np.arange(a.shape[axis]), repeats)
         return _take_rows(a, asarray(places.astype(np.int32)), axis)
     counts = broadcast_to(ravel(asarray(repeats)), (a.shape[axis],))
+    _check_repeats(counts)
     if total_repeat_length == 0 or a.shape[axis] == 0:
         empty = (*a.shape[:axis], 0, *a.shape[axis + 1 :])
         return lax.full(empty, 0, a.dtype)
@@ -216,6 +213,14 @@ def repeat(
     passed = lax.le(broadcast_to(ends, slots.shape), slots)
     places = lax.reduce_sum(lax.convert_element_type(passed, np.int32), (1,))
     return _take_rows(a, lax.min(places, np.int32(a.shape[axis] - 1)), axis)
+
+
+def _check_repeats(repeats: Any) -> None:
+    if not any(dtypes.issubdtype(repeats.dtype, k) for k in (np.integer, np.bool_)):
+        raise TypeError(
+            "jnp.repeat: repeats must have every element be an integer type, got"
+            f" {repeats.dtype}."
+        )
 
 
 def _repeat_each(a: Any, count: int, axis: int) -> Any:

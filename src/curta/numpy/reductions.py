@@ -139,7 +139,8 @@ def _dtypes(fold: Fold, own: Any, wanted: Any, promote: bool) -> tuple[Any, Any]
 @functools.cache
 def _widened_dtypes(own: Any, promote: bool, x64: bool) -> tuple[Any, Any]:
     """The dtypes of a sum or product; `x64` decides what the default integer is."""
-    dtype = dtypes.canonicalize_dtype(widened_integer(own) if promote else own)
+    dtype = widened_integer(own) if promote else own
+    dtype = dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
     return dtype, upcast_half(dtype)
 
 

@@ -156,6 +156,9 @@ class ArrayImpl(Array):
         """The elements' bytes."""
         return self._value.tobytes(order)
 
+    def __bytes__(self) -> bytes:
+        return self.tobytes()
+
     def __iter__(self) -> Iterator[ArrayImpl]:
         aval = self.aval
         if not aval.shape:
@@ -227,7 +230,7 @@ class ArrayImpl(Array):
 
     def __format__(self, spec: str) -> str:
         if self._is_shown_whole():
-            return format(repr(self), spec)
+            return object.__format__(self, spec)  # TypeError but for an empty one
         return format(self._value if self.aval.shape else self._value[()], spec)
 
     # ---- copies
