@@ -140,11 +140,6 @@ class ufunc:
         check_operands(name, a, *(x for x in (initial, where) if x is not None))
         self._require_binary("reduce", out)
         dtype = user_dtype(dtype, name)
-        if np.ndim(initial):
-            raise ValueError(
-                "initial value must be a scalar. Got array of shape"
-                f" {np.shape(initial)}"
-            )
         if where is not None:
             if self.identity is None and initial is None:
                 raise ValueError(
@@ -313,7 +308,7 @@ def _fold_rows(self: ufunc, rows: Any, masks: Any, initial: Any) -> Any:
         return after if masks is None else select_where(getitem(masks, i), after, value)
 
     if count == 0:
-        return lax.full(shape, initial, rows.dtype)
+        return broadcast_to_shape(asarray(initial, dtype=rows.dtype), tuple(shape))
     first = 0 if initial is not None else 1
     start = getitem(rows, 0) if initial is None else cast(initial, rows.dtype)
     start = broadcast_to_shape(asarray(start), tuple(shape))
