@@ -1,5 +1,6 @@
 """Submodules that `import curta` leaves out are there when they are named."""
 
+import importlib
 import subprocess
 import sys
 
@@ -48,3 +49,28 @@ def test_a_late_module_is_the_module():
         _ = difflib.nothing
     with pytest.raises(ModuleNotFoundError):
         _ = later("not_there").name
+
+
+@pytest.mark.parametrize(
+    "module, shown, hidden",
+    [
+        ("curta", "numpy", "runtime"),
+        ("curta.numpy", "linalg", "promotion"),
+        ("curta.lax", "linalg", "aliases"),
+        ("curta.lax.linalg", "qr", "np"),
+        ("curta.random", "normal", "samplers"),
+        ("curta.tree", "map", "kinds"),
+        ("curta.ops", "segment_sum", "lax"),
+        ("curta.errors", "MissingRule", "Any"),
+        ("curta.interpreters.ad", "defjvp", "functools"),
+        ("curta.nn.initializers", "he_normal", "math"),
+        ("curta.extend.core", "primitives", "environment"),
+        ("curta.checkpoint_policies", "dots_saveable", "dataclass"),
+    ],
+)
+def test_modules_list_what_is_for_programs(module, shown, hidden):
+    found = importlib.import_module(module)
+    assert shown in dir(found) and hidden not in dir(found)
+    assert hasattr(found, hidden)
+    for name in getattr(found, "__all__", ()):
+        assert hasattr(found, name)

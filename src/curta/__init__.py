@@ -195,4 +195,33 @@ __getattr__, __dir__ = on_demand(
             "scipy",
         }
     ),
+    public=frozenset(
+        {
+            "ad",
+            "ad_checkpoint",
+            "checkpoint_policies",
+            "core",
+            "custom_batching",
+            "custom_derivatives",
+            "debug",
+            "dlpack",
+            "dtypes",
+            "errors",
+            "flatten_util",
+            "lax",
+            "monitoring",
+            "nn",
+            "numpy",
+            "ops",
+            "profiler",
+            "random",
+            "ref",
+            "sharding",
+            "stages",
+            "tree",
+            "tree_util",
+            "typing",
+            "version",
+        }
+    ),
 )

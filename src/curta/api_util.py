@@ -17,6 +17,20 @@ from curta.extend.linear_util import (
     transformation2,
     transformation_with_aux2,
 )
+from curta.on_demand import listed
+
+__all__ = [
+    "argnums_partial",
+    "debug_info",
+    "donation_vector",
+    "flatten_axes",
+    "flatten_fun",
+    "flatten_fun_nokwargs",
+    "rebase_donate_argnums",
+    "safe_map",
+    "shaped_abstractify",
+]
+__dir__ = listed(__all__)
 
 
 def debug_info(

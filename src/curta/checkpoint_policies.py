@@ -12,8 +12,26 @@ from typing import Any
 from curta.control.saving import Offloadable, Recompute, Saveable
 from curta.core.primitive import Primitive, primitive_of
 from curta.lazy_dataclass import dataclass
+from curta.on_demand import listed
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import Name
+
+__all__ = [
+    "DotsSaveable",
+    "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims",
+    "dots_saveable",
+    "dots_with_no_batch_dims_saveable",
+    "everything_saveable",
+    "nothing_saveable",
+    "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names",
+    "save_any_names_but_these",
+    "save_anything_except_these_names",
+    "save_from_both_policies",
+    "save_only_these_names",
+]
+__dir__ = listed(__all__)
 
 Policy = Callable[..., Any]
 

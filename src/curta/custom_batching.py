@@ -11,7 +11,11 @@ from curta.control.custom_vmap import CustomVmapCall
 from curta.core.flat import FlatFunction, debug_info, function_name
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.on_demand import listed
 from curta.transforms.partial_eval import residuals_as_inputs
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+__dir__ = listed(__all__)
 
 
 class custom_vmap(CustomFunction):

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from curta.on_demand import listed
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.transfer import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
+__dir__ = listed(__all__)
 
 
 def from_dlpack(

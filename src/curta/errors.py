@@ -14,6 +14,8 @@ from __future__ import annotations
 import copyreg
 from typing import Any, Protocol
 
+from curta.on_demand import listed
+
 __all__ = [
     "ConcretizationTypeError",
     "InconclusiveDimensionOperation",
@@ -31,6 +33,7 @@ __all__ = [
     "TypePromotionError",
     "UnexpectedTracerError",
 ]
+__dir__ = listed(__all__)
 
 _ERROR_PAGE = "https://docs.jax.dev/en/latest/errors.html"
 

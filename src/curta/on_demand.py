@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
+
+Listing = Callable[[], list[str]]
+_NONE: frozenset[str] = frozenset()
 
 
 def on_demand(
     package: str,
     names: frozenset[str],
     removed: Mapping[str, tuple[str, str]] = {},
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    public: frozenset[str] = _NONE,
+) -> tuple[Callable[[str], Any], Listing]:
     """`__getattr__` and `__dir__` of a package whose submodules `names` come late.
 
     What few programs need is not loaded for the others: `import curta` leaves out
     `curta.scipy`, which `curta.scipy.special` and `from curta import scipy` load.
-    `removed` says for old names when they were deprecated and what replaces them.
+    `removed` says for old names when they were deprecated and what replaces them. Of
+    the submodules imported already, `public` are for programs.
     """
 
     def getattr_(name: str) -> Any:
@@ -32,9 +38,25 @@ def on_demand(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def dir_() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names})
+        return sorted({*own(), *names})
 
+    own = without_parts(package, public)
     return getattr_, dir_
+
+
+def without_parts(package: str, public: frozenset[str] = _NONE) -> Listing:
+    """`__dir__` of a package: without the submodules it is made of but the `public`."""
+
+    def dir_() -> list[str]:
+        found = vars(sys.modules[package]).items()
+        return [n for n, x in found if n in public or not isinstance(x, ModuleType)]
+
+    return dir_
+
+
+def listed(names: Sequence[str]) -> Listing:
+    """`__dir__` of a module: its `__all__`, and not what it imports."""
+    return lambda: sorted(names)
 
 
 class late:

@@ -18,6 +18,10 @@ from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
 from curta.numpy.index_update import scatter_update
 from curta.numpy.ranges import arange
 from curta.numpy.reductions import max, min, prod, sum
+from curta.on_demand import listed
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+__dir__ = listed(__all__)
 
 
 def segment_sum(

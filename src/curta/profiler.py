@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from curta.api import recorder
 from curta.api.environment import live_arrays
 from curta.api.jit_cache import forget_fast_calls
-from curta.on_demand import late
+from curta.on_demand import late, listed
 
 gzip = late("gzip")
 
@@ -38,6 +38,7 @@ __all__ = [
     "stop_trace",
     "trace",
 ]
+__dir__ = listed(__all__)
 
 
 @dataclasses.dataclass

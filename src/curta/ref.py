@@ -45,6 +45,21 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.numpy.index_update import IndexUpdater
 from curta.numpy.indexing import getitem
+from curta.on_demand import listed
+
+__all__ = [
+    "AbstractRef",
+    "Ref",
+    "addupdate",
+    "empty_ref",
+    "free_ref",
+    "freeze",
+    "get",
+    "new_ref",
+    "set",
+    "swap",
+]
+__dir__ = listed(__all__)
 
 _KINDS = (None, "no_grad_no_remat")
 

@@ -8,6 +8,10 @@ from curta.api.aot import (
     Lowered as Lowered,
     Traced as Traced,
 )
+from curta.on_demand import listed
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+__dir__ = listed(__all__)
 
 CompilerOptions = dict[str, str | bool]
 

@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from curta.core.array import Array
+from curta.on_demand import listed
 
 __all__ = ["Array", "ArrayLike", "DTypeLike"]
+__dir__ = listed(__all__)
 
 # What functions of arrays accept: arrays, NumPy's arrays and scalars, Python scalars.
 ArrayLike: TypeAlias = (

@@ -16,3 +16,6 @@ from curta.core.trace import (
     Tracer as Tracer,
     trace_state_clean as trace_state_clean,
 )
+from curta.on_demand import without_parts as _without_parts
+
+__dir__ = _without_parts(__name__)

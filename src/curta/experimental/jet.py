@@ -16,10 +16,12 @@ from curta import dtypes, lax, tree_util
 from curta.api.arguments import as_result, check_callable
 from curta.core.flat import FlatFunction
 from curta.core.trace import typeof
+from curta.on_demand import listed
 from curta.primitives.structure import zeros
 from curta.transforms.jet import jet as series_of
 
 __all__ = ["fact", "jet", "zero_series"]
+__dir__ = listed(__all__)
 
 
 class ZeroSeries:

@@ -8,6 +8,7 @@ from typing import Any
 
 from curta.api.jit import Jitted, jit
 from curta.api.jit_shardings import sharding_tree
+from curta.on_demand import listed
 
 _OPEN: Any = object()
 
@@ -65,3 +66,4 @@ def pjit(
 
 
 __all__ = ["pjit"]
+__dir__ = listed(__all__)

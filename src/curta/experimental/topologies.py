@@ -13,6 +13,7 @@ from typing import Any
 
 from curta.api.meshes import create_device_mesh
 from curta.core.mesh import Mesh
+from curta.on_demand import listed
 from curta.runtime.devices import Device, devices
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "get_topology_desc",
     "make_mesh",
 ]
+__dir__ = listed(__all__)
 
 
 class TopologyDescription:

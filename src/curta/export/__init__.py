@@ -24,3 +24,6 @@ from curta.export.symbolic_shapes import (
     symbolic_args_specs as symbolic_args_specs,
     symbolic_shape as symbolic_shape,
 )
+from curta.on_demand import without_parts as _without_parts
+
+__dir__ = _without_parts(__name__)

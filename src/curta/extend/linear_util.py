@@ -16,6 +16,20 @@ from typing import Any
 from curta.config import config
 from curta.core.flat import debug_info as describe
 from curta.core.jaxpr import DebugInfo
+from curta.on_demand import listed
+
+__all__ = [
+    "StoreException",
+    "WrappedFun",
+    "cache",
+    "merge_linear_aux",
+    "transformation",
+    "transformation2",
+    "transformation_with_aux",
+    "transformation_with_aux2",
+    "wrap_init",
+]
+__dir__ = listed(__all__)
 
 
 class StoreException(Exception):

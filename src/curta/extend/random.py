@@ -10,12 +10,25 @@ import numpy as np
 from curta.control.primitives import threefry2x32_p as threefry2x32_p
 from curta.core.trace import typeof
 from curta.numpy import concatenate, ravel, reshape
+from curta.on_demand import listed
 from curta.primitives.random_bits.custom import CustomGenerator
 from curta.primitives.random_bits.implementations import KeyImplementation, PRNGSpec
 from curta.primitives.random_bits.ops import RandomSeed
 from curta.primitives.random_bits.registry import implementation_of
 from curta.random import wrap_key_data as wrap_key_data
 from curta.random.keys import resolve_implementation
+
+__all__ = [
+    "define_prng_impl",
+    "random_seed",
+    "rbg_prng_impl",
+    "seed_with_impl",
+    "threefry2x32_p",
+    "threefry_2x32",
+    "threefry_prng_impl",
+    "unsafe_rbg_prng_impl",
+]
+__dir__ = listed(__all__)
 
 threefry_prng_impl = implementation_of("threefry2x32")
 rbg_prng_impl = implementation_of("rbg")

@@ -18,6 +18,7 @@ from curta.core.source_info import (
     user_context as user_context,
     user_frame as current,
 )
+from curta.on_demand import listed
 
 __all__ = [
     "NameStack",
@@ -34,6 +35,7 @@ __all__ = [
     "transform_name_stack",
     "user_context",
 ]
+__dir__ = listed(__all__)
 
 
 def new_source_info() -> SourceInfo:

@@ -239,6 +239,7 @@ from curta.lax.trigonometric import (
     tan,
 )
 from curta.lax.windows import padtype_to_pads, reduce_window_shape_tuple
+from curta.on_demand import without_parts as _without_parts
 from curta.primitives.convolution import ConvDimensionNumbers
 from curta.primitives.fft import FftType
 from curta.primitives.indexing import (
@@ -249,3 +250,5 @@ from curta.primitives.indexing import (
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from curta.primitives.ragged_dot import RaggedDotDimensionNumbers
 from curta.primitives.random_bits.generator import RandomAlgorithm
+
+__dir__ = _without_parts(__name__, frozenset({"linalg"}))

@@ -33,9 +33,50 @@ from curta.lax.bitwise import bitwise_or
 from curta.lax.conversion import conj, convert_element_type
 from curta.lax.polar import qdwh as qdwh
 from curta.lax.shape import expand_dims, squeeze
+from curta.on_demand import listed
 from curta.primitives import linalg as ops
 from curta.primitives.elementwise import div
 from curta.primitives.linalg import matrices
+
+__all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
+    "cholesky",
+    "cholesky_p",
+    "cholesky_update",
+    "cholesky_update_p",
+    "eig",
+    "eig_p",
+    "eigh",
+    "eigh_p",
+    "hessenberg",
+    "hessenberg_p",
+    "householder_product",
+    "householder_product_p",
+    "lu",
+    "lu_p",
+    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p",
+    "ormqr",
+    "ormqr_p",
+    "qdwh",
+    "qr",
+    "qr_p",
+    "schur",
+    "schur_p",
+    "svd",
+    "svd_p",
+    "symmetric_product",
+    "symmetric_product_p",
+    "triangular_solve",
+    "triangular_solve_p",
+    "tridiagonal",
+    "tridiagonal_p",
+    "tridiagonal_solve",
+    "tridiagonal_solve_p",
+]
+__dir__ = listed(__all__)
 
 
 class EigImplementation(enum.Enum):

@@ -42,3 +42,6 @@ from curta.nn.normalisation import (
     softmax as softmax,
     standardize as standardize,
 )
+from curta.on_demand import without_parts as _without_parts
+
+__dir__ = _without_parts(__name__, frozenset({"initializers"}))

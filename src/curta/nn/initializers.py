@@ -16,7 +16,32 @@ import curta.numpy as jnp
 from curta import dtypes, random
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.shapes import canonicalize_shape
+from curta.on_demand import listed
 from curta.primitives.elementwise.complex import part_dtype
+
+__all__ = [
+    "Initializer",
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+__dir__ = listed(__all__)
 
 Axes = int | Sequence[int]
 Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]

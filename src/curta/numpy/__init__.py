@@ -495,5 +495,8 @@ from curta.numpy.windows import (
 from curta.on_demand import on_demand as _on_demand
 
 __getattr__, __dir__ = _on_demand(
-    __name__, frozenset(), removed={"fix": ("JAX v0.9.0", "trunc")}
+    __name__,
+    frozenset(),
+    removed={"fix": ("JAX v0.9.0", "trunc")},
+    public=frozenset({"fft", "linalg"}),
 )

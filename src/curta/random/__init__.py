@@ -1,6 +1,7 @@
 """Random numbers from explicit keys, as in `jax.random`."""
 
 from curta.control.primitives import random_gamma_p as random_gamma_p
+from curta.on_demand import without_parts as _without_parts
 from curta.random.counts import (
     binomial as binomial,
     multinomial as multinomial,
@@ -62,3 +63,5 @@ from curta.random.transformed import (
     wald as wald,
     weibull_min as weibull_min,
 )
+
+__dir__ = _without_parts(__name__)

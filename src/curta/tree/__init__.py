@@ -1,5 +1,6 @@
 """Trees of containers with arrays at the leaves, under their short names."""
 
+from curta.on_demand import without_parts as _without_parts
 from curta.tree.operations import (
     static as static,
     tree_all as all,
@@ -16,3 +17,5 @@ from curta.tree.operations import (
     tree_transpose as transpose,
     tree_unflatten as unflatten,
 )
+
+__dir__ = _without_parts(__name__)

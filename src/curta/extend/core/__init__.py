@@ -44,3 +44,6 @@ from curta.extend.core.jaxprs import (
     unmapped_aval as unmapped_aval,
     valid_jaxtype as valid_jaxtype,
 )
+from curta.on_demand import without_parts as _without_parts
+
+__dir__ = _without_parts(__name__, frozenset({"primitives"}))

@@ -17,3 +17,6 @@ from curta.numpy.fft.transforms import (
     rfft2,
     rfftn,
 )
+from curta.on_demand import without_parts as _without_parts
+
+__dir__ = _without_parts(__name__)

@@ -33,3 +33,6 @@ from curta.numpy.linalg.solving import (
     tensorinv,
     tensorsolve,
 )
+from curta.on_demand import without_parts as _without_parts
+
+__dir__ = _without_parts(__name__)
