@@ -77,6 +77,8 @@ MISTAKES = [
     (lambda: jnp.linalg.norm(V, ord=1j), TypeError, "The order of a vector norm", "1j"),
     (lambda: jnp.linalg.norm(V, ord=object()), TypeError, "The order of a vector", ""),
     (lambda: M[np.array(["x"])], TypeError, "Indexer must have integer or", "<U1"),
+    (lambda: jnp.zeros_like(jnp), TypeError, f"zeros_like {LISTED}", "module"),
+    (lambda: jnp.full_like(np.float32, 1), TypeError, f"full_like {LISTED}", "type"),
     (lambda: jnp.where(object()), TypeError, f"where {LISTED}", "position 0"),
     (
         lambda: jnp.union1d(N, N, size=9, fill_value=[1]),

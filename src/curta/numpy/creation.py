@@ -187,7 +187,7 @@ def full_like(
 def _filled_like(
     name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
 ) -> Any:
-    if not (hasattr(a, "dtype") and hasattr(a, "shape")):
+    if not (hasattr(a, "dtype") and isinstance(getattr(a, "shape", 0), (tuple, list))):
         a = ensure_arraylike(name, a)
     check_arraylike(name, value)
     dtype = user_dtype(dtype, name)
