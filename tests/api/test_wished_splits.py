@@ -138,3 +138,22 @@ def test_text():
     assert "f32[8,8]" not in text and "f32[8@x,8@y] = add" in text
     plain = jit(jnp.sin).lower(jnp.ones(3))
     assert plain.as_text() == plain.compile().as_text()
+
+
+def test_functions_of_references():
+    x = put((8, 2), "x")
+    ref = curta.new_ref(x)
+
+    @jit
+    def fun(ref, x):
+        ref[...] = 2 * ref[...]
+        return ref[...] + x
+
+    compiled = fun.lower(ref, x).compile()
+    assert compiled.output_shardings == compiled.out_info.sharding == x.sharding
+    assert "f32[8@x,2] = add" in compiled.as_text()
+    out = compiled(ref, x)
+    assert out.sharding == x.sharding
+    np.testing.assert_array_equal(out, np.full((8, 2), 3))
+    alone = jit(lambda ref: ref[...]).lower(curta.new_ref(jnp.ones(3))).compile()
+    assert alone.output_shardings == jnp.ones(3).sharding

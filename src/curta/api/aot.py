@@ -299,7 +299,7 @@ class Compiled(Stage):
         >>> print(curta.jit(lambda x: x + 1).lower(x).compile().as_text())
         { lambda ; a:f32[2@i]. let b:f32[2@i] = add a 1.0:f32[] in (b,) }
         """
-        return self._staged.closed.pretty_print(types=self._run.types())
+        return self._staged.closed.pretty_print(types=self._run.destinations.types())
 
     def runtime_executable(self) -> Any:
         """What runs the function on buffers."""

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
 from curta.api.jit_shardings import constrained
 from curta.control.call import Call
-from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import NativeCalls
-from curta.runtime.propagation import Shardings
+from curta.runtime.propagation import Destinations, Shardings
 
 
 class CallOnRefs:
     """A function of references, or that closes over some, to be called on them."""
 
-    def __init__(self, staged: Staged, name: str):
+    def __init__(self, staged: Staged, name: str, places: Shardings = ()):
         self.op = Call(staged.closed, name)
         self.captured = staged.captured
+        self.destinations = Destinations(
+            staged.closed, places or staged.in_shardings, staged.out_shardings
+        )
         self.executable = None
         self.consumed: Sequence[int] = ()
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         return list(self.op(*self.captured, *args))
-
-    def types(self) -> Mapping[Var, ShapedArray]:
-        """The types of values that say more than the jaxpr's own: none."""
-        return {}
 
     def read_alone(self, placed: Shardings) -> Shardings:
         """The shardings of arguments whose place matters: none."""
@@ -83,16 +81,16 @@ class Staged:
 
         With `places` it expects the arguments there.
         """
-        if any(places) and not self.in_shardings and not self.has_refs:
+        if any(places) and not self.in_shardings:
             return self._call(name, places)
         found: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
         if found is None:
-            refs = self.has_refs
-            made = CallOnRefs(self, name) if refs else self._call(name)
-            found = self.__dict__.setdefault("_compiled", made)
+            found = self.__dict__.setdefault("_compiled", self._call(name))
         return found
 
-    def _call(self, name: str, places: Shardings = ()) -> CompiledCall:
+    def _call(self, name: str, places: Shardings = ()) -> CompiledCall | CallOnRefs:
+        if self.has_refs:
+            return CallOnRefs(self, name, places)
         log_compiling(name, self.closed.in_avals)
         warn_of_constants(name, self.closed.consts)
         with timed(f"compilation of jit({name})"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.jaxpr import ClosedJaxpr, Var
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
@@ -99,10 +99,6 @@ class CompiledCall:
     def read_alone(self, placed: Shardings) -> Shardings:
         """The shardings of the arguments, None for those that are not read."""
         return self.destinations.read_alone(placed)
-
-    def types(self) -> Mapping[Var, ShapedArray]:
-        """The types of values, where they say more than the jaxpr's own."""
-        return self.destinations.types()
 
     def out_shardings(self, args: Sequence[Any]) -> Shardings:
         """Where the outputs are; ValueError if the arguments are on other devices."""
