@@ -9,7 +9,7 @@ import pytest
 import curta
 from curta.on_demand import late as later
 
-LATE = ("experimental", "extend", "image", "scipy")
+LATE = ("debug", "experimental", "extend", "image", "profiler", "scipy")
 
 
 def python(code: str) -> str:

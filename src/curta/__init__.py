@@ -16,7 +16,6 @@ with _collector_at_rest():
         core as core,
         custom_batching as custom_batching,
         custom_derivatives as custom_derivatives,
-        debug as debug,
         dlpack as dlpack,
         dtypes as dtypes,
         errors as errors,
@@ -26,7 +25,6 @@ with _collector_at_rest():
         nn as nn,
         numpy as numpy,
         ops as ops,
-        profiler as profiler,
         random as random,
         ref as ref,
         sharding as sharding,
@@ -179,11 +177,13 @@ with _collector_at_rest():
 if TYPE_CHECKING:
     from curta import (
         api_util as api_util,
+        debug as debug,
         distributed as distributed,
         experimental as experimental,
         extend as extend,
         image as image,
         memory as memory,
+        profiler as profiler,
         scipy as scipy,
     )
 
@@ -191,8 +191,8 @@ __getattr__, __dir__ = on_demand(
     __name__,
     frozenset(
         {
-            *("api_util", "distributed", "experimental", "extend", "image", "memory"),
-            "scipy",
+            *("api_util", "debug", "distributed", "experimental", "extend", "image"),
+            *("memory", "profiler", "scipy"),
         }
     ),
     public=frozenset(
@@ -203,7 +203,6 @@ __getattr__, __dir__ = on_demand(
             "core",
             "custom_batching",
             "custom_derivatives",
-            "debug",
             "dlpack",
             "dtypes",
             "errors",
@@ -213,7 +212,6 @@ __getattr__, __dir__ = on_demand(
             "nn",
             "numpy",
             "ops",
-            "profiler",
             "random",
             "ref",
             "sharding",

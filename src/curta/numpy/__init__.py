@@ -1,7 +1,7 @@
 """Arrays and the functions of NumPy on them, with JAX's names and dtypes."""
 
 from curta.dlpack import from_dlpack
-from curta.numpy import fft as fft, linalg as linalg, operators as _operators
+from curta.numpy import linalg as linalg, operators as _operators
 from curta.numpy.arithmetic import (
     abs,
     absolute,
@@ -496,7 +496,7 @@ from curta.on_demand import on_demand as _on_demand
 
 __getattr__, __dir__ = _on_demand(
     __name__,
-    frozenset(),
+    frozenset({"fft"}),
     removed={"fix": ("JAX v0.9.0", "trunc")},
-    public=frozenset({"fft", "linalg"}),
+    public=frozenset({"linalg"}),
 )
