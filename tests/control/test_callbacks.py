@@ -1,5 +1,6 @@
 """Callbacks: how often they are made, in which order, and with which values."""
 
+import contextvars
 from functools import partial
 
 import numpy as np
@@ -560,3 +561,21 @@ def test_ordered_callbacks_of_the_work_of_devices():
     for run in mapped, curta.jit(mapped):
         assert run(jnp.arange(4.0)).tolist() == [1, 2, 3, 4]
     assert seen == [(4,), (4,)]
+
+
+def test_callbacks_run_in_the_context_of_the_caller(capsys):
+    setting = contextvars.ContextVar("setting", default=0)
+    setting.set(5)
+
+    def look(x):
+        found = setting.get()
+        setting.set(found + 1)
+        return x + found
+
+    x = np.ones(1, F32)
+    assert io_callback(look, curta.ShapeDtypeStruct((1,), F32), x).tolist() == [6]
+    assert setting.get() == 6
+    with np.printoptions(precision=2):
+        debug.callback(lambda x: print(np.asarray(x)), x * F32(1.23456))
+        curta.effects_barrier()
+    assert capsys.readouterr().out == "[1.23]\n"

@@ -107,6 +107,54 @@ def test_first_of_equal_elements_takes_the_gradient():
     np.testing.assert_array_equal(grad(np.ones(4, np.float32)), [1, 0, 1, 0])
 
 
+@pytest.mark.parametrize("choose", [lax.max, lax.min])
+@pytest.mark.parametrize(("window", "step"), [((2, 3), 1), ((7, 8), 2)])
+def test_first_of_equal_elements_is_chosen_when_compiled(choose, window, step):
+    init = np.float32(-np.inf if choose is lax.max else np.inf)
+    x = RNG.integers(0, 3, (17, 16)).astype(np.float32)
+
+    def pool(x):
+        return lax.reduce_window(x, init, choose, window, (step, step), "SAME")
+
+    best, worst = (np.argmax, -np.inf) if choose is lax.max else (np.argmin, np.inf)
+    pads = lax.padtype_to_pads(x.shape, window, (step, step), "SAME")
+    padded = np.pad(x, pads, constant_values=worst)
+    numbers = np.pad(np.arange(x.size).reshape(x.shape), pads)
+    sliding = np.lib.stride_tricks.sliding_window_view
+    taps = sliding(padded, window)[::step, ::step].reshape(-1, *window)
+    places = sliding(numbers, window)[::step, ::step].reshape(-1, *window)
+    chosen = [p.flat[best(t)] for p, t in zip(places, taps, strict=True)]
+
+    grad = curta.jit(curta.grad(lambda x: pool(x).sum()))(x)
+    counts = np.bincount(chosen, minlength=x.size).reshape(x.shape)
+    np.testing.assert_array_equal(grad, counts)
+    tangent = np.arange(x.size, dtype=np.float32).reshape(x.shape)
+    out = curta.jit(lambda x, t: curta.jvp(pool, (x,), (t,))[1])(x, tangent)
+    np.testing.assert_array_equal(out.ravel(), chosen)
+
+
+@pytest.mark.parametrize("jit", [curta.jit, lambda f: f])
+@pytest.mark.parametrize("size", [3, 40])
+def test_nothing_is_chosen_where_all_is_the_worst_value(jit, size):
+    def tangent(x, t):
+        pool = lambda x: lax.reduce_window(x, -np.inf, lax.max, (size,), (1,))  # noqa: E731
+        return curta.jvp(pool, (x,), (t,))[1]
+
+    x = np.full(50, -np.inf, np.float32)
+    np.testing.assert_array_equal(jit(tangent)(x, np.ones_like(x)), 0)
+
+
+def test_gradient_of_the_maximum_in_large_windows():
+    x = RNG.permutation(100 * 100).reshape(100, 100).astype(np.float32)
+    pool = lambda x: lax.reduce_window(x, -np.inf, lax.max, (64, 64), (1, 1)).sum()  # noqa: E731
+    taps = np.lib.stride_tricks.sliding_window_view(x, (64, 64))
+    best, counts = np.unique(taps.max((2, 3)), return_counts=True)
+    wanted = np.zeros(x.size)
+    wanted[np.argsort(x.ravel())[best.astype(int)]] = counts
+    grad = curta.jit(curta.grad(pool))(x)
+    np.testing.assert_array_equal(grad.ravel(), wanted)
+
+
 def test_several_operands_are_folded_together():
     def better(a, b):
         wins = a[0] >= b[0]

@@ -45,8 +45,8 @@ _MOST_PLANS = 1 << 16
 class Plan(NamedTuple):
     """How to run an op on operands of certain avals.
 
-    `start` is `run` for operands of which some may still be computed, if the op is
-    compiled.
+    `start` is for operands of which some may still be computed. Only compiled ops,
+    and ops with functions of the user, have one: they need no quiet context.
     """
 
     run: Callable[..., Any]
@@ -110,7 +110,7 @@ class EvalTrace(Trace):
         run = plan.run
         if pending:
             run = plan.start or _waiting(run)
-        result = quietly(run, *data)
+        result = quietly(run, *data) if plan.start is None else run(*data)
         if placed or op.places_outputs:
             arrays = _placed_results(op, avals, args, plan, result)
         elif plan.several:
@@ -187,7 +187,10 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     if large or any(map(axes_of, (*avals, *outs))):
         return _compiled_plan(op, avals)
     outs = outs if op.multiple_results else out
-    return Plan(eval_rule(op, avals), None, outs, op.multiple_results)
+    rule = eval_rule(op, avals)
+    # Functions of the user run in the user's context, not in a quiet one.
+    start = _waiting(rule) if op.holds_functions else None
+    return Plan(rule, start, outs, op.multiple_results)
 
 
 def worth_compiling(op: Op, avals: Iterable[ShapedArray]) -> bool:

@@ -14,6 +14,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from curta.compiler.graph.folds import FoldCode
 from curta.compiler.loops.build import FLOAT32, INT32, is_half
 from curta.compiler.loops.index import as_index
@@ -41,7 +43,7 @@ def window_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     if isinstance(op, SelectAndGatherAdd):
         compared = eqn.invars[1]
         code = _chosen(maker, op, compared.aval.dtype, maker.dtype(result), 0)
-        return _fold_windows(maker, eqn.invars[::-1], op.window, code, result, op.name)
+        return _fold_windows(maker, eqn.invars[::-1], op.window, code, result, op)
     assert isinstance(op, WindowReduction)
     b, dtype = maker.builder, maker.dtype(result)
     wide = FLOAT32 if is_half(dtype) else dtype
@@ -51,7 +53,7 @@ def window_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
         lambda x, y: (op.combine(b, x[0], y[0]),),
         lambda final: b.convert(final[0], dtype),
     )
-    return _fold_windows(maker, eqn.invars, op.window, code, result, op.name)
+    return _fold_windows(maker, eqn.invars, op.window, code, result, op)
 
 
 def _chosen(
@@ -76,13 +78,32 @@ def _chosen(
     )
 
 
+def _in_any_order(
+    maker: ItemMaker, op: SelectAndGatherAdd | SelectAndScatterAdd, code: FoldCode
+) -> FoldCode:
+    """The choice by folds, which take elements in any order, with their numbers.
+
+    Of equal elements the first is chosen; before all is what a tangent starts with.
+    """
+    b = maker.builder
+    start = -1 if isinstance(op, SelectAndGatherAdd) else np.iinfo(INT32).max
+
+    def combine(x: Scalars, y: Scalars) -> Scalars:
+        equal, earlier = b.compare("eq", x[0], y[0]), b.compare("lt", x[-1], y[-1])
+        keeps = b.select(equal, earlier, op.keeps(b, x[0], y[0]))
+        return tuple(b.select(keeps, p, q) for p, q in zip(x, y, strict=True))
+
+    initial = (*code.initial, b.const(start, INT32))
+    return FoldCode(initial, code.inputs, combine, lambda x: x[1])
+
+
 def _fold_windows(
     maker: ItemMaker,
     operands: Sequence[Atom],
     window: Sliding,
     code: FoldCode,
     result: Buffer,
-    label: str,
+    op: WindowReduction | SelectAndGatherAdd,
 ) -> None:
     """Fold `code` over each window of the operands, which have one shape."""
     shape = operands[0].aval.shape
@@ -95,11 +116,15 @@ def _fold_windows(
         total = code.initial
         for tap in window.taps() if 0 not in shape else ():
             total = code.combine(total, inputs(tap))
-        return maker.emit_map(result, kept, code.result(total), label)
+        return maker.emit_map(result, kept, code.result(total), op.name)
     reduced = loop_dims(window.dimensions, len(variables(kept)))
     if 0 in shape:
-        return maker.emit_map(result, kept, code.result(code.initial), label)
-    return maker.emit_fold(result, kept, reduced, inputs(reduced), code, label)
+        return maker.emit_map(result, kept, code.result(code.initial), op.name)
+    found = inputs(reduced)
+    if isinstance(op, SelectAndGatherAdd):
+        found = (*found, maker.builder.index_value(_flat(window, reduced), INT32))
+        code = _in_any_order(maker, op, code)
+    return maker.emit_fold(result, kept, reduced, found, code, op.name)
 
 
 def _elements(
@@ -141,20 +166,34 @@ def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     index = loop_dims(operand.aval.shape)
     b, dtype = maker.builder, maker.dtype(result)
     wide = FLOAT32 if is_half(dtype) else dtype
-    total = zero = b.const(0, wide)
+    zero = b.const(0, wide)
     at = tuple(map(as_index, index))
-    for back in _reaching(op.window) if source.aval.size else ():
+
+    def part(back: Sequence[Any]) -> Any:
         place, tap, inside = _covering(b, op.window, at, back, source.aval.shape)
         where = b.index_value(tap, INT32)
 
-        def taken(place: Any = place, where: Any = where) -> Any:
+        def taken() -> Any:
             mine = b.compare("eq", maker.load(chosen, place), where)
             given = b.convert(maker.elements.at(source, place), wide)
             return b.select(mine, given, zero)
 
-        part = taken() if inside is None else b.guarded(inside, taken, zero)
-        total = b.add(total, part)
-    maker.emit_map(result, index, b.convert(total, dtype), op.name)
+        return taken() if inside is None else b.guarded(inside, taken, zero)
+
+    reaching = _reaching(op.window) if source.aval.size else (0,)
+    if math.prod(reaching) <= WRITTEN_OUT:
+        total = zero
+        for back in itertools.product(*map(range, reaching)):
+            total = b.add(total, part(back))
+        return maker.emit_map(result, index, b.convert(total, dtype), op.name)
+    reduced = loop_dims(reaching, len(variables(index)))
+    code = FoldCode(
+        (zero,),
+        lambda x, _: (x,),
+        lambda x, y: (b.add(x[0], y[0]),),
+        lambda x: b.convert(x[0], dtype),
+    )
+    return maker.emit_fold(result, index, reduced, (part(reduced),), code, op.name)
 
 
 def _choose_items(
@@ -178,6 +217,7 @@ def _choose_items(
         assert best is not None
         return maker.emit_map(chosen, kept, best[1], "select")
     reduced = loop_dims(window.dimensions, len(variables(kept)))
+    compare = _in_any_order(maker, op, read)
     return maker.emit_fold(chosen, kept, reduced, candidate(reduced), compare, "select")
 
 
@@ -189,10 +229,10 @@ def _flat(window: Sliding, tap: Sequence[Any]) -> Any:
     return flat
 
 
-def _reaching(window: Sliding) -> Any:
-    """How many windows back, along each dim, a window may cover the same element."""
+def _reaching(window: Sliding) -> tuple[int, ...]:
+    """How many windows, along each dim, may cover an element."""
     pairs = zip(window.dimensions, window.strides, strict=True)
-    return itertools.product(*(range(-(-size // step)) for size, step in pairs))
+    return tuple(-(-size // step) for size, step in pairs)
 
 
 def _covering(
@@ -205,10 +245,12 @@ def _covering(
     place, tap, inside = [], [], None
     for d, i in enumerate(at):
         from_start = i + window.padding[d][0]
-        which = from_start // window.strides[d] - back[d]
+        which = from_start // window.strides[d] - as_index(back[d])
         inner = from_start - which * window.strides[d]
         if window.strides[d] > 1:
-            inner = from_start % window.strides[d] + back[d] * window.strides[d]
+            inner = (
+                from_start % window.strides[d] + as_index(back[d]) * window.strides[d]
+            )
         conditions = b.within(which, shape[d]), b.within(inner, window.dimensions[d])
         inside = both(b, inside, *conditions)
         place.append(which)

@@ -107,9 +107,14 @@ class SelectAndGatherAdd(_Selection):
         tangents, operand = args
         window = self.window
         place = self.chosen_taps(operand, window)
-        views = window.views(tangents, tangents.dtype.type(0))
-        flat = views.reshape(*place.shape, math.prod(window.dimensions))
-        return np.take_along_axis(flat, place[..., None], -1)[..., 0]
+        worst, none = self.worst(operand.dtype), tangents.dtype.type(0)
+        flat = (*place.shape, math.prod(window.dimensions))
+        found, chosen = (
+            np.take_along_axis(views.reshape(flat), place[..., None], -1)[..., 0]
+            for views in (window.views(tangents, none), window.views(operand, worst))
+        )
+        # Nothing is chosen where all is as bad as what is not there.
+        return np.where(chosen == worst, none, found)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         operand = args[1]
