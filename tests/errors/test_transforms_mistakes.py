@@ -82,6 +82,11 @@ MISTAKES = {
         ValueError,
         "Invalid window name 'nope' in parameter window='nope'!",
     ),
+    "window without a name": (
+        lambda: signal.welch(jnp.ones(16), window=(1, 2), nperseg=8),
+        ValueError,
+        "First tuple entry of parameter window=(1, 2) is not a str!",
+    ),
     "trend of nothing": (
         lambda: signal.detrend(jnp.ones(0)),
         ValueError,

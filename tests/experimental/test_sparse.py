@@ -346,6 +346,16 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
             "does not have enough range",
         ),
         (lambda: COO.fromdense(1.0), ValueError, "COO must have ndim=2"),
+        (
+            lambda: BCSR.fromdense(jnp.eye(2), index_dtype=jnp.array(1)),
+            ValueError,
+            "Passing an array as a dtype argument",
+        ),
+        (
+            lambda: BCOO.fromdense(jnp.eye(2), n_dense="x"),
+            TypeError,
+            "'str' object cannot be interpreted as an integer",
+        ),
         (lambda: CSR.fromdense(1.0), ValueError, "CSR must have ndim=2"),
     ],
 )

@@ -28,7 +28,7 @@ from curta.experimental.sparse.products import (
 )
 from curta.experimental.sparse.rearranging import bcoo_transpose
 from curta.experimental.sparse.transform import sparsifiable, sparsify
-from curta.experimental.sparse.util import _count_stored_elements
+from curta.experimental.sparse.util import _count_stored_elements, known_layout
 
 
 @sparsifiable
@@ -250,9 +250,8 @@ def bcoo_fromdense(
            [1, 1]], dtype=int32)
     """
     mat = jnp.asarray(mat)
+    layout = known_layout("bcoo_fromdense", n_batch, n_dense, index_dtype)
     if nse is None:
-        nse = _count_stored_elements(mat, n_batch, n_dense)
-    buffers = _bcoo_fromdense(
-        mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
-    )
+        nse = _count_stored_elements(mat, layout["n_batch"], layout["n_dense"])
+    buffers = _bcoo_fromdense(mat, nse=nse, **layout)
     return BCOO(buffers, shape=mat.shape, indices_sorted=True, unique_indices=True)

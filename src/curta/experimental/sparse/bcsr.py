@@ -33,6 +33,7 @@ from curta.experimental.sparse.transform import sparsifiable, sparsify
 from curta.experimental.sparse.util import (
     SparseInfo,
     _count_stored_elements,
+    known_layout,
     over_batch,
     pointers,
     rebatched,
@@ -356,11 +357,10 @@ def bcsr_fromdense(
     Array([0, 2, 3], dtype=int32)
     """
     mat = jnp.asarray(mat)
+    layout = known_layout("bcsr_fromdense", n_batch, n_dense, index_dtype)
     if nse is None:
-        nse = _count_stored_elements(mat, n_batch, n_dense)
-    buffers = _bcsr_fromdense(
-        mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
-    )
+        nse = _count_stored_elements(mat, layout["n_batch"], layout["n_dense"])
+    buffers = _bcsr_fromdense(mat, nse=nse, **layout)
     return BCSR(buffers, shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 

@@ -13,6 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.tracing import eval_shape
 from curta.core.primitive import primitive_of
+from curta.core.shapes import canonicalize_shape
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     from_linear,
@@ -162,7 +163,7 @@ def bcoo_reshape(
         )
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=tuple(dimensions))
-    sizes = tuple(map(operator.index, new_sizes))
+    sizes = canonicalize_shape(new_sizes)
     if math.prod(sizes) != mat.size:
         raise TypeError(f"cannot reshape array of shape {mat.shape} to {sizes}")
     cuts, products = [], [math.prod(sizes[:i]) for i in range(1, len(sizes) + 1)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import curta.numpy as jnp
-from curta import lax
+from curta import dtypes, lax
 from curta.api.vmap import vmap
 from curta.transforms.vmap import BatchTracer
 
@@ -126,6 +127,15 @@ def _count_stored_elements_per_batch(
     if n_dense:
         mask = mask.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
     return mask.sum(tuple(range(n_batch, mask.ndim)))
+
+
+def known_layout(name: str, n_batch: Any, n_dense: Any, index_dtype: Any) -> Any:
+    """The settings of a sparse format, each as what it has to be known as."""
+    return {
+        "n_batch": operator.index(n_batch),
+        "n_dense": operator.index(n_dense),
+        "index_dtype": dtypes.check_user_dtype(index_dtype, name),
+    }
 
 
 def _count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Any:

@@ -27,6 +27,8 @@ def window(name: str | tuple[Any, ...], size: int) -> Any:
     ("tukey", alpha).
     """
     given = name
+    if isinstance(name, tuple) and not (name and isinstance(name[0], str)):
+        raise ValueError(f"First tuple entry of parameter window={name} is not a str!")
     name, *parameters = (name,) if isinstance(name, str) else name
     name = _ALIASES.get(name, name)
     if size == 1:
