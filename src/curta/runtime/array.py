@@ -122,6 +122,7 @@ class ArrayImpl(Array):
             return np.array(self._value, dtype=dtype, copy=copy)
         return self._value
 
+    # Python asks for it from 3.12 on.
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(self._value)  # type: ignore[arg-type]
 
