@@ -82,7 +82,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     (3, 2)
     """
     order = tuple(map(operator.index, permutation))
-    if order == tuple(range(len(order))) and _is_array_of_rank(operand, len(order)):
+    if isinstance(operand, Array) and order == tuple(range(len(operand.shape))):
         return operand
     return Transpose(order)(operand)
 
@@ -545,7 +545,3 @@ def _is_known(sharding: Any) -> bool:
     if not isinstance(mesh, AbstractMesh):
         return True
     return mesh.are_all_axes_explicit and get_abstract_mesh() is mesh
-
-
-def _is_array_of_rank(x: Any, rank: int) -> bool:
-    return isinstance(x, Array) and len(x.shape) == rank
