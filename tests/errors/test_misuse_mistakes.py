@@ -310,3 +310,11 @@ def test_one_level_of_a_leaf():
 def test_a_partial_function_is_no_static_method():
     double = functools.partial(product, 2.0, 1.0)
     assert curta.grad(double)(3.0) == 2.0
+
+
+def test_lists_of_shardings():
+    here = curta.sharding.SingleDeviceSharding(curta.devices()[0])
+    assert curta.jit(lambda x: [x], out_shardings=[here])(1.0) == [1.0]
+    assert curta.jit(lambda x, y: x, in_shardings=[here, None])(1.0, 2.0) == 1.0
+    with pytest.raises(ValueError, match="pjit out_shardings"):
+        curta.jit(lambda x: (x, x), out_shardings=[here, here])(1.0)

@@ -113,7 +113,7 @@ def flat_shardings(
     for x in given.leaves:
         resolved(user, what, x, mesh)  # RuntimeError where there is no mesh at all
     specs = given.unflattened()
-    if isinstance(specs, list):
+    if isinstance(specs, list) and what == "in_shardings":
         specs = tuple(specs)
     try:
         found = tree_util.broadcast_prefix(specs, value, is_leaf=_is_leaf)

@@ -148,10 +148,10 @@ def _names(given: Any) -> Any:
 
 
 def _given_size(size: Any) -> Any:
-    if size is None or isinstance(size, (int, float)):
+    if size is None or type(size) in (int, float):
         return size
     try:
-        return operator.index(size)
+        return int(operator.index(size))
     except TypeError:
         raise TypeError(f"vmap axis_size must be an int, but got {size!r}.") from None
 
