@@ -226,7 +226,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return IndexedUpdate(a, (places,) * a.ndim).set(val)
 
 
-def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
+def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
     """The module `curta.numpy`, as the array API standard has it."""
     if api_version not in (None, ARRAY_API_VERSION):
         raise ValueError(

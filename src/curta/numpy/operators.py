@@ -124,7 +124,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "__round__": array_methods.round_operator,
     "__contains__": array_methods.contains,
     "__getitem__": getitem,
-    "__array_namespace__": array_methods.array_namespace,
+    "__array_namespace__": array_methods.__array_namespace__,
 }
 
 _METHODS: dict[str, Callable[..., Any]] = {
