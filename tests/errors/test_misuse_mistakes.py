@@ -165,6 +165,16 @@ MISTAKES = {
         TypeError,
         "shardings leaf specifications are expected to be PartitionSpec instances",
     ),
+    "derivative in nothing": (
+        lambda: curta.jacfwd(lambda x: 1.0)(None),
+        ValueError,
+        "at least one array or dtype is required",
+    ),
+    "derivative of nothing": (
+        lambda: curta.hessian(lambda x: None)(X),
+        ValueError,
+        "at least one array or dtype is required",
+    ),
     "converted number": (
         lambda: curta.closure_convert(3, 1.0),
         TypeError,

@@ -152,6 +152,11 @@ def _check_real_input(what: str, x: Any, holomorphic: bool) -> None:
 def _standard_basis(point: Any) -> Any:
     """One tangent tree per scalar in `point`, stacked along dim 0 of each leaf."""
     leaves, treedef = tree_util.tree_flatten(point)
+    if not leaves:
+        raise ValueError(
+            "at least one array or dtype is required: the input or output to"
+            f" differentiate, {point}, holds none."
+        )
     avals = [typeof(x) for x in leaves]
     total = sum(a.size for a in avals)
     basis, offset = [], 0
