@@ -75,6 +75,9 @@ MISTAKES = [
      TypeError, "offset_dims in gather op must be a tuple of integers; got 0", ""),
     (lambda: lax.scatter(X, PLACES, X, lax.ScatterDimensionNumbers(("a",), (), ())),
      TypeError, "update_window_dims in scatter op must be a tuple of integers", ""),
+    (lambda: lax.fft(X, "fft", ("a", 1)), ValueError,
+     "FFT input shape (2, 3) minor dimensions must be equal to fft_lengths ('a', 1)",
+     "integers"),
     # operands
     (lambda: lax.squeeze([1, 2], (0,)), TypeError, f"{OPERAND} squeeze", ""),
     (lambda: lax.top_k([1, 2], 2), TypeError, f"{OPERAND} top_k", ""),

@@ -52,4 +52,11 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         x = convert_element_type(x, dtypes.to_complex_dtype(dtype))
     if not len(fft_lengths):
         return x
-    return Fft(kind, tuple(map(as_dim, fft_lengths)))(x)
+    try:
+        lengths = tuple(map(as_dim, fft_lengths))
+    except TypeError:
+        raise ValueError(
+            f"FFT input shape {typeof(x).shape} minor dimensions must be equal to"
+            f" fft_lengths {tuple(fft_lengths)}, which are to be integers."
+        ) from None
+    return Fft(kind, lengths)(x)
