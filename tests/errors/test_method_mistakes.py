@@ -79,6 +79,7 @@ MISTAKES = [
     (lambda: M[np.array(["x"])], TypeError, "Indexer must have integer or", "<U1"),
     (lambda: jnp.zeros_like(jnp), TypeError, f"zeros_like {LISTED}", "module"),
     (lambda: jnp.full_like(np.float32, 1), TypeError, f"full_like {LISTED}", "type"),
+    (lambda: jnp.full_like(None, V), TypeError, f"full_like {LISTED}", "position 0"),
     (lambda: jnp.where(object()), TypeError, f"where {LISTED}", "position 0"),
     (
         lambda: jnp.union1d(N, N, size=9, fill_value=[1]),

@@ -175,7 +175,7 @@ def full_like(
         fill_value = asarray(fill_value)
     if np.ndim(fill_value) == 0:
         return _filled_like("full_like", a, fill_value, dtype, shape, device)
-    check_arraylike("full_like", 0, fill_value)
+    check_arraylike("full_like", 0 if hasattr(a, "shape") else a, fill_value)
     dtype = user_dtype(dtype, "full_like")
     shape = np.shape(a) if shape is None else canonical_shape(shape)
     fill_value = asarray(
