@@ -54,6 +54,7 @@ class Walk:
         self.tells = tells
         self.found: dict[Var, Entries] = {}
         self.trying = False
+        self.known: dict[Any, Any] = {}
 
     def entries(self, sharding: Sharding | None, rank: int) -> Entries:
         """How an array is split; not at all if over another mesh."""
@@ -117,19 +118,28 @@ class Walk:
 
         They are as `wanted` where nothing else says, and so are inputs that are `free`.
         """
-        wishes: dict[Var, Entries] = {}
-        if self.mesh.auto_axes and not self.trying:
-            wishes = self.wishes(jaxpr, self.tried(jaxpr, split), wanted, free)
-        env = self.forward(jaxpr, split, wishes)
-        if not self.trying:
+        if self.trying:
+            env = self.tried(jaxpr, split)
+            return [_read(env, v) for v in jaxpr.outvars]
+        key = jaxpr, tuple(split), tuple(wanted), True
+        if key not in self.known or "InspectSharding" in jaxpr.effects:
+            wishes: Mapping[Var, Entries] = {}
+            if self.mesh.auto_axes:
+                wishes = self.wishes(jaxpr, self.tried(jaxpr, split), wanted, free)
+            env = self.forward(jaxpr, split, wishes)
             self.found.update(env)
-        return [_read(env, v) for v in jaxpr.outvars]
+            self.known[key] = [_read(env, v) for v in jaxpr.outvars]
+        outs: list[Entries] = self.known[key]
+        return outs
 
-    def tried(self, jaxpr: Jaxpr, split: Sequence[Entries]) -> dict[Var, Entries]:
+    def tried(self, jaxpr: Jaxpr, split: Sequence[Entries]) -> Mapping[Var, Entries]:
         """How the values of a jaxpr are split by its inputs alone."""
-        outer, self.trying = self.trying, True
-        env = self.forward(jaxpr, split, {})
-        self.trying = outer
+        key = jaxpr, tuple(split)
+        if key not in self.known:
+            outer, self.trying = self.trying, True
+            self.known[key] = self.forward(jaxpr, split, {})
+            self.trying = outer
+        env: Mapping[Var, Entries] = self.known[key]
         return env
 
     def forward(
@@ -196,10 +206,14 @@ class Walk:
         """How the operands of an eqn are to be split so that its outputs are."""
         op: Any = eqn.op
         if isinstance(op, JaxprOp) and not isinstance(op, _WITH_SPECS):
-            inner = op.jaxpr.jaxpr
-            within = self.tried(inner, [_read(env, v) for v in eqn.invars])
-            found = self.wishes(inner, within, outs, inner.invars)
-            return [found.get(v, ()) for v in inner.invars]
+            inner, given = op.jaxpr.jaxpr, tuple(_read(env, v) for v in eqn.invars)
+            key = inner, given, tuple(outs)
+            if key not in self.known:
+                within = self.tried(inner, given)
+                found = self.wishes(inner, within, outs, inner.invars)
+                self.known[key] = [found.get(v, ()) for v in inner.invars]
+            wanted: Sequence[Entries] = self.known[key]
+            return wanted
         avals = [v.aval for v in eqn.invars]
         given = [_read(env, v) for v in eqn.invars]
         of_first = eqn.outvars[0].aval, outs[0]
