@@ -200,3 +200,8 @@ def test_a_solution_has_the_dtype_of_both_its_beginning_and_the_right_side():
 
 def test_the_convolution_of_numbers_is_their_product():
     assert signal.fftconvolve(jnp.array(2.0), jnp.array(3.0)) == 6.0
+
+
+def test_the_solution_for_a_weak_right_side_is_weak():
+    x, _ = gmres(lambda x: x, 1.0)
+    assert x.weak_type

@@ -17,7 +17,7 @@ from curta import dtypes, lax, tree_util
 from curta.core.array import Array
 from curta.flatten_util import ravel_pytree
 from curta.numpy.arguments import check_arraylike
-from curta.numpy.promotion import promote_dtypes
+from curta.numpy.promotion import cast, promote_dtypes
 
 LinearMap = Callable[[Any], Any]
 
@@ -157,9 +157,10 @@ def _solve(
     b = tree_util.tree_map(jnp.asarray, b)
     if x0 is None:
         x0 = tree_util.tree_map(jnp.zeros_like, b)
-    x0 = tree_util.tree_map(jnp.asarray, x0)
-    _check_alike(x0, b)
-    b = tree_util.tree_map(lambda b, x: promote_dtypes(b, x)[0], b, x0)
+    else:
+        x0 = tree_util.tree_map(jnp.asarray, x0)
+        _check_alike(x0, b)
+        b = tree_util.tree_map(lambda b, x: promote_dtypes(b, x)[0], b, x0)
     A, M = _linear_map(A), (lambda x: x) if M is None else _linear_map(M)
     start, _ = ravel_pytree(x0)
     if maxiter is None:
@@ -185,9 +186,10 @@ def _solve(
     leaves = tree_util.tree_leaves(b)
     real = not any(dtypes.issubdtype(x.dtype, np.complexfloating) for x in leaves)
     symmetric = method is _cg and real
-    return lax.custom_linear_solve(
+    x = lax.custom_linear_solve(
         A, b, solve=solve, transpose_solve=solve, symmetric=symmetric
     )
+    return tree_util.tree_map(lambda x, b: cast(x, b.dtype, b.weak_type), x, b)
 
 
 def _check_alike(x0: Any, b: Any) -> None:
