@@ -346,3 +346,35 @@ def test_checks_of_backward_rules_can_be_switched_off():
         curta.grad(fun)(jnp.ones(3))
     with curta.config_options.find_option("jax_disable_bwd_checks")(True):
         assert curta.grad(fun)(jnp.ones(3)) == 1.0
+
+
+def test_residuals_may_depend_on_what_is_perturbed():
+    """Each use of the backward rule goes with the residuals of its own forward one."""
+
+    @curta.custom_vjp
+    def product(x, y):
+        return x * y
+
+    def fwd(x, y):
+        saved = x.value if y.perturbed else None, y.value if x.perturbed else None
+        return x.value * y.value, saved
+
+    def bwd(saved, ct):
+        x, y = saved
+        return (None if y is None else ct * y), (None if x is None else ct * x)
+
+    product.defvjp(fwd, bwd, symbolic_zeros=True)
+    still = curta.lax.stop_gradient
+
+    def total(x, y, mapped):
+        return (2 * mapped(x, still(y)) + mapped(still(x), y)).sum()
+
+    x = jnp.arange(3.0)
+    for wrap in (lambda f: f, curta.jit, curta.checkpoint):
+        mapped = wrap(curta.vmap(wrap(product), (0, None)))
+        both = curta.grad(functools.partial(total, mapped=mapped), (0, 1))
+        for run in (both, curta.jit(both)):
+            in_x, in_y = run(x, 5.0)
+            assert in_x.tolist() == [10, 10, 10] and in_y == 3
+            in_x, in_y = curta.vmap(run, (None, 0))(x, jnp.array([1.0, 2.0]))
+            assert in_x.tolist() == [[2, 2, 2], [4, 4, 4]] and in_y.tolist() == [3, 3]

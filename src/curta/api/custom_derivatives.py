@@ -14,7 +14,7 @@ from curta.api.arguments import check_callable, leaf_names
 from curta.api.custom_function import CustomFunction, PrimalFunction
 from curta.config import config
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
-from curta.control.custom_vjp import CustomVJP
+from curta.control.custom_vjp import Backward, CustomVJP
 from curta.core.flat import debug_info, function_name
 from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
 from curta.core.tangents import Zero
@@ -276,7 +276,6 @@ class custom_vjp(CustomFunction):
         call = CustomVJP(
             flat,
             rules.forward,
-            rules.backward,
             info,
             function_name(self.fwd),
             function_name(self.bwd),
@@ -313,12 +312,11 @@ class _FlatVJP:
         self.avals = [typeof(x) for x in leaves]
         self.primal = primal
         self.out_tree: Any = None
-        self.residual_tree: Any = None
 
     def forward(
         self, primals: Sequence[Any], perturbed: Sequence[bool]
-    ) -> tuple[list[Any], list[Any]]:
-        """Flat outputs and flat residuals."""
+    ) -> tuple[list[Any], list[Any], Backward]:
+        """Flat outputs and flat residuals, and the backward rule for those."""
         owner = self.owner
         assert owner.fwd is not None
         if owner.symbolic_zeros:
@@ -349,24 +347,31 @@ class _FlatVJP:
             " rule output's",
             f"custom_vjp-decorated function {fun}",
         )
-        residuals, self.residual_tree = tree_util.tree_flatten(pair[1])
+        residuals, residual_tree = tree_util.tree_flatten(pair[1])
         for x in residuals:
             if not isinstance(x, Ref):
                 typeof(x)  # raises TypeError for what is no array
         refuse_custom_refs(f"fwd function {rule}", outs)
         refuse_custom_refs(f"fwd function {rule}", residuals, self.given(primals))
-        return outs, residuals
+        bwd = functools.partial(self.backward, residual_tree, self.out_tree)
+        return outs, residuals, bwd
 
     def given(self, primals: Sequence[Any]) -> list[Any]:
         """The values of the arguments of a forward rule."""
         return [x.value if isinstance(x, CustomVJPPrimal) else x for x in primals]
 
-    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def backward(
+        self,
+        residual_tree: Any,
+        out_tree: Any,
+        residuals: Sequence[Any],
+        cts: Sequence[Any],
+    ) -> list[Any]:
         """A cotangent or Zero per flat input."""
         owner = self.owner
         assert owner.bwd is not None
-        res = tree_util.tree_unflatten(self.residual_tree, residuals)
-        ct = tree_util.tree_unflatten(self.out_tree, cts)
+        res = tree_util.tree_unflatten(residual_tree, residuals)
+        ct = tree_util.tree_unflatten(out_tree, cts)
         found = owner.bwd(*self.fixed, res, ct)
         args_tree = tree_util.tree_structure(
             tree_util.tree_unflatten(self.in_tree, [0] * len(self.avals))[0]

@@ -26,19 +26,23 @@ from curta.transforms.jvp import is_differentiable
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, BatchTrace, batch
 
-# fwd(primals, perturbed) -> outputs, residuals
-Forward = Callable[[Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[Any]]]
 # bwd(residuals, cotangents) -> a cotangent or Zero per primal
 Backward = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+# fwd(primals, perturbed) -> outputs, residuals, and the bwd for these residuals
+Forward = Callable[
+    [Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[Any], Backward]
+]
 
 
 @dataclass(frozen=True, eq=False)
 class CustomVJP:
-    """A flat function with the rules of its forward and backward pass."""
+    """A flat function with the rule of its forward pass, which gives the backward one.
+
+    What the residuals are may depend on which arguments are perturbed.
+    """
 
     fun: Flat
     fwd: Forward
-    bwd: Backward
     debug_info: DebugInfo
     fwd_name: str
     bwd_name: str
@@ -53,10 +57,10 @@ class CustomVJP:
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Outputs by `fwd`, and tangents that only transposition can evaluate."""
         nonzero = tuple(type(t) is not Zero for t in tangents)
-        outs, residuals = self.fwd(primals, nonzero)
+        outs, residuals, bwd = self.fwd(primals, nonzero)
         differentiable = [is_differentiable(x) for x in outs]
         op = CustomLinear(
-            self.bwd,
+            bwd,
             tuple(typeof(x).to_tangent_aval() for x in outs),
             tuple(differentiable),
             nonzero,
@@ -81,22 +85,21 @@ class CustomVJP:
 
         Where the rules are used, `passed_on` makes these outputs of the inputs.
         """
-        added: list[Any] = []
-        ignored: list[Any] = []
 
         def fwd(
             primals: Sequence[Any], perturbed: Sequence[bool]
-        ) -> tuple[Sequence[Any], Sequence[Any]]:
-            outs, residuals = self.fwd(primals[n:], perturbed[n:])
+        ) -> tuple[Sequence[Any], Sequence[Any], Backward]:
+            outs, residuals, bwd = self.fwd(primals[n:], perturbed[n:])
             errors = passed_on(*primals[:n])
-            added[:] = [None] * len(errors)  # no values: they may be tracers
-            ignored[:] = [Zero(typeof(x).to_tangent_aval()) for x in primals[:n]]
-            return [*errors, *outs], residuals
+            added = len(errors)
+            ignored = [Zero(typeof(x).to_tangent_aval()) for x in primals[:n]]
 
-        def bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
-            return [*ignored, *self.bwd(residuals, cts[len(added) :])]
+            def after(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+                return [*ignored, *bwd(residuals, cts[added:])]
 
-        return dataclasses.replace(self, fun=fun, fwd=fwd, bwd=bwd)
+            return [*errors, *outs], residuals, after
+
+        return dataclasses.replace(self, fun=fun, fwd=fwd)
 
     def batched(
         self,
@@ -106,7 +109,6 @@ class CustomVJP:
     ) -> CustomVJP:
         """The function over a batch; outputs are batched along dim 0, all or none."""
         out_dims: list[int | None] = []
-        residual_dims: list[int | None] = []
 
         def fun(*args: Any) -> Sequence[Any]:
             outs, out_dims[:] = batch_outputs(self.fun, axis, args, dims, outer)
@@ -114,34 +116,34 @@ class CustomVJP:
 
         def fwd(
             primals: Sequence[Any], perturbed: Sequence[bool]
-        ) -> tuple[Sequence[Any], Sequence[Any]]:
-            count: list[int] = []
+        ) -> tuple[Sequence[Any], Sequence[Any], Backward]:
+            made: list[Any] = []
 
             def run(*args: Any) -> list[Any]:
-                outs, residuals = self.fwd(args, perturbed)
-                count[:] = [len(outs)]
+                outs, residuals, bwd = self.fwd(args, perturbed)
+                made[:] = len(outs), bwd
                 return [*outs, *residuals]
 
             results, found = batch(run, axis, primals, dims, outer)
-            n = count[0]
-            residual_dims[:] = found[n:]
+            n, bwd = made
             outs, out_dims[:] = aligned(results[:n], found[:n], axis, dims)
-            return outs, results[n:]
+            given_dims = [*found[n:], *out_dims]
+            return outs, results[n:], _batched_bwd(bwd, axis, dims, given_dims)
 
-        def bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
-            ct_dims = [*residual_dims, *out_dims]
-            return self._batched_bwd(axis, dims, ct_dims, residuals, cts)
+        return dataclasses.replace(self, fun=fun, fwd=fwd, out_dims=out_dims)
 
-        return dataclasses.replace(self, fun=fun, fwd=fwd, bwd=bwd, out_dims=out_dims)
 
-    def _batched_bwd(
-        self,
-        axis: BatchAxis,
-        dims: Sequence[int | None],
-        given_dims: Sequence[int | None],
-        residuals: Sequence[Any],
-        cts: Sequence[Any],
-    ) -> Sequence[Any]:
+def _batched_bwd(
+    bwd: Backward,
+    axis: BatchAxis,
+    dims: Sequence[int | None],
+    given_dims: Sequence[int | None],
+) -> Backward:
+    """The rule over a batch; `given_dims` are those of residuals and cotangents."""
+    if all(d is None for d in given_dims):
+        return bwd
+
+    def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
         given = [i for i, ct in enumerate(cts) if type(ct) is not SymbolicZero]
         n = len(residuals)
         ct_dims = given_dims[n:]
@@ -154,12 +156,10 @@ class CustomVJP:
             ]
             for i, ct in zip(given, args[n:], strict=True):
                 shown[i] = ct
-            found = self.bwd(args[:n], shown)
+            found = bwd(args[:n], shown)
             zero[:] = [type(ct) is Zero for ct in found]
             return [ct for ct in found if type(ct) is not Zero]
 
-        if all(d is None for d in given_dims):
-            return self.bwd(residuals, cts)
         args = [*residuals, *(cts[i] for i in given)]
         arg_dims = [*given_dims[:n], *(ct_dims[i] for i in given)]
         results = iter(zip(*batch(run, axis, args, arg_dims), strict=True))
@@ -167,6 +167,8 @@ class CustomVJP:
             Zero(None) if z else _to_input_dim(*next(results), dim, axis.size)  # type: ignore[arg-type]
             for z, dim in zip(zero, dims, strict=True)
         ]
+
+    return batched
 
 
 def _example(zero: SymbolicZero, dim: int | None) -> SymbolicZero:
