@@ -8,11 +8,11 @@ from typing import Any
 from curta import lax, tree_util
 from curta.api.custom_function import CustomFunction
 from curta.control.custom_vmap import CustomVmapCall
-from curta.core.flat import FlatFunction, debug_info, function_name
-from curta.core.stage import stage
+from curta.core.flat import function_name
 from curta.core.trace import typeof
+from curta.lax.control_flow.tracing import traced
+from curta.lazy_dataclass import dataclass
 from curta.on_demand import listed
-from curta.transforms.partial_eval import residuals_as_inputs
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 __dir__ = listed(__all__)
@@ -58,29 +58,26 @@ class custom_vmap(CustomFunction):
                 " using def_vmap."
             )
         leaves, in_tree = tree_util.tree_flatten((args, {}))
-        flat = FlatFunction(self.fun, in_tree)
-        info = debug_info("custom_vmap fun", self.fun)
-        closed = stage(flat, [typeof(x) for x in leaves], info)
-        closed, consts = residuals_as_inputs(closed)
-        rule = _FlatRule(self.vmap_rule, in_tree, flat.out_tree)
+        found = traced("custom_vmap fun", self.fun, in_tree, [*map(typeof, leaves)])
+        consts, out_tree = found.consts, found.out_tree
         op = CustomVmapCall(
-            closed,
-            rule,
+            found.closed(consts, [*map(typeof, consts)]),
+            _FlatRule(self.vmap_rule, in_tree, out_tree),
             len(consts),
             function_name(self.vmap_rule),
             in_tree,
-            flat.out_tree,
+            out_tree,
         )
-        return tree_util.tree_unflatten(flat.out_tree, op(*consts, *leaves))
+        return tree_util.tree_unflatten(out_tree, op(*consts, *leaves))
 
 
+@dataclass(frozen=True)
 class _FlatRule:
     """A user's batching rule on flat leaves, with its outputs checked."""
 
-    def __init__(self, rule: Callable[..., Any], in_tree: Any, out_tree: Any):
-        self.rule = rule
-        self.in_tree = in_tree
-        self.out_tree = out_tree
+    rule: Callable[..., Any]
+    in_tree: Any
+    out_tree: Any
 
     def __call__(
         self, size: int, args: Sequence[Any], batched: Sequence[bool]
