@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.cache import key
+from curta.compiler.library import blas
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
@@ -81,7 +82,7 @@ def _source_stamp() -> str | None:
     if max(x.st_mtime_ns for x in found) > time.time_ns() - _RECENT_NS:
         return None
     stamps = [(x.st_mtime_ns, x.st_size) for x in found]
-    return f"{sys.version} {np.__version__} {stamps}"
+    return f"{sys.version} {np.__version__} {blas.location()} {stamps}"
 
 
 def _sources(root: str) -> list[str]:

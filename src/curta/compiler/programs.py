@@ -38,7 +38,7 @@ def find_program(name: str, parallel_for: Launcher) -> Executable | None:
         return None
     try:
         program = _executable(marshal.loads(found), parallel_for)
-    except LookupError:
+    except (LookupError, ImportError):  # ImportError: OpenBLAS is no longer there
         return None
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
     return program
@@ -70,7 +70,8 @@ def _recipe(program: Executable) -> Recipe | None:
     numbers = {b: i for i, b in enumerate(dict.fromkeys(step.pointers))}
     consts = [(_type(x), x.tobytes()) for x in program.consts.values()]
     return (
-        step.code.recipe, tuple(parts), step.cost, step.temporaries, step.parallel,
+        step.code.recipe, tuple(parts), int(step.cost), int(step.temporaries),
+        step.parallel,
         tuple(numbers[b] for b in step.pointers),
         tuple(numbers[b] for b in step.created),
         tuple(map(_type, program.out_avals)), tuple(map(_type, program.in_avals)),

@@ -82,11 +82,19 @@ def _library() -> ctypes.CDLL | None:
 
 
 @cache
-def _load() -> ctypes.CDLL | None:
+def location() -> str | None:
+    """The folder of the library, if it is installed."""
     spec = importlib.util.find_spec("scipy_openblas32")
     if spec is None or spec.origin is None:
         return None
-    folder = os.path.join(os.path.dirname(spec.origin), "lib")
+    return os.path.join(os.path.dirname(spec.origin), "lib")
+
+
+@cache
+def _load() -> ctypes.CDLL | None:
+    folder = location()
+    if folder is None:
+        return None
     names = ("libscipy_openblas.so", "libscipy_openblas.dylib", "libscipy_openblas.dll")
     paths = (os.path.join(folder, name) for name in names)
     path = next(filter(os.path.exists, paths), None)
