@@ -10,10 +10,18 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special
 from jax import lax, tree_util
-from jax._src import core
+import jax._src.dispatch
+from jax._src import core, dtypes, traceback_util
+from jax._src.ad_util import stop_gradient_p
 from jax._src.flatten_util import ravel_pytree
 from jax.experimental import sparse
 from jax.extend.core import DropVar, Var
+
+
+traceback_util.register_exclusion(__file__)
+assert stop_gradient_p is lax.stop_gradient_p
+assert dtypes.DType is not None and not hasattr(jax.dtypes, "DType")
+assert issubclass(dtypes.TypePromotionError, ValueError)
 
 
 @tree_util.register_pytree_node_class
@@ -45,7 +53,7 @@ assert jax.numpy.__name__ == curta.numpy.__spec__.name == "curta.numpy"
 pair = library.Pair(curta.numpy.arange(3.0), curta.numpy.ones(2))
 assert jax.grad(library.energy)(pair).a.tolist() == [0, 2, 4]
 assert library.ravel_pytree(pair)[0].shape == (5,)
-for absent in "jax.nothing", "jax._src.nothing", "jax.interpreters.mlir":
+for absent in "jax.nothing", "jax._src.nothing", "jax.interpreters.pxla":
     try:
         __import__(absent)
     except ModuleNotFoundError as error:

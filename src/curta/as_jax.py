@@ -24,6 +24,21 @@ from types import ModuleType
 from typing import Any
 
 _OURS, _THEIRS, _PRIVATE = "curta", "jax", "jax._src"
+# Private modules of JAX that libraries import: where Curta has the like, and names that
+# it has in yet other places.
+_PLACES = {
+    "ad_util": "interpreters.ad",
+    "dispatch": "runtime",
+    "literals": "core",
+    "traceback_util": "core.tracebacks",
+}
+_NAMES = {
+    "ad_util": {"stop_gradient_p": "curta.lax.stop_gradient_p"},
+    "dtypes": {
+        "DType": "numpy.dtype",
+        "TypePromotionError": "curta.errors.TypePromotionError",
+    },
+}
 _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
 
 
@@ -61,8 +76,10 @@ class _Finder(MetaPathFinder):
 
 
 def _own_name(name: str) -> str:
-    private = name == _PRIVATE or name.startswith(f"{_PRIVATE}.")
-    return _OURS + name.removeprefix(_PRIVATE if private else _THEIRS)
+    private = name.removeprefix(f"{_PRIVATE}.")
+    if private != name:
+        return f"{_OURS}.{_PLACES.get(private, private)}"
+    return _OURS + name.removeprefix(_THEIRS)
 
 
 def _module(name: str) -> ModuleType | None:
@@ -73,11 +90,23 @@ def _module(name: str) -> ModuleType | None:
         return package
     own = _own_name(name)
     try:
-        return importlib.import_module(own)
+        module = importlib.import_module(own)
     except ModuleNotFoundError as error:
         if error.name is not None and own.startswith(error.name):
             return None
         raise
+    names = _NAMES.get(name.removeprefix(f"{_PRIVATE}."))
+    return module if names is None else _with_names(name, module, names)
+
+
+def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleType:
+    """A module with the names of another and some more."""
+    found = ModuleType(name)
+    vars(found).update({k: v for k, v in vars(module).items() if k[:2] != "__"})
+    for key, path in names.items():
+        place, _, attribute = path.rpartition(".")
+        setattr(found, key, getattr(importlib.import_module(place), attribute))
+    return found
 
 
 def _install() -> None:

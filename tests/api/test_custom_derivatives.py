@@ -378,3 +378,51 @@ def test_residuals_may_depend_on_what_is_perturbed():
             assert in_x.tolist() == [10, 10, 10] and in_y == 3
             in_x, in_y = curta.vmap(run, (None, 0))(x, jnp.array([1.0, 2.0]))
             assert in_x.tolist() == [[2, 2, 2], [4, 4, 4]] and in_y.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("make", [lambda: 3, lambda: jnp.asarray(3), lambda: 2.5])
+def test_rules_see_numbers_with_a_shape_and_a_dtype(make):
+    seen = []
+
+    @curta.custom_vjp
+    def f(x, n):
+        return x * n
+
+    def fwd(x, n):
+        seen.append((n.shape, n.ndim, n.dtype.name, curta.typeof(n).weak_type))
+        return x * n, n
+
+    f.defvjp(fwd, lambda n, ct: (ct * n, None))
+
+    @curta.custom_jvp
+    def g(x, n):
+        return x * n
+
+    @g.defjvp
+    def _(primals, tangents):
+        (x, n), (t, _) = primals, tangents
+        seen.append((n.shape, n.ndim, n.dtype.name, curta.typeof(n).weak_type))
+        return g(x, n), t * n
+
+    number = make()
+    kind = "float32" if isinstance(number, float) else "int32"
+    for rule in (f, g):
+        for inner in (lambda h: h, curta.jit):
+            given = inner(lambda x, rule=rule: rule(x, make()))
+            assert curta.grad(given)(2.0) == float(number)
+            assert curta.jit(curta.grad(given))(2.0) == float(number)
+    assert {s[:3] for s in seen} == {((), 0, kind)}
+    if not isinstance(number, curta.Array):
+        assert all(s[3] for s in seen)
+
+
+def test_numbers_of_rules_are_still_numbers():
+    @curta.custom_vjp
+    def power(x, n):
+        return x**n
+
+    def fwd(x, n):
+        return x**n, sum(x for _ in range(n)) if n > 1 else x
+
+    power.defvjp(fwd, lambda s, ct: (ct * s, None))
+    assert curta.jit(curta.grad(lambda x: power(x, 3)))(2.0) == 6

@@ -623,3 +623,13 @@ def test_scalars_meet_64_bits_as_32():
     assert (z * 2).dtype == jit(lambda z: z * 2)(z).dtype == np.float32
     assert (i + 1).dtype == np.int32 and z.sum().dtype == np.float32
     assert (z * z).dtype == np.float64
+
+
+def test_shapes_may_be_returned_by_what_is_evaluated_for_shapes():
+    struct = curta.ShapeDtypeStruct((2,), "int8")
+    assert curta.eval_shape(lambda: struct) == struct
+    found = curta.eval_shape(lambda x: {"a": struct, "b": (x, None, struct)}, 1.0)
+    assert found["a"] == found["b"][2] == struct and found["b"][1] is None
+    assert found["b"][0].shape == () and found["b"][0].dtype == "float32"
+    with pytest.raises(TypeError, match="ShapeDtypeStruct does not have a value"):
+        curta.jit(lambda: struct)()

@@ -579,3 +579,25 @@ def test_callbacks_run_in_the_context_of_the_caller(capsys):
         debug.callback(lambda x: print(np.asarray(x)), x * F32(1.23456))
         curta.effects_barrier()
     assert capsys.readouterr().out == "[1.23]\n"
+
+
+def test_callbacks_wait_for_their_branch():
+    """A callback of constants is not called ahead of its branch, or of a turn."""
+
+    def never(*args):
+        raise AssertionError("called")
+
+    scalar = curta.ShapeDtypeStruct((), "float32")
+
+    def call(*args):
+        return curta.pure_callback(never, scalar, *args)
+
+    skipped = curta.jit(lambda p: curta.lax.cond(p, lambda: call(2.0), lambda: 1.0))
+    assert skipped(False) == 1
+    for start in (0.0, jnp.zeros(300)):
+        looped = curta.jit(
+            lambda n, x, start=start: curta.lax.fori_loop(
+                0, n, lambda i, s: s + call(2.0) + call(x), start
+            )
+        )
+        assert not looped(0, 1.0).any()

@@ -15,6 +15,7 @@ from curta.api.custom_function import CustomFunction, PrimalFunction
 from curta.config import config
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
 from curta.control.custom_vjp import Backward, CustomVJP
+from curta.core.avals import typed
 from curta.core.flat import debug_info, function_name
 from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
 from curta.core.tangents import Zero
@@ -128,7 +129,7 @@ class _FlatJVP:
     def __call__(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        args, _ = tree_util.tree_unflatten(self.in_tree, primals)
+        args, _ = tree_util.tree_unflatten(self.in_tree, map(typed, primals))
         dots, _ = tree_util.tree_unflatten(self.in_tree, tangents)
         pair = self.rule(*self.fixed, args, dots)
         rule, fun = function_name(self.rule), self.owner._name()
@@ -321,9 +322,10 @@ class _FlatVJP:
         assert owner.fwd is not None
         if owner.symbolic_zeros:
             primals = [
-                CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)
+                CustomVJPPrimal(typed(x), p)
+                for x, p in zip(primals, perturbed, strict=True)
             ]
-        args, _ = tree_util.tree_unflatten(self.in_tree, primals)
+        args, _ = tree_util.tree_unflatten(self.in_tree, map(typed, primals))
         pair = owner._merged(self.fixed)(owner.fwd)(*args)
         rule, fun = function_name(owner.fwd), owner._name()
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:

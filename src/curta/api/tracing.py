@@ -68,16 +68,31 @@ def make_jaxpr(
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of `fun`'s output, as a tree of `ShapeDtypeStruct`.
 
-    Nothing is computed; arguments may be anything with `shape` and `dtype`.
+    Nothing is computed; arguments may be anything with `shape` and `dtype`. The
+    function may return `ShapeDtypeStruct`s as well.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     check_callable(fun)
-    closed, out_tree = trace_function("eval_shape", fun, (), args, kwargs)
-    shapes = [ShapeDtypeStruct.of_aval(a) for a in closed.out_avals]
-    return tree_util.tree_unflatten(out_tree, shapes)
+    returned: list[Any] = []
+
+    def arrays(result: Any) -> Any:
+        returned[:] = [
+            tree_util.tree_map(
+                lambda x: x if isinstance(x, ShapeDtypeStruct) else True, result
+            )
+        ]
+        return tree_util.tree_map(
+            lambda x: None if isinstance(x, ShapeDtypeStruct) else x, result
+        )
+
+    closed, _ = trace_function("eval_shape", fun, (), args, kwargs, arrays)
+    shapes = iter([ShapeDtypeStruct.of_aval(a) for a in closed.out_avals])
+    return tree_util.tree_map(
+        lambda x: x if isinstance(x, ShapeDtypeStruct) else next(shapes), returned[0]
+    )
 
 
 def trace_function(
@@ -86,8 +101,12 @@ def trace_function(
     static_argnums: Sequence[int],
     args: Sequence[Any],
     kwargs: dict[str, Any],
+    results: Callable[[Any], Any] = lambda result: result,
 ) -> tuple[ClosedJaxpr, Any]:
-    """The jaxpr of `fun` at the avals of its arguments, and its output tree."""
+    """The jaxpr of `fun` at the avals of its arguments, and its output tree.
+
+    `results` says what of its result is traced.
+    """
     static = argnums_in_range(static_argnums, len(args))
     for i in static:
         check_hashable(args[i])
@@ -97,7 +116,7 @@ def trace_function(
         full = list(args)
         for i, x in zip(traced, dynamic, strict=True):
             full[i] = x
-        return fun(*full, **options)
+        return results(fun(*full, **options))
 
     dynamic = tuple(args[i] for i in traced)
     leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))

@@ -7,7 +7,7 @@ on the dispatch path is comparing pointers.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -269,11 +269,52 @@ def _python_scalar(kind: type) -> Any:
     return aval
 
 
+class _Typed:
+    """What Python numbers lack to be used as arrays are."""
+
+    __slots__ = ()
+    shape: ClassVar[tuple[int, ...]] = ()
+    ndim: ClassVar[int] = 0
+    size: ClassVar[int] = 1
+    weak_type: ClassVar[bool] = True
+
+    @property
+    def aval(self) -> ShapedArray:
+        return scalar_aval(self)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        found: np.dtype[Any] = self.aval.dtype
+        return found
+
+
+class TypedInt(_Typed, int):
+    """A Python int with the attributes of an array."""
+
+
+class TypedFloat(_Typed, float):
+    """A Python float with the attributes of an array."""
+
+
+class TypedComplex(_Typed, complex):
+    """A Python complex number with the attributes of an array."""
+
+
+_TYPED: Final[dict[type, Any]] = {
+    int: TypedInt, float: TypedFloat, complex: TypedComplex,
+}  # fmt: skip
 _PYTHON_SCALARS: Final[dict[type, Any]] = {
     kind: _python_scalar(kind) for kind in (bool, int, float, complex)
 }
+_PYTHON_SCALARS |= {_TYPED[k]: _PYTHON_SCALARS[k] for k in _TYPED}
+
+
+def typed(x: Any) -> Any:
+    """`x`, with the attributes of an array if it is an int, float or complex."""
+    kind = _TYPED.get(type(x))
+    return x if kind is None else kind(x)
 
 
 def is_python_scalar(x: Any) -> bool:
-    """Whether x is exactly a Python bool, int, float or complex."""
+    """Whether x is a Python bool, int, float or complex, and of no other subclass."""
     return type(x) in _PYTHON_SCALARS

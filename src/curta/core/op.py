@@ -57,6 +57,8 @@ class Op:
     """What it does with random keys; None if it uses up those it gets."""
     holds_functions: ClassVar[bool] = False
     """Whether parameters may be functions of the program, which no table keeps."""
+    runs_python: ClassVar[bool] = False
+    """Whether it runs a function of the program, and so only where the program does."""
     calls_function: ClassVar[bool] = False
     """Whether its `scope` is a function's name, which transformations wrap."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})

@@ -38,6 +38,11 @@ class Trace:
     writes_apart: bool = False
     """Whether what is written to references outside would be written many times."""
 
+    @property
+    def main(self) -> Trace:
+        """The trace itself: older programs compare traces by their `main`."""
+        return self
+
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         """Apply `op`; returns one value, or a sequence if `op.multiple_results`."""
         raise NotImplementedError

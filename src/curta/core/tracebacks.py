@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 from curta.config import config
-from curta.core.source_info import is_users
+from curta.core.source_info import is_users, register_exclusion as register_exclusion
 
 _Fun = TypeVar("_Fun", bound=Callable[..., Any])
 _boundaries: set[types.CodeType] = set()
@@ -55,6 +55,11 @@ def api_boundary(fun: _Fun) -> _Fun:
     return cast(_Fun, functools.wraps(fun)(wrapper))
 
 
+def include_frame(frame: types.FrameType) -> bool:
+    """Whether short tracebacks have a frame: whether its code is the user's."""
+    return is_users(frame.f_code)
+
+
 def is_boundary(function: _Fun) -> _Fun:
     """Say that a function calls `shorten_traceback` for every exception."""
     _boundaries.add(function.__code__)
@@ -71,7 +76,7 @@ def shorten_traceback(error: Exception) -> None:
     whole = error.__traceback__
     if mode == "tracebackhide":
         for frame, _ in traceback.walk_tb(whole):
-            if not is_users(frame.f_code):
+            if not include_frame(frame):
                 frame.f_locals["__tracebackhide__"] = True
         return
     error.__traceback__ = _users_frames(whole)
@@ -97,7 +102,7 @@ def _callers(frame: types.FrameType) -> Iterator[types.FrameType]:
 def _users_frames(whole: types.TracebackType) -> types.TracebackType | None:
     kept = None
     for frame, line in reversed(list(traceback.walk_tb(whole))):
-        if is_users(frame.f_code):
+        if include_frame(frame):
             kept = types.TracebackType(kept, frame, frame.f_lasti, line)
     return kept
 

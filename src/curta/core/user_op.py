@@ -1,6 +1,7 @@
 """Ops that programs define: their rules are functions given to a `Primitive`.
 
-A compiled program runs them by their evaluation rule, outside of the machine code.
+A compiled program has what their lowering rule does in their place. Without one it runs
+them by their evaluation rule, outside of the machine code.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ abstract_eval_rules: Rules = {}
 jvp_rules: Rules = {}
 transpose_rules: Rules = {}
 batch_rules: Rules = {}
+lowering_rules: Rules = {}  # they give a sequence of results
 axis_batch_rules: Rules = {}  # those that are told which axis is mapped over
 
 
@@ -33,6 +35,7 @@ class UserOp(Op):
 
     primitive: ClassVar[Primitive]
     has_effects: ClassVar[bool] = False
+    runs_python: ClassVar[bool] = True
     items: tuple[tuple[str, Any], ...] = ()
 
     @property
@@ -56,7 +59,15 @@ class UserOp(Op):
 
     def check_evaluated(self) -> None:
         """Raise MissingRule if it cannot be evaluated."""
-        self._rule(impl_rules, "eval")
+        if self.primitive not in lowering_rules:
+            self._rule(impl_rules, "eval")
+
+    def lowered(self, *args: Any) -> Sequence[Any]:
+        """The results by the lowering rule."""
+        found: Sequence[Any] = self._rule(lowering_rules, "lower")(
+            *args, **self.params()
+        )
+        return found
 
     def eval(self, *args: Any) -> Any:
         out = self._rule(impl_rules, "eval")(*args, **self.params())

@@ -9,6 +9,8 @@ from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.user_op import UserOp, lowering_rules
 from curta.primitives.composed import Composed
 
 Expand = Callable[[Op, Sequence[ShapedArray]], ClosedJaxpr | None]
@@ -80,7 +82,16 @@ def _stands_for(
     avals = [v.aval for v in invars]
     if isinstance(op, Composed):
         return op.expansion(avals)
+    if isinstance(op, UserOp):
+        return _lowered(op, avals)
     return None if expand is None else expand(op, [a.unplaced() for a in avals])
+
+
+def _lowered(op: UserOp, avals: list[ShapedArray]) -> ClosedJaxpr | None:
+    """What the lowering rule of a program's own primitive does, if it has one."""
+    if op.primitive not in lowering_rules:
+        return None
+    return stage(op.lowered, avals)
 
 
 def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:

@@ -75,8 +75,9 @@ def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
 
 
 def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
-    if not loop.length and any(jaxprs_in_params(eqn.op.params())):
-        return False  # the loop may have no turn, and this one no end
+    if not loop.length:  # it may have no turn, and what raises or has no end must wait
+        if eqn.op.runs_python or any(jaxprs_in_params(eqn.op.params())):
+            return False
     return not is_virtual(eqn.op) or op_cost(eqn.op) >= SHARED_COST
 
 

@@ -297,7 +297,7 @@ class RegisterMaker:
         self, op: Any, args: tuple[Atom, ...], avals: Sequence[ShapedArray]
     ) -> Sequence[Atom]:
         """What an op gives for operands that are there."""
-        if op.effects:
+        if op.effects or op.runs_python:
             raise Unsuited(f"{op.name} has effects")
         self.residents.require_newest(args)
         if isinstance(op, (Scan, While, Cond)):

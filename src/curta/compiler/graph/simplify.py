@@ -134,6 +134,8 @@ def fold_scalars(eqn: Eqn, context: Context) -> Results | None:
     """An op on literals is the literal that its `eval` rule gives."""
     if not eqn.invars or eqn.op.multiple_results or eqn.effects:
         return None
+    if eqn.op.runs_python:
+        return None
     aval = eqn.outvars[0].aval
     literal = all(isinstance(a, Literal) for a in eqn.invars)
     if not literal or aval.shape or not isinstance(aval.dtype, np.dtype):

@@ -1,0 +1,67 @@
+"""How primitives that programs define are compiled: as functions of others.
+
+JAX's rules write MLIR, a text form of programs; Curta compiles jaxprs, and what it
+needs is a function, given by `lower_fun`.
+
+>>> import curta, curta.numpy as jnp
+>>> from curta.extend.core import Primitive
+>>> from curta.interpreters import mlir
+>>> cube = Primitive("cube")
+>>> _ = cube.def_abstract_eval(lambda x: x)
+>>> mlir.register_lowering(cube, mlir.lower_fun(lambda x: x**3, multiple_results=False))
+>>> curta.jit(cube.bind)(2.0)
+Array(8., dtype=float32, weak_type=True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.core.primitive import Primitive
+from curta.core.user_op import lowering_rules
+
+__all__ = ["LoweringRule", "lower_fun", "register_lowering"]
+
+
+class LoweringRule:
+    """Says that a primitive is compiled as `fun(*args, **params)` is."""
+
+    def __init__(self, fun: Callable[..., Any], multiple_results: bool):
+        self.fun, self.multiple_results = fun, multiple_results
+
+    def __call__(self, ctx: Any, *args: Any, **params: Any) -> Any:
+        raise NotImplementedError(
+            "A rule of lower_fun is not called: curta compiles its function, and there"
+            " is no MLIR. Call the function itself."
+        )
+
+    def results(self, *args: Any, **params: Any) -> Sequence[Any]:
+        """The results, as a sequence."""
+        out = self.fun(*args, **params)
+        return out if self.multiple_results else [out]
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweringRule:
+    """The rule by which a primitive is compiled as `fun(*args, **params)` is.
+
+    `fun` gives a sequence with `multiple_results`, else one array.
+    """
+    return LoweringRule(fun, multiple_results)
+
+
+def register_lowering(
+    prim: Primitive,
+    rule: Callable[..., Any],
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> None:
+    """Compile a primitive that the program has defined by `rule`, one of `lower_fun`.
+
+    A rule that writes MLIR itself is left aside, as are those for another `platform`
+    than the CPU; the primitive is then run by its `def_impl` rule, outside of machine
+    code.
+    """
+    if platform in (None, "cpu") and isinstance(rule, LoweringRule):
+        lowering_rules[prim] = rule.results

@@ -1,0 +1,134 @@
+"""Partial evaluation, for those who write transformations.
+
+What the known arguments of a function determine is computed; the rest is recorded as a
+jaxpr.
+
+>>> import curta, curta.numpy as jnp
+>>> from curta.extend import linear_util
+>>> from curta.interpreters import partial_eval as pe
+>>> f = linear_util.wrap_init(lambda x, y: (jnp.sin(x), jnp.sin(x) * y))
+>>> unknown = pe.PartialVal.unknown(curta.typeof(1.0))
+>>> jaxpr, out, residuals = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.known(0.0), unknown])
+>>> out[0].is_known(), out[1].is_known(), len(residuals)
+(True, False, 1)
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Jaxpr
+from curta.core.stage import JitTracer as DynamicJaxprTracer, stage
+from curta.core.trace import current_trace, typeof, use_trace
+from curta.extend.linear_util import WrappedFun
+from curta.transforms.dce import dce_jaxpr as _without_dead_code
+from curta.transforms.partial_eval import PartialTrace, prune
+
+__all__ = [
+    "DynamicJaxprTracer",
+    "PartialVal",
+    "dce_jaxpr",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+
+
+class PartialVal(tuple[Any, Any]):
+    """`(None, value)` of what is known, `(aval, None)` of what is not."""
+
+    __slots__ = ()
+
+    def __new__(cls, pair: tuple[Any, Any]) -> PartialVal:
+        return tuple.__new__(cls, pair)
+
+    @classmethod
+    def known(cls, const: Any) -> PartialVal:
+        """A value that is known."""
+        return cls((None, const))
+
+    @classmethod
+    def unknown(cls, aval: ShapedArray) -> PartialVal:
+        """A value of which only the aval is known."""
+        return cls((aval, None))
+
+    def is_known(self) -> bool:
+        """Whether the value is known."""
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        """The value; None if it is not known."""
+        return self[1] if self.is_known() else None
+
+    def get_aval(self) -> ShapedArray:
+        """The aval of the value, known or not."""
+        found: ShapedArray = typeof(self[1]) if self.is_known() else self[0]
+        return found
+
+
+def trace_to_jaxpr_nounits(
+    fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | list[bool] = False
+) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """`(jaxpr, out_pvals, residuals)` of a function of flat arguments.
+
+    The jaxpr takes the residuals and the unknown arguments, and gives the results that
+    are not known: those that depend on unknown arguments, and those to `instantiate`.
+    """
+    partial = PartialTrace(current_trace(), fun.debug_info)
+    with use_trace(partial):
+        args = [
+            p.get_known() if p.is_known() else partial.unknown(p.get_aval())
+            for p in pvals
+        ]
+        outs = list(fun.call_wrapped(*args))
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(outs)
+    unknown = [
+        wanted or partial.is_unknown(x)
+        for x, wanted in zip(outs, instantiate, strict=True)
+    ]
+    recorded = prune(
+        partial.recorder.jaxpr([x for x, u in zip(outs, unknown, strict=True) if u])
+    )
+    out_pvals = [
+        PartialVal.unknown(typeof(x)) if u else PartialVal.known(x)
+        for x, u in zip(outs, unknown, strict=True)
+    ]
+    jaxpr = recorded.jaxpr
+    jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
+    return jaxpr, out_pvals, list(recorded.consts)
+
+
+def trace_to_jaxpr_dynamic(
+    fun: WrappedFun, in_avals: Sequence[ShapedArray]
+) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
+    """`(jaxpr, out_avals, consts)` of a function of flat arguments.
+
+    >>> import curta
+    >>> from curta.extend import linear_util
+    >>> from curta.interpreters import partial_eval as pe
+    >>> f = linear_util.wrap_init(lambda x: [x + x])
+    >>> pe.trace_to_jaxpr_dynamic(f, [curta.typeof(1.0)])[0]
+    { lambda ; a:f32[]. let b:f32[] = add a a in (b,) }
+    """
+    closed = stage(fun.call_wrapped, in_avals, fun.debug_info)
+    return closed.jaxpr, list(closed.out_avals), list(closed.consts)
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | list[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """The jaxpr of the used outputs alone, and which inputs it has kept.
+
+    Inputs that nothing needs go, but for those to `instantiate`.
+    """
+    found = _without_dead_code(jaxpr, used_outputs, within=True)
+    needed = {v for e in found.eqns for v in e.invars} | {*found.outvars}
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(jaxpr.invars)
+    kept = [
+        keep or v in needed for v, keep in zip(jaxpr.invars, instantiate, strict=True)
+    ]
+    invars = tuple(v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep)
+    return found.replace(invars=invars), kept
