@@ -453,3 +453,15 @@ def test_functions_that_close_over_tracers_are_traced_in_each_trace():
         for _ in range(2):
             assert jit(grad(outer), static_argnums=1)(1.5, run) == expected
             assert vmap(grad(outer), (0, None))(jnp.full(2, 1.5), run)[1] == expected
+
+
+def test_carry_with_data_that_has_no_hash():
+    class Tagged:
+        def __init__(self, value):
+            self.value = value
+
+    curta.tree_util.register_pytree_node(
+        Tagged, lambda x: ((x.value,), ["tag"]), lambda _, xs: Tagged(*xs)
+    )
+    out = lax.fori_loop(0, 3, lambda i, x: Tagged(x.value + i), Tagged(1))
+    assert out.value == 4

@@ -72,7 +72,10 @@ def traced(
     wrapper = None if shown in (None, fun) else fun.__code__
     known = traced_functions(shown or fun)
     key = (what, wrapper, in_tree, tuple(avals), config.context, axes_in_scope())
-    found: TracedFunction | None = known.get(key)
+    try:
+        found: TracedFunction | None = known.get(key)
+    except TypeError:  # a node of the tree has data without a hash
+        return TracedFunction(what, fun, in_tree, avals, shown)
     if found is None:
         found = TracedFunction(what, fun, in_tree, avals, shown)
         own = (*found.consts, *avals)
