@@ -117,6 +117,7 @@ def gmres(
         )
     early = solve_method == "incremental"
     method = partial(_gmres, restart=restart, early=early)
+    restart = int(operator.index(restart))
     if restart < 0:
         raise ValueError(f"gmres takes restart >= 0, got {restart}")
     x = _solve("gmres", method, A, b, x0, tol, atol, maxiter, M)
