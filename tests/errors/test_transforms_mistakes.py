@@ -202,6 +202,13 @@ def test_the_convolution_of_numbers_is_their_product():
     assert signal.fftconvolve(jnp.array(2.0), jnp.array(3.0)) == 6.0
 
 
+def test_a_restart_is_an_integer():
+    x, _ = gmres(2 * M, jnp.ones(3), restart=True)
+    np.testing.assert_allclose(x, np.full(3, 0.5), rtol=1e-6)
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted"):
+        gmres(M, jnp.ones(3), restart=2.5)
+
+
 def test_the_solution_for_a_weak_right_side_is_weak():
     x, _ = gmres(lambda x: x, 1.0)
     assert x.weak_type

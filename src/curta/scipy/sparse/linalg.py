@@ -115,11 +115,11 @@ def gmres(
             f"invalid solve_method {solve_method}, must be either 'incremental' or"
             " 'batched'"
         )
-    early = solve_method == "incremental"
-    method = partial(_gmres, restart=restart, early=early)
     restart = int(operator.index(restart))
     if restart < 0:
         raise ValueError(f"gmres takes restart >= 0, got {restart}")
+    early = solve_method == "incremental"
+    method = partial(_gmres, restart=restart, early=early)
     x = _solve("gmres", method, A, b, x0, tol, atol, maxiter, M)
     total = sum(jnp.sum(jnp.abs(leaf)) for leaf in tree_util.tree_leaves(x))
     return x, jnp.where(jnp.isnan(total), -1, 0)
