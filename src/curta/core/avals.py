@@ -306,7 +306,7 @@ _TYPED: Final[dict[type, Any]] = {
 _PYTHON_SCALARS: Final[dict[type, Any]] = {
     kind: _python_scalar(kind) for kind in (bool, int, float, complex)
 }
-_PYTHON_SCALARS |= {_TYPED[k]: _PYTHON_SCALARS[k] for k in _TYPED}
+_PYTHON_SCALARS.update({_TYPED[k]: _PYTHON_SCALARS[k] for k in _TYPED})
 
 
 def typed(x: Any) -> Any:
