@@ -238,6 +238,7 @@ _NUMPY_NAMES = {
     "add": "add",
     "and": "bitwise_and",
     "atan2": "arctan2",
+    "concatenate": "concatenate",
     "div": "divide",
     "eq": "equal",
     "ge": "greater_equal",
@@ -255,6 +256,7 @@ _NUMPY_NAMES = {
     "shift_left": "left_shift",
     "shift_right_arithmetic": "right_shift",
     "shift_right_logical": "right_shift",
+    "stack": "stack",
     "sub": "subtract",
     "xor": "bitwise_xor",
 }

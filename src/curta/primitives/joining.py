@@ -17,6 +17,7 @@ from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import check_same_dtypes
 from curta.primitives.structure import batch_dim_at, instantiate
 
 
@@ -81,7 +82,7 @@ class Concatenate(_Joining):
                 f" than the one being concatenated: concatenating along dimension {k}"
                 f" for shapes {shapes}."
             )
-        check_same_dtypes("concatenate", avals)
+        check_same_dtypes("concatenate", [a.dtype for a in avals])
         shape = (*first[:k], sum(a.shape[k] for a in avals), *first[k + 1 :])
         return ShapedArray(shape, avals[0].dtype, all(a.weak_type for a in avals))
 
@@ -198,7 +199,7 @@ class Stack(_Joining):
             raise ValueError(
                 f"All input arrays must have the same shape. Got {shapes}."
             )
-        check_same_dtypes("stack", avals)
+        check_same_dtypes("stack", [a.dtype for a in avals])
         shape = list(avals[0].shape)
         shape.insert(self.axis, len(avals))
         weak_type = all(a.weak_type for a in avals)
@@ -278,17 +279,6 @@ class Unstack(_Parting):
         yield cls(0), [((2, 3), "any")]
         yield cls(1), [((2, 2), "any")]
         yield cls(0), [((3,), "any")]
-
-
-def check_same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
-    """Raise TypeError unless all avals have one dtype."""
-    if len({a.dtype for a in avals}) > 1:
-        found = ", ".join(a.dtype.name for a in avals)
-        raise TypeError(
-            f"lax.{name} requires arguments to have the same dtypes, got {found}."
-            " (Tip: the curta.numpy functions promote their arguments to one dtype;"
-            " or cast them with astype.)"
-        )
 
 
 def aval_of(x: Any) -> ShapedArray:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.graph.small_matrices import staged_in_single
 from curta.compiler.library import blas
 from curta.compiler.library.lapack_calls import (
     Argument,
@@ -28,14 +29,12 @@ from curta.compiler.library.rotations import RankOneUpdate
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
-from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.arithmetic import add, mul, neg, sub
 from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.elementwise.comparison import gt, lt, ne
 from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
-from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.rounding import is_finite
 from curta.primitives.elementwise.select import select
 from curta.primitives.linalg.cholesky import Cholesky
@@ -64,7 +63,6 @@ from curta.primitives.structure import BroadcastInDim, zeros
 
 Shape = tuple[int, ...]
 _INT = np.dtype(np.int32)
-_SINGLE = np.dtype(np.float32)
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 INFO = ((), _INT)
 
@@ -162,20 +160,7 @@ def _decomposed(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr | None:
     given = outs if op.multiple_results else [outs]
     if not all(a.size for a in given):
         return None
-    rule = _RULES[type(op)]
-
-    def run(*args: Any) -> Sequence[Any]:
-        found = rule(op, *map(_in_single, args))
-        return [
-            convert_element_type(x, a.dtype) for x, a in zip(found, given, strict=True)
-        ]
-
-    return stage(run, avals)
-
-
-def _in_single(x: Any) -> Any:
-    half = typeof(x).dtype.itemsize <= 2
-    return convert_element_type(x, _SINGLE) if half else x
+    return staged_in_single(_RULES[type(op)], op, avals)
 
 
 # ---------------------------------------------------------------- factorisations

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.graph.small_matrices import staged_in_single
 from curta.compiler.library.lane_factors import (
     CholeskyFactor,
     LaneAlgorithm,
@@ -29,10 +30,8 @@ from curta.compiler.llvm import target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
-from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.linalg.lu import LU
@@ -46,7 +45,6 @@ LARGEST = 32  # rows and columns of a matrix
 _LARGEST_BLOCK = 1 << 12  # elements of the diagonals of a matrix, and the other side
 _FEWEST_BLOCKS = 2  # of as many matrices as there are lanes
 _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
-_SINGLE = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -114,20 +112,7 @@ def _batch_and_ends(
 
 @functools.lru_cache(maxsize=256)
 def _in_lanes(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-    outs = op.aval(*avals)
-    given = outs if op.multiple_results else [outs]
-
-    def run(*args: Any) -> Sequence[Any]:
-        single = [
-            x if typeof(x).dtype.itemsize > 2 else convert_element_type(x, _SINGLE)
-            for x in args
-        ]
-        found = _RULES[type(op)](op, *single)
-        return [
-            convert_element_type(x, a.dtype) for x, a in zip(found, given, strict=True)
-        ]
-
-    return stage(run, avals)
+    return staged_in_single(_RULES[type(op)], op, avals)
 
 
 def _itself(op: Op, *args: Any) -> Sequence[Any]:

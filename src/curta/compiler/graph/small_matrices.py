@@ -27,6 +27,7 @@ from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.magnitude import abs_
 from curta.primitives.elementwise.powers import sqrt
 from curta.primitives.elementwise.select import select
+from curta.primitives.families import folding_dtype
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.family import MatrixOp, not_a_number
@@ -45,7 +46,6 @@ from curta.primitives.structure import BroadcastInDim, Reshape, zeros
 
 LARGEST = 8  # rows and columns of a matrix
 _INT = np.dtype(np.int32)
-_SINGLE = np.dtype(np.float32)
 
 
 def expanded(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -59,22 +59,24 @@ def expanded(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
 
 @functools.lru_cache(maxsize=256)
 def _expanded(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-    rule = _RULES[type(op)]
-    given = (
-        [a.dtype for a in op.aval(*avals)] if op.multiple_results else [avals[0].dtype]
-    )
+    return staged_in_single(_RULES[type(op)], op, avals)
+
+
+def staged_in_single(
+    rule: Callable[..., Sequence[Any]], op: Op, avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
+    """The program of `rule(op, *args)`, which works on halves in single precision."""
+    outs = op.aval(*avals)
+    given = outs if op.multiple_results else [outs]
 
     def run(*args: Any) -> Sequence[Any]:
-        single = [_in_single(x) for x in args]
-        outs = rule(op, *single)
-        return [convert_element_type(x, d) for x, d in zip(outs, given, strict=True)]
+        single = (convert_element_type(x, folding_dtype(typeof(x).dtype)) for x in args)
+        return [
+            convert_element_type(x, a.dtype)
+            for x, a in zip(rule(op, *single), given, strict=True)
+        ]
 
     return stage(run, avals)
-
-
-def _in_single(x: Any) -> Any:
-    half = typeof(x).dtype.itemsize == 2 and typeof(x).dtype.kind not in "iu"
-    return convert_element_type(x, _SINGLE) if half else x
 
 
 # ------------------------------------------------------------------------- LU

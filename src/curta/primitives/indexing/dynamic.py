@@ -14,6 +14,7 @@ from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import check_same_dtypes
 from curta.primitives.indexing.gather import CLIP, Gather
 from curta.primitives.indexing.numbers import (
     Dims,
@@ -22,7 +23,7 @@ from curta.primitives.indexing.numbers import (
 )
 from curta.primitives.indexing.scatter import Scatter
 from curta.primitives.indexing.windows import WindowUpdate, clamp_start
-from curta.primitives.joining import Concatenate, check_same_dtypes
+from curta.primitives.joining import Concatenate
 from curta.primitives.structure import BroadcastInDim, instantiate, zeros
 
 
@@ -137,7 +138,7 @@ class DynamicUpdateSlice(WindowUpdate):
                 "dynamic_update_slice update shape must be smaller than operand shape,"
                 f" got update shape {update.shape} for operand shape {x.shape}."
             )
-        check_same_dtypes(self.name, [x, update])
+        check_same_dtypes(self.name, [x.dtype, update.dtype])
         _check_starts(self.name, starts)
         return x.update(weak_type=x.weak_type and update.weak_type)
 

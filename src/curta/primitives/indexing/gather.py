@@ -18,6 +18,7 @@ from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import check_same_dtypes
 from curta.primitives.elementwise import add
 from curta.primitives.indexing.numbers import (
     Dims,
@@ -40,7 +41,6 @@ from curta.primitives.indexing.windows import (
     single_window,
     source_index,
 )
-from curta.primitives.joining import check_same_dtypes
 from curta.primitives.structure import batch_dim_at, instantiate, move_dim, zeros
 
 CLIP = GatherScatterMode.CLIP
@@ -238,7 +238,7 @@ class Scattering(WindowUpdate):
                 f" have shape {updates.shape}, the indices ask for {wanted}."
             )
         check_index_dtype("scatter", indices)
-        check_same_dtypes("scatter", [operand, updates])
+        check_same_dtypes("scatter", [operand.dtype, updates.dtype])
         return operand
 
     def eval(self, *args: Any) -> Any:

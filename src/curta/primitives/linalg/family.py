@@ -9,8 +9,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
-from curta.primitives.base import check_dtype
-from curta.primitives.joining import check_same_dtypes
+from curta.primitives.base import check_dtype, check_same_dtypes
 from curta.primitives.structure import batch_dim_at
 
 Shape = tuple[int, ...]
@@ -75,7 +74,7 @@ class MatrixOp(Op):
     def _check_dtypes(self, avals: Sequence[ShapedArray]) -> None:
         for i, x in enumerate(avals):
             check_dtype(self.name, x.dtype, self.accepts, f" at position {i}")
-        check_same_dtypes(self.name, avals)
+        check_same_dtypes(self.name, [x.dtype for x in avals])
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
