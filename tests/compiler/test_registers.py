@@ -29,6 +29,13 @@ from curta.core.stage import stage
 from curta.runtime.executables import executable
 
 RNG = np.random.default_rng(0)
+START = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Each test has the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = START
 
 
 def normal(*shape: int) -> Any:
