@@ -81,6 +81,19 @@ def test_a_kept_program_gives_the_same(which):
     assert found.temporary_bytes == made.temporary_bytes
 
 
+@pytest.mark.parametrize("which", ["product", "tables", "factors"])
+def test_code_in_memory_is_found_without_its_file(which, tmp_path):
+    fun, x = PROGRAMS[which]
+    closed = curta.make_jaxpr(fun)(x)
+    want = compile_jaxpr(closed, parallel_for=parallel_for_address)
+    config.update("jax_compilation_cache_dir", str(tmp_path / "another"))
+    keep_program("kept", compile_jaxpr(closed, parallel_for=parallel_for_address))
+    found = find_program("kept", parallel_for_address)
+    assert found is not None
+    for a, b in zip(found(x), want(x), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
 def test_a_donated_argument_is_overwritten_again():
     closed = curta.make_jaxpr(lambda x: x.at[1].set(5.0))(X)
     made = compile_jaxpr(closed, in_place={0: 0})

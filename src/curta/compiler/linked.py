@@ -7,8 +7,8 @@ relinked(function.recipe)  # the same from the cache, or LookupError
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 from curta.compiler import cache
 from curta.compiler.library import blas
@@ -73,7 +73,9 @@ def _linked(
     code = load(data, [name], imports)
     recipes = tuple((called, c.recipe) for called, c in callees.items())
     recipe = (file, name, recipes, tuple(externals))
-    return Linked(code.address(name), recipe, (code, *callees.values()))
+    made = Linked(code.address(name), recipe, (code, *callees.values()))
+    _in_memory[recipe] = made
+    return made
 
 
 def relinked(recipe: Recipe) -> Linked:
@@ -90,5 +92,13 @@ def relinked(recipe: Recipe) -> Linked:
     return _linked(file, data, name, callees, externals)
 
 
-shared = lru_cache(maxsize=1024)(relinked)
-"""The same function for every program that calls it."""
+def shared(recipe: Recipe) -> Linked:
+    """The function of a recipe, the same for every program that calls it.
+
+    Raises:
+        LookupError: it is not in memory, and not in the cache either.
+    """
+    return _in_memory.get(recipe) or relinked(recipe)
+
+
+_in_memory: WeakValueDictionary[Recipe, Linked] = WeakValueDictionary()
