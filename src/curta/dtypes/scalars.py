@@ -41,6 +41,7 @@ __all__ = [
     "to_floating_dtype",
     "to_inexact_dtype",
     "to_numeric_dtype",
+    "working_dtype",
 ]
 
 DType: TypeAlias = Any  # np.dtype or ExtendedDType
@@ -422,6 +423,18 @@ def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype itself, or int32 for booleans."""
     own = _dtype_of_numbers(dtype)
     return np.dtype(np.int32) if own == BOOL else own
+
+
+def working_dtype(dtype: DType) -> DType:
+    """What numbers of `dtype` are computed in: float32 for floats of up to two bytes.
+
+    Example:
+        >>> from curta import dtypes
+        >>> [dtypes.working_dtype(np.dtype(d)).name for d in ("float16", "int16")]
+        ['float32', 'int16']
+    """
+    small = dtype.itemsize <= 2 and dtype in _KINDS["real floating"]
+    return np.dtype(np.float32) if small else dtype
 
 
 def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:

@@ -30,7 +30,6 @@ from curta.primitives.elementwise import (
     select_n,
     sub,
 )
-from curta.primitives.families import folding_dtype
 from curta.primitives.joining import Concatenate
 from curta.primitives.reduction import greatest_value, least_value, require_number
 from curta.primitives.shape import Rev
@@ -91,7 +90,7 @@ class Cumulative(Op):
     def eval(self, *args: Any) -> Any:
         (x,) = args
         turned = np.flip(x, self.axis) if self.reverse else x
-        working = folding_dtype(x.dtype)
+        working = dtypes.working_dtype(x.dtype)
         if working in NARROW_INTEGERS:
             working = np.dtype(np.int8)  # NumPy accumulates none of fewer bits
         out = self.accumulated(turned.astype(working, copy=False)).astype(x.dtype)

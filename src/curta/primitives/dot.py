@@ -19,7 +19,6 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, check_dtype
 from curta.primitives.elementwise.convert import convert_element_type
-from curta.primitives.families import folding_dtype
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 from curta.primitives.structure import Transpose, add_tangents, zero_like_output
 from curta.primitives.taylor import product
@@ -122,7 +121,7 @@ class DotGeneral(Bilinear):
     def eval(self, *args: Any) -> Any:
         lhs, rhs = args
         dtype = self._out_dtype(lhs.dtype, rhs.dtype)
-        working = folding_dtype(dtype)
+        working = dtypes.working_dtype(dtype)
         plan = _matmul_plan(self.dimension_numbers, lhs.shape, rhs.shape)
         lhs = lhs.astype(working, copy=False).transpose(plan.lhs_order)
         rhs = rhs.astype(working, copy=False).transpose(plan.rhs_order)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.tangents import zero_tangent
@@ -70,13 +69,6 @@ class Reduction(Op):
         axes = tuple(a + (a >= dim) for a in self.axes)
         out_dim = dim - sum(a < dim for a in axes)
         return self.with_axes(axes)(x), out_dim
-
-
-def folding_dtype(dtype: Any) -> Any:
-    """In what `eval` rules sum and fold: float32 for floats of two bytes or less."""
-    if dtype.itemsize <= 2 and dtypes.issubdtype(dtype, np.floating):
-        return np.dtype(np.float32)
-    return dtype
 
 
 def check_axes(name: str, axes: Sequence[int], operand: ShapedArray) -> None:

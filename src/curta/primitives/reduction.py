@@ -16,7 +16,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, check_dtype, wrapped
 from curta.primitives.elementwise import convert_element_type, div, eq, mul
-from curta.primitives.families import NonDifferentiable, Reduction, folding_dtype
+from curta.primitives.families import NonDifferentiable, Reduction
 from curta.primitives.shape import Squeeze
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import Reshape, Transpose, add_any, reduce_sum, reshape
@@ -41,7 +41,7 @@ class ReduceProd(Reduction):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        out = np.multiply.reduce(x, self.axes, dtype=folding_dtype(x.dtype))
+        out = np.multiply.reduce(x, self.axes, dtype=dtypes.working_dtype(x.dtype))
         return out.astype(x.dtype, copy=False)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -22,7 +22,7 @@ from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import base_trace, typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.families import Linear, Reduction, folding_dtype
+from curta.primitives.families import Linear, Reduction
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class ReduceSum(Reduction):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        out = np.add.reduce(x, self.axes, dtype=folding_dtype(x.dtype))
+        out = np.add.reduce(x, self.axes, dtype=dtypes.working_dtype(x.dtype))
         return out.astype(x.dtype, copy=False)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

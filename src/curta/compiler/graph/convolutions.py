@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curta.compiler.graph.dots import KINDS, working_dtype
+from curta.compiler.graph.dots import KINDS, summing_dtype
 from curta.compiler.graph.folds import FoldCode
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library.contraction import Axis, Contraction, merged, panel_width
@@ -84,7 +84,7 @@ def conv_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a convolution into `result`."""
     op, (lhs, rhs), out = eqn.op, eqn.invars, eqn.outvars[0].aval
     assert isinstance(op, ConvGeneralDilated)
-    working = working_dtype(out.dtype)
+    working = summing_dtype(out.dtype)
     conv = _Conv(op, lhs, rhs, out, working)
     index = loop_dims(out.shape)
     if not (conv.depth and lhs.aval.size and out.size):

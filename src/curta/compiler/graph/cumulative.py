@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from curta.compiler.graph.folds import FoldCode
 from curta.compiler.graph.items import loop_item
-from curta.compiler.loops.build import FLOAT32, is_half
+from curta.compiler.loops.build import computed_dtype
 from curta.compiler.loops.index import Affine, as_index, row_major
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
@@ -29,7 +29,7 @@ def cumulative_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     if not aval.size:
         return
     b, dtype = maker.builder, maker.dtype(result)
-    working = FLOAT32 if is_half(dtype) else dtype
+    working = computed_dtype(dtype)
     index = loop_dims(aval.shape)
     place = list(map(as_index, index))
     if op.reverse:

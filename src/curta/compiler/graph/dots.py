@@ -18,7 +18,7 @@ from curta.compiler.graph.folds import FoldCode
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library import blas
 from curta.compiler.library.gemm import Dot
-from curta.compiler.loops.build import FLOAT32, is_half
+from curta.compiler.loops.build import computed_dtype
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
@@ -47,7 +47,7 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     batch, m = _size(left, left_batch), _size(left, left_free)
     n, k = _size(right, right_free), _size(left, left_sum)
     out = eqn.outvars[0].aval
-    working = working_dtype(out.dtype)
+    working = summing_dtype(out.dtype)
     kind = _kind(working, batch * m * n * k)
     if kind is None or min(m, n, k) <= 1 or not batch:
         return _fold(maker, eqn, result, working)
@@ -66,13 +66,11 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     )
 
 
-def working_dtype(dtype: Any) -> Any:
+def summing_dtype(dtype: Any) -> Any:
     """The dtype in which products of a dtype are added up."""
-    if is_half(dtype):
-        return FLOAT32
     if dtype.kind in "iu":
         return np.dtype("i4" if dtype.itemsize <= 4 else "i8")
-    return dtype
+    return computed_dtype(dtype)
 
 
 def _kind(dtype: Any, work: int) -> str | None:

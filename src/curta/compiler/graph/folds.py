@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.loops.build import FLOAT32, ScalarBuilder, is_half
+from curta.compiler.loops.build import ScalarBuilder, computed_dtype
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Reduction
@@ -51,7 +51,7 @@ def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
             lambda final: b.convert(final[1], op.index_dtype),
         )
     assert isinstance(op, Reduction)
-    wide = FLOAT32 if is_half(dtype) else dtype
+    wide = computed_dtype(dtype)
     return FoldCode(
         (b.const(op.identity(dtype), wide),),
         lambda x, place: (b.convert(x, wide),),

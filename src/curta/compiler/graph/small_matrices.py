@@ -19,6 +19,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.dtypes import working_dtype
 from curta.primitives.elementwise.arithmetic import add, div, mul, sub
 from curta.primitives.elementwise.bitwise import and_, not_
 from curta.primitives.elementwise.comparison import eq, gt, ne
@@ -27,7 +28,6 @@ from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.magnitude import abs_
 from curta.primitives.elementwise.powers import sqrt
 from curta.primitives.elementwise.select import select
-from curta.primitives.families import folding_dtype
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.family import MatrixOp, not_a_number
@@ -70,7 +70,7 @@ def staged_in_single(
     given = outs if op.multiple_results else [outs]
 
     def run(*args: Any) -> Sequence[Any]:
-        single = (convert_element_type(x, folding_dtype(typeof(x).dtype)) for x in args)
+        single = (convert_element_type(x, working_dtype(typeof(x).dtype)) for x in args)
         return [
             convert_element_type(x, a.dtype)
             for x, a in zip(rule(op, *single), given, strict=True)

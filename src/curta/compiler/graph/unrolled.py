@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
-from curta.compiler.loops.build import FLOAT32, INT32, NoLowering, is_half
+from curta.compiler.loops.build import INT32, NoLowering, computed_dtype
 from curta.compiler.loops.index import as_index, row_major, unravel
 from curta.compiler.loops.lower import Operand
 from curta.core.avals import ShapedArray
@@ -137,7 +137,7 @@ def _cumulative(
 ) -> Atom:
     b, axis, extent = maker.builder, op.axis, aval.shape[op.axis]
     dtype = physical_dtype(aval.dtype)
-    working = FLOAT32 if is_half(dtype) else dtype
+    working = computed_dtype(dtype)
     wide = ShapedArray(aval.shape, working)
     (x,) = args
     if working != dtype:
@@ -180,7 +180,7 @@ def _product(
     maker: RegisterMaker, op: DotGeneral, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
     b, out = maker.builder, physical_dtype(aval.dtype)
-    working = FLOAT32 if is_half(out) else out
+    working = computed_dtype(out)
     summed = tuple(args[0].aval.shape[d] for d in op.dimension_numbers[0][0])
     rows = _size(summed)
     if rows * maker.elements_of(aval) > maker.most_products:

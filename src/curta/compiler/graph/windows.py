@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curta.compiler.graph.folds import FoldCode
-from curta.compiler.loops.build import FLOAT32, INT32, is_half
+from curta.compiler.loops.build import INT32, computed_dtype
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
@@ -46,7 +46,7 @@ def window_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
         return _fold_windows(maker, eqn.invars[::-1], op.window, code, result, op)
     assert isinstance(op, WindowReduction)
     b, dtype = maker.builder, maker.dtype(result)
-    wide = FLOAT32 if is_half(dtype) else dtype
+    wide = computed_dtype(dtype)
     code = FoldCode(
         (b.const(op.identity(dtype), wide),),
         lambda xs, _: (b.convert(xs[0], wide),),
@@ -165,7 +165,7 @@ def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
         _choose_items(maker, op, operand, chosen)
     index = loop_dims(operand.aval.shape)
     b, dtype = maker.builder, maker.dtype(result)
-    wide = FLOAT32 if is_half(dtype) else dtype
+    wide = computed_dtype(dtype)
     zero = b.const(0, wide)
     at = tuple(map(as_index, index))
 

@@ -31,7 +31,7 @@ from curta.compiler.loops.nodes import (
     Load,
     Placeholder,
 )
-from curta.dtypes import physical_dtype
+from curta.dtypes import physical_dtype, working_dtype
 
 Scalar = Any
 """An `Expr`, a `ComplexExpr`, or an index standing for an int64."""
@@ -40,6 +40,7 @@ BOOL = np.dtype(bool)
 INT32, INT64 = np.dtype("int32"), np.dtype("int64")
 FLOAT16, FLOAT32, FLOAT64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_HALVES = frozenset([FLOAT16, BFLOAT16])
 
 _ROUNDING = frozenset({"floor", "ceil", "trunc", "round_even", "sqrt"})
 
@@ -434,9 +435,7 @@ class ScalarBuilder:
             return self.const(np.asarray(x.value, x.dtype).astype(dtype), dtype)
         if dtype == BOOL:
             return self.compare("ne", x, self.const(0, x.dtype))
-        if is_half(dtype) and x.dtype != FLOAT32:
-            x = self.convert(x, FLOAT32)
-        elif is_half(x.dtype) and dtype != FLOAT32:
+        if FLOAT32 not in (x.dtype, dtype) and {x.dtype, dtype} & _HALVES:
             x = self.convert(x, FLOAT32)
         return self.instruction("convert", dtype, x)
 
@@ -465,13 +464,11 @@ class ScalarBuilder:
         """The instruction, computed in float32 and rounded for half floats."""
         xs = tuple(self.value(x) for x in xs)
         dtype = xs[0].dtype
-        result = self.instruction(
-            name, FLOAT32 if is_half(dtype) else dtype, *map(self._widened, xs)
-        )
-        return self.convert(result, dtype) if is_half(dtype) else result
+        result = self.instruction(name, computed_dtype(dtype), *map(self._widened, xs))
+        return self.convert(result, dtype)
 
     def _widened(self, x: Expr) -> Expr:
-        return self.convert(x, FLOAT32) if is_half(x.dtype) else x
+        return self.convert(x, computed_dtype(x.dtype))
 
     def instruction(self, name: str, dtype: Any, *args: Expr) -> Expr:
         """An instruction as it stands."""
@@ -495,9 +492,9 @@ def is_native(dtype: Any) -> bool:
     return dtype.kind in "biu" or dtype == BFLOAT16
 
 
-def is_half(dtype: Any) -> bool:
-    """Whether values of the dtype are computed in float32."""
-    return dtype in (FLOAT16, BFLOAT16)
+def computed_dtype(dtype: Any) -> Any:
+    """What instructions compute a dtype in; what is only moved about stays as it is."""
+    return working_dtype(dtype) if is_native(dtype) else dtype
 
 
 def is_float(dtype: Any) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 
 from curta.compiler.llvm.vector_math import LONG
+from curta.compiler.loops.build import computed_dtype
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
 from curta.lazy_dataclass import dataclass
@@ -228,8 +229,7 @@ def _varies(expr: Expr) -> set[LoopVar]:
 
 def compute_size(expr: Expr) -> int:
     """The bytes of a lane while computing (half floats widen)."""
-    size = int(expr.dtype.itemsize)
-    return 4 if size == 2 and expr.dtype.kind not in "iu" else size
+    return int(computed_dtype(expr.dtype).itemsize)
 
 
 def weight(expr: Expr) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from curta.core.avals import ShapedArray
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
+from curta.dtypes import working_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, check_dtype, check_same_dtypes
 from curta.primitives.convolution.batching import (
@@ -28,7 +29,6 @@ from curta.primitives.convolution.shapes import (
 )
 from curta.primitives.dot import Bilinear
 from curta.primitives.elementwise.convert import convert_element_type
-from curta.primitives.families import folding_dtype
 from curta.primitives.precision import check_preferred_type
 from curta.primitives.shape import Rev
 from curta.primitives.structure import zeros
@@ -162,7 +162,7 @@ class ConvGeneralDilated(Bilinear):
         if not all(shape):
             return np.zeros(shape, dtype)
         lhs_spec, rhs_spec, out_spec = self.dimension_numbers
-        working = folding_dtype(dtype)
+        working = working_dtype(dtype)
         lhs = lhs.transpose(lhs_spec).astype(working, copy=False)
         rhs = rhs.transpose(rhs_spec).astype(working, copy=False)
         out = _convolve(

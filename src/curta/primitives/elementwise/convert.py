@@ -121,8 +121,7 @@ def _is_narrow(dtype: Any) -> bool:
 
 def _saturated(x: Any, dtype: Any) -> Any:
     """Floats as integers: truncated, with what lies outside at the nearest end."""
-    if x.dtype.itemsize < 4:
-        x = x.astype(np.float32)
+    x = x.astype(dtypes.working_dtype(x.dtype), copy=False)
     info = dtypes.iinfo(dtype)
     # The greatest integer may not be a float, but the power of two after it is.
     least, beyond = float(info.min), float(info.max) + 1.0

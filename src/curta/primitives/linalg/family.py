@@ -9,6 +9,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.dtypes import working_dtype
 from curta.primitives.base import check_dtype, check_same_dtypes
 from curta.primitives.structure import batch_dim_at
 
@@ -107,7 +108,7 @@ def checked_subset(name: str, subset: Any, size: int) -> tuple[int, int]:
 
 def in_single(x: Any) -> Any:
     """`x` in a precision that LAPACK knows: halves become singles."""
-    return x.astype(np.float32) if x.dtype.itemsize <= 2 else x
+    return x.astype(working_dtype(x.dtype), copy=False)
 
 
 def not_a_number(dtype: Any) -> Any:

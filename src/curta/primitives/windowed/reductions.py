@@ -13,7 +13,6 @@ from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
 from curta.lazy_dataclass import dataclass
-from curta.primitives.families import folding_dtype
 from curta.primitives.reduction import greatest_value, least_value
 from curta.primitives.slicing import pad
 from curta.primitives.windowed.selection import SelectAndGatherAdd
@@ -59,7 +58,7 @@ class WindowReduction(Op):
         (x,) = args
         start = self.identity(x.dtype)
         views = self.window.views(x, start)
-        working = folding_dtype(x.dtype)
+        working = dtypes.working_dtype(x.dtype)
         if working in NARROW_INTEGERS:
             working = np.dtype(np.int32)
         axes = tuple(range(x.ndim, 2 * x.ndim))

@@ -14,9 +14,9 @@ from curta.core.op import Op
 from curta.core.primitive import primitive_of
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
+from curta.dtypes import working_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.comparison import Ge, Le
-from curta.primitives.families import folding_dtype
 from curta.primitives.reduction import greatest_value, least_value
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import batch_dim_at, zero_like_output
@@ -195,7 +195,7 @@ class SelectAndScatterAdd(_Selection):
             first = first.reshape([-1 if i == d else 1 for i in range(place.ndim)])
             at.append(first + within[d])
             inside &= (at[d] >= 0) & (at[d] < size)
-        out = np.zeros(operand.shape, folding_dtype(source.dtype))
+        out = np.zeros(operand.shape, working_dtype(source.dtype))
         np.add.at(out, tuple(i[inside] for i in at), source[inside])
         return out.astype(source.dtype, copy=False)
 

@@ -118,7 +118,7 @@ _ERFCX = (
 @custom_jvp
 def _real_erfcx(x: Any) -> Any:
     x = jnp.asarray(x)
-    wide = x if x.dtype == np.float64 else x.astype(np.float32)
+    wide = x.astype(dtypes.working_dtype(x.dtype))
     terms = 9 if x.dtype == np.float64 else 5
     large = wide > math.sqrt(math.log(float(dtypes.finfo(wide.dtype).max)))
     near = jnp.where(large, 1, wide)
@@ -224,8 +224,7 @@ _DAWSON_FAR = (
 def _dawson(x: Any) -> Any:
     x = jnp.asarray(x)
     dtype = x.dtype
-    if dtype not in (np.float32, np.float64):
-        x = x.astype(np.float32)
+    x = x.astype(dtypes.working_dtype(dtype))
     size = lax.abs(x)
     near = jnp.minimum(size, 3.25)
     square = near * near
@@ -444,9 +443,8 @@ def owens_t(h: Any, a: Any) -> Any:
     Array(0.125, dtype=float32)
     """
     h, a = inexact_operands("owens_t", h, a)
-    if h.dtype.itemsize < 4:  # the quadrature would lose the digits of halves
-        h, a = (lax.convert_element_type(x, np.float32) for x in (h, a))
-    return _owens_t(h, a)
+    working = dtypes.working_dtype(h.dtype)  # the quadrature loses digits of halves
+    return _owens_t(h.astype(working), a.astype(working))
 
 
 @custom_jvp

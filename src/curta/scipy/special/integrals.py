@@ -180,7 +180,7 @@ def sici(x: Any) -> Any:
 
 def _single_or_double(x: Any) -> Any:
     """`x` in a dtype that complex numbers have parts of."""
-    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    return x.astype(dtypes.working_dtype(x.dtype))
 
 
 def _e1_imaginary(x: Any) -> Any:
