@@ -66,6 +66,15 @@ def test_a_late_module_is_the_module():
         ("curta.nn.initializers", "he_normal", "math"),
         ("curta.extend.core", "primitives", "environment"),
         ("curta.checkpoint_policies", "dots_saveable", "dataclass"),
+        ("curta.scipy.special", "erf", "arguments"),
+        ("curta.scipy.stats.norm", "pdf", "np"),
+        ("curta.scipy.fft", "dct", "annotations"),
+        ("curta.experimental.ode", "odeint", "lax"),
+        ("curta.experimental.random", "stateful_rng", "Any"),
+        ("curta.experimental.sparse", "linalg", "densify"),
+        ("curta.experimental.sparse.linalg", "spsolve", "lax"),
+        ("curta.example_libraries.stax", "Conv", "np"),
+        ("curta.interpreters.mlir", "lower_fun", "Any"),
     ],
 )
 def test_modules_list_what_is_for_programs(module, shown, hidden):

@@ -10,6 +10,7 @@ from typing import Any
 
 Listing = Callable[[], list[str]]
 _NONE: frozenset[str] = frozenset()
+_IMPORTS = (ModuleType, type(annotations))
 
 
 def on_demand(
@@ -38,9 +39,9 @@ def on_demand(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def dir_() -> list[str]:
-        return sorted({*own(), *names})
+        return sorted({*imported(), *names})
 
-    own = without_parts(package, public)
+    imported = without_parts(package, public)
     return getattr_, dir_
 
 
@@ -57,6 +58,22 @@ def without_parts(package: str, public: frozenset[str] = _NONE) -> Listing:
 def listed(names: Sequence[str]) -> Listing:
     """`__dir__` of a module: its `__all__`, and not what it imports."""
     return lambda: sorted(names)
+
+
+def own(module: str) -> Listing:
+    """`__dir__` of a module: what it defines, and not what it imports."""
+
+    def dir_() -> list[str]:
+        return [
+            name
+            for name, x in vars(sys.modules[module]).items()
+            if not isinstance(x, _IMPORTS) and defines(x)
+        ]
+
+    def defines(x: Any) -> bool:
+        return not hasattr(x, "__qualname__") or x.__module__ == module
+
+    return dir_
 
 
 class late:

@@ -23,6 +23,9 @@ from typing import Any, NamedTuple
 
 import curta.numpy as jnp
 from curta import tree, tree_util
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 Schedule = Callable[[Any], Any]
 

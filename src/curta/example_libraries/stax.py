@@ -24,6 +24,9 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax, nn, random
 from curta.nn.initializers import glorot_normal, normal, ones, zeros
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 # Shorter names, which programs know.
 glorot = glorot_normal

@@ -17,6 +17,9 @@ from curta.api.vmap import vmap
 from curta.core.trace import typeof
 from curta.flatten_util import ravel_pytree
 from curta.numpy.promotion import promote_dtypes_inexact
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 # The tableau of Dormand and Prince (1980), and the weights with which its stages give
 # the value in the middle of a step: L. Shampine, Some practical Runge-Kutta formulas.

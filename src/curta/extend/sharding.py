@@ -12,6 +12,9 @@ from curta.core.mesh import AxisType, Mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.sharding import NamedSharding, Sharding, checked_memory
 from curta.core.tiling import Tiling, tiling
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 class GSPMDSharding(Sharding):

@@ -20,8 +20,10 @@ from typing import Any
 
 from curta.core.primitive import Primitive
 from curta.core.user_op import lowering_rules
+from curta.on_demand import listed
 
 __all__ = ["LoweringRule", "lower_fun", "register_lowering"]
+__dir__ = listed(__all__)
 
 
 class LoweringRule:

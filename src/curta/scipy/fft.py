@@ -13,6 +13,9 @@ from curta import dtypes, lax
 from curta.core.shapes import canonicalize_shape
 from curta.numpy.arguments import canonical_axes, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 Axes = int | Sequence[int] | None
 

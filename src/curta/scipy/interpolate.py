@@ -14,6 +14,9 @@ import curta.numpy as jnp
 from curta import tree_util
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 @tree_util.register_pytree_node_class

@@ -16,6 +16,9 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit_options import check_hashable
 from curta.core.array import Array
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 Indices = list[tuple[Any, Any]]
 

@@ -104,3 +104,9 @@ from curta.experimental.sparse.util import (
     SparseEfficiencyError as SparseEfficiencyError,
     SparseEfficiencyWarning as SparseEfficiencyWarning,
 )
+from curta.on_demand import without_parts as _without_parts
+
+__dir__ = _without_parts(
+    __name__,
+    frozenset({"bcoo", "bcsr", "coo", "csr", "linalg", "transform", "util"}),
+)

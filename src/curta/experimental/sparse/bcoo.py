@@ -29,6 +29,9 @@ from curta.experimental.sparse.products import (
 from curta.experimental.sparse.rearranging import bcoo_transpose
 from curta.experimental.sparse.transform import sparsifiable, sparsify
 from curta.experimental.sparse.util import _count_stored_elements, known_layout
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 @sparsifiable

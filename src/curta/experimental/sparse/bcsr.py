@@ -41,7 +41,10 @@ from curta.experimental.sparse.util import (
 )
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
+from curta.on_demand import own
 from curta.primitives.dot import DotDims
+
+__dir__ = own(__name__)
 
 
 @sparsifiable

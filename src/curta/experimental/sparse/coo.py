@@ -18,6 +18,9 @@ from curta.experimental.sparse.operations import SparseOp
 from curta.experimental.sparse.util import Shape, _count_stored_elements
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 class COOInfo(NamedTuple):

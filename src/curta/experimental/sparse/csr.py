@@ -25,6 +25,9 @@ from curta.experimental.sparse.util import (
 )
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 @tree_util.register_pytree_node_class

@@ -27,6 +27,9 @@ from curta.numpy import (
     zeros,
     zeros_like,
 )
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 Operator = Callable[[Any], Any]
 

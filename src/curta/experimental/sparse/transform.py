@@ -22,6 +22,9 @@ from curta.core.trace import (
     typeof,
 )
 from curta.experimental.sparse.base import JAXSparse
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 # --- arrays as references to buffers -------------------------------------------------
 

@@ -7,6 +7,9 @@ from typing import Any
 import curta.numpy as jnp
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:

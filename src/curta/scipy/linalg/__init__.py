@@ -1,5 +1,6 @@
 """Linear algebra, as in `scipy.linalg`."""
 
+from curta.on_demand import without_parts as _without_parts
 from curta.scipy.linalg.factorizations import (
     cho_factor as cho_factor,
     cholesky as cholesky,
@@ -48,3 +49,5 @@ from curta.scipy.linalg.special_matrices import (
     pascal as pascal,
     toeplitz as toeplitz,
 )
+
+__dir__ = _without_parts(__name__)

@@ -1,5 +1,6 @@
 """Signal processing, as in `scipy.signal`."""
 
+from curta.on_demand import without_parts as _without_parts
 from curta.scipy.signal.convolution import (
     convolve as convolve,
     convolve2d as convolve2d,
@@ -14,3 +15,5 @@ from curta.scipy.signal.spectral import (
     stft as stft,
     welch as welch,
 )
+
+__dir__ = _without_parts(__name__)

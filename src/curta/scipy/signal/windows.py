@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from curta.on_demand import own
+
+__dir__ = own(__name__)
+
 # Σ (-1)^k a_k cos(2π k x): F. Harris (1978), A. Nuttall (1981), D'Antona and Ferrero.
 _COSINE_SUMS = {
     "boxcar": (1.0,),

@@ -1,6 +1,7 @@
 """Special functions, as in `scipy.special`."""
 
 from curta.nn.normalisation import logsumexp as logsumexp
+from curta.on_demand import without_parts as _without_parts
 from curta.scipy.special.bessel import (
     bessel_jn as bessel_jn,
     i0 as i0,
@@ -65,3 +66,5 @@ from curta.scipy.special.integrals import (
     sici as sici,
     spence as spence,
 )
+
+__dir__ = _without_parts(__name__)

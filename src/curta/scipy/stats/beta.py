@@ -12,9 +12,12 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.on_demand import own
 from curta.scipy.special import betainc, betaln, xlog1py, xlogy
 from curta.scipy.special.arguments import real
 from curta.scipy.stats.arguments import standardise
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:

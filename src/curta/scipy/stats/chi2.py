@@ -13,8 +13,11 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.on_demand import own
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import standardise
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -12,7 +12,10 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import promote_dtypes_inexact
+from curta.on_demand import own
 from curta.scipy.special import gammaln, xlogy
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, alpha: Any) -> Any:

@@ -9,7 +9,10 @@ from typing import Any
 
 from curta import lax
 from curta.numpy.promotion import inexact_operands
+from curta.on_demand import own
 from curta.scipy.special import gammainc
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, beta: Any) -> Any:

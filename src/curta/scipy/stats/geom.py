@@ -12,8 +12,11 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
+from curta.on_demand import own
 from curta.scipy.special import xlog1py
 from curta.scipy.stats.arguments import refuse_complex
+
+__dir__ = own(__name__)
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:

@@ -9,7 +9,10 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import lax
+from curta.on_demand import own
 from curta.scipy.stats.arguments import refuse_complex, standardise
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -10,8 +10,11 @@ from typing import Any
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
+from curta.on_demand import own
 from curta.scipy.special import expit, logit
 from curta.scipy.stats.arguments import standardise
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

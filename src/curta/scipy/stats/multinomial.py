@@ -10,7 +10,10 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import inexact_operands, promote_dtypes_numeric
+from curta.on_demand import own
 from curta.scipy.special import gammaln, xlogy
+
+__dir__ = own(__name__)
 
 
 def logpmf(x: Any, n: Any, p: Any) -> Any:

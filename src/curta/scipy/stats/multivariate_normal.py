@@ -13,6 +13,9 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import promote_dtypes_inexact
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:

@@ -12,8 +12,11 @@ import numpy as np
 
 from curta import lax
 from curta.numpy.arguments import check_arraylike
+from curta.on_demand import own
 from curta.scipy.special import log_ndtr, ndtr, ndtri
 from curta.scipy.stats.arguments import standardise
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

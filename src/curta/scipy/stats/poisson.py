@@ -13,7 +13,10 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.numpy.promotion import inexact_operands
+from curta.on_demand import own
 from curta.scipy.special import gammaincc, gammaln, xlogy
+
+__dir__ = own(__name__)
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:

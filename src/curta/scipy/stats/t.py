@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from curta import lax
+from curta.on_demand import own
 from curta.scipy.stats.arguments import standardise
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -12,6 +12,9 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.numpy.promotion import inexact_operands
+from curta.on_demand import own
+
+__dir__ = own(__name__)
 
 
 def logpdf(x: Any, kappa: Any) -> Any:
