@@ -110,7 +110,7 @@ def _has_few_features(conv: _Conv) -> bool:
 def _term(
     maker: ItemMaker, conv: _Conv, index: Sequence[Any], i: Any, tap: Sequence[Any]
 ) -> Any:
-    """One product of the sum at an index; zero on padding."""
+    """One product of the sum at an index, whose first factor is zero on padding."""
     b, op = maker.builder, conv.op
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
     batch, feature = as_index(index[out_spec[0]]), as_index(index[out_spec[1]])
@@ -137,14 +137,13 @@ def _term(
     for place, at in zip(rhs_spec, (feature, i, *tap), strict=True):
         kernel[place] = as_index(at)
 
-    def product() -> Any:
-        x = b.convert(maker.elements.at(conv.lhs, tuple(source)), conv.working)
-        y = b.convert(maker.elements.at(conv.rhs, tuple(kernel)), conv.working)
-        return b.mul(x, y)
+    def element() -> Any:
+        return b.convert(maker.elements.at(conv.lhs, tuple(source)), conv.working)
 
-    if inside is None:
-        return product()
-    return b.guarded(inside, product, b.const(0, conv.working))
+    zero = b.const(0, conv.working)
+    x = element() if inside is None else b.guarded(inside, element, zero)
+    y = maker.elements.at(conv.rhs, tuple(kernel))
+    return b.mul(x, b.convert(y, conv.working))
 
 
 def _sum(maker: ItemMaker, conv: _Conv, index: Sequence[Any]) -> Any:

@@ -45,9 +45,9 @@ def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None
     if 0 in shape or not aval.size:
         return
     index = loop_dims(shape)
-    dims = variables(index)
     place, inside, new = _lowered(maker, eqn, index)
     free = _independent(place)
+    dims = _in_turn(eqn, index, free)
     independent = next((i for i, v in enumerate(dims) if v not in free), len(dims))
     if not independent and dims and dims[-1] in free:
         blocks = _blocks(shape, dims[-1].extent, maker.dtype(result).itemsize)
@@ -99,6 +99,19 @@ def _shared_out(
     if inside is not None:
         own = b.and_(inside, own)
     return (owner, own) if sum(map(weight, walk([own]))) <= _LIGHT else None
+
+
+def _in_turn(eqn: Eqn, index: tuple[Any, ...], free: set[Any]) -> tuple[LoopVar, ...]:
+    """The loops in an order in which one window after the other is written.
+
+    Windows may overlap along those of their dims that start at data.
+    """
+    dims = variables(index)
+    if not isinstance(eqn.op, Scattering):
+        return dims
+    window = {index[d] for d in eqn.op.dimension_numbers.update_window_dims}
+    first = next((i for i, v in enumerate(dims) if v in window - free), len(dims))
+    return (*dims[:first], *sorted(dims[first:], key=lambda v: v in window))
 
 
 def _is_data(index: Affine) -> bool:
