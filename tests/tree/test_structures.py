@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import curta
 from curta import tree, tree_util
 from curta.tree_util import (
     DictKey,
@@ -427,3 +428,63 @@ def test_any_tree(value):
     assert [x for _, x in tree.leaves_with_path(value)] == leaves
     assert tree.map(lambda x: x, value) == value
     assert tree.broadcast(0, value) == tree.map(lambda _: 0, value)
+
+
+# ---- trees nested deeper than Python calls
+
+
+def _nested(depth, leaf=1.0):
+    for level in range(depth):
+        leaf = ([leaf], (leaf,), {"a": leaf}, None)[level % 3]
+    return leaf
+
+
+def _depth(value):
+    count = 0
+    while isinstance(value, list | tuple | dict):
+        count, value = count + 1, value["a" if isinstance(value, dict) else 0]
+    return count, value
+
+
+def test_deep_trees_are_taken_apart_and_put_together():
+    deep = _nested(5000)
+    leaves, structure = tree.flatten(deep)
+    assert leaves == [1.0] and structure.num_nodes == 5001
+    for leaf in range(6):  # at first by a walk, then by a function made for it
+        assert _depth(structure.unflatten([leaf])) == (5000, leaf)
+    assert _depth(tree.map(lambda x, y: x + y, deep, _nested(5000, 2.0))) == (5000, 3.0)
+    assert repr(structure).count("*") == 1
+    prefix = tree.structure(_nested(2999, 0))
+    [subtree] = prefix.flatten_up_to(_nested(5999))
+    assert _depth(subtree) == (3000, 1.0)
+    inside = tree.structure(_nested(3000, 0))
+    assert prefix.compose(inside) == tree.structure(_nested(5999))
+
+
+def test_deep_structures_are_compared_and_pickled():
+    structure = tree.structure(_nested(5001, Point(1, 2)))
+    again = pickle.loads(pickle.dumps(structure))
+    assert again == structure and hash(again) == hash(structure)
+    assert structure != tree.structure(_nested(5001, Point(1, [2])))
+
+
+def test_deep_trees_have_paths_and_pass_transformations():
+    [(path, leaf)] = tree.leaves_with_path(_nested(3000))
+    assert len(path) == 3000 and leaf == 1.0
+    stop = tree.leaves(_nested(3000), is_leaf=lambda x: x == (1.0,))
+    assert _depth(stop[0])[0] <= 2
+    double = curta.jit(lambda t: tree.map(lambda x: 2 * x, t))
+    for _ in range(3):
+        assert _depth(double(_nested(2000))) == (2000, 2.0)
+    gradient = curta.grad(lambda t: tree.leaves(t)[0] ** 2)(_nested(2000, 3.0))
+    assert _depth(gradient) == (2000, 6.0)
+
+
+def test_a_container_of_itself_is_refused():
+    endless = []
+    endless.append({"a": endless})
+    for walk in tree.leaves, tree.leaves_with_path, curta.jit(lambda x: x):
+        with pytest.raises(
+            RecursionError, match="nested more than 100,000 deep.*itself"
+        ):
+            walk(endless)

@@ -94,13 +94,9 @@ def _entry(
     large = max(sizes, default=0) > _LARGEST_RESULT or len(leaves) > _MOST_LEAVES
     if program.long or large or program.temporaries >= MUCH_MEMORY:
         return None
-    walk = _Walk()
     try:
-        for x in args:
-            walk.visit(x)
+        walk = _Walk(args)
     except _NotReady:
-        return None
-    if walk.depth > _MOST_ITEMS:
         return None
     kept, spare = [], []
     for (dtype, shape), aval in zip(results, compiled.out_avals, strict=True):
@@ -110,7 +106,7 @@ def _entry(
     context = config.context
     head = [
         program.address, len(args), id(context), len(results), len(leaves),
-        len(program.constants), len(walk.code), walk.depth + len(args) + 1,
+        len(program.constants), len(walk.code), walk.items + len(args) + 1,
     ]  # fmt: skip
     record = _record(head, program.constants, walk)
     rings = [None] * (call_code.RING * len(results))
@@ -131,34 +127,38 @@ class _NotReady(Exception):
 class _Walk:
     """The instructions that recognise arguments; keys of dicts come after them."""
 
-    def __init__(self) -> None:
+    def __init__(self, args: tuple[Any, ...]) -> None:
         self.code: list[tuple[int, int, Any]] = []
         self.kept: list[Any] = []
-        self.depth = 0
+        self.items = 0
+        pending = [*reversed(args)]
+        while pending:
+            inside = self._visit(pending.pop())
+            self.items += len(inside)
+            if self.items > _MOST_ITEMS:
+                raise _NotReady
+            pending.extend(reversed(inside))
 
-    def visit(self, x: Any) -> None:
+    def _visit(self, x: Any) -> Sequence[Any]:
+        """Recognise `x`, but for what is inside, which is returned."""
         kind = type(x)
         if kind is ArrayImpl:
             self._emit(call_code.ARRAY, 0, id(x.aval))
             self.kept.append(x.aval)
-        elif kind is dict and all(type(key) is str for key in x):
+            return ()
+        if kind is dict and all(type(key) is str for key in x):
             keys = sorted(x)
             self.kept.append(keys)
             self._emit(call_code.DICT, len(keys), keys)
-            self._visit_all([x[key] for key in keys])
-        elif kind is tuple or kind is list:
+            return [x[key] for key in keys]
+        if kind is tuple or kind is list:
             code = call_code.TUPLE if kind is tuple else call_code.LIST
             self._emit(code, len(x), 0)
-            self._visit_all(x)
-        elif x is None:
+            return x
+        if x is None:
             self._emit(call_code.NONE, 0, 0)
-        else:
-            raise _NotReady
-
-    def _visit_all(self, items: Sequence[Any]) -> None:
-        self.depth += len(items)
-        for x in items:
-            self.visit(x)
+            return ()
+        raise _NotReady
 
     def _emit(self, kind: int, children: int, operand: Any) -> None:
         self.code.append((kind, children, operand))

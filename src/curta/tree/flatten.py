@@ -26,19 +26,24 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
     if is_leaf is not None:
         if not callable(is_leaf):
             raise incompatible("flatten", "a function is_leaf", is_leaf)
-        return leaves, _flatten_until(tree, leaves, is_leaf).treedef
+        return leaves, _walk(tree, leaves, _opened_until(is_leaf)).treedef
     flatten_one = _flatteners[type(tree)]
     if flatten_one is None:
         return [tree], LEAF.treedef
-    return leaves, flatten_one(tree, leaves).treedef
+    try:
+        return leaves, flatten_one(tree, leaves).treedef
+    except RecursionError:  # nested deeper than Python calls
+        leaves = []
+        return leaves, _walk(tree, leaves, _opened).treedef
 
 
 def flatten_with_path(
     tree: Any, is_leaf: IsLeafWithPath | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Like `flatten`, with every leaf paired with its path."""
-    leaves: list[tuple[KeyPath, Any]] = []
-    return leaves, _flatten_paths((), tree, leaves, is_leaf).treedef
+    pairs: list[tuple[Any, Any]] = []
+    structure = _walk((None, tree), pairs, _opened_with_path(is_leaf)).treedef
+    return [(_path(link), leaf) for link, leaf in pairs], structure
 
 
 def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
@@ -150,32 +155,68 @@ def _custom_flattener(kind: Kind) -> Flattener:
     return flatten_custom
 
 
-# ---- walks that ask at every node
+# ---- the walk that asks at every node, to any depth
+
+# A container -> its kind, its metadata, and its children; None if it is a leaf.
+_Open = Callable[[Any], tuple[Kind, Any, Iterable[Any]] | None]
+# Beyond this depth a tree has to be one that contains itself.
+_MAX_DEPTH = 100_000
 
 
-def _flatten_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
-    kind = None if is_leaf(tree) else kind_of(type(tree))
+def _walk(tree: Any, leaves: list[Any], open_container: _Open) -> Node:
+    root: list[Node] = []
+    levels: list[Any] = [(None, None, iter((tree,)), root)]
+    while levels:
+        kind, meta, rest, nodes = levels[-1]
+        for value in rest:
+            found = open_container(value)
+            if found is not None:
+                levels.append((*found[:2], iter(found[2]), []))
+                break
+            leaves.append(value)
+            nodes.append(LEAF)
+        else:
+            levels.pop()
+            if levels:
+                levels[-1][3].append(make_node(kind, meta, tuple(nodes)))
+        if len(levels) > _MAX_DEPTH:
+            raise RecursionError(
+                f"The tree is nested more than {_MAX_DEPTH:,} deep: does a container of"
+                f" type {kind.type} contain itself?"
+            )
+    return root[0]
+
+
+def _opened(tree: Any) -> tuple[Kind, Any, Iterable[Any]] | None:
+    kind = kind_of(type(tree))
     if kind is None:
-        leaves.append(tree)
-        return LEAF
+        return None
     children, meta = kind.flatten(tree)
-    nodes = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
-    return make_node(kind, meta, nodes)
+    return kind, meta, children
 
 
-def _flatten_paths(
-    path: KeyPath,
-    tree: Any,
-    leaves: list[tuple[KeyPath, Any]],
-    is_leaf: IsLeafWithPath | None,
-) -> Node:
-    stop = is_leaf is not None and is_leaf(path, tree)
-    kind = None if stop else kind_of(type(tree))
-    if kind is None:
-        leaves.append((path, tree))
-        return LEAF
-    children, meta = kind.flatten_with_keys(tree)
-    nodes = [
-        _flatten_paths((*path, key), child, leaves, is_leaf) for key, child in children
-    ]
-    return make_node(kind, meta, tuple(nodes))
+def _opened_until(is_leaf: IsLeaf) -> _Open:
+    return lambda tree: None if is_leaf(tree) else _opened(tree)
+
+
+def _opened_with_path(is_leaf: IsLeafWithPath | None) -> _Open:
+    """For values paired with their paths, which are linked: parent's path and key."""
+
+    def opened(pair: tuple[Any, Any]) -> tuple[Kind, Any, Iterable[Any]] | None:
+        link, tree = pair
+        stop = is_leaf is not None and is_leaf(_path(link), tree)
+        kind = None if stop else kind_of(type(tree))
+        if kind is None:
+            return None
+        children, meta = kind.flatten_with_keys(tree)
+        return kind, meta, [((link, key), child) for key, child in children]
+
+    return opened
+
+
+def _path(link: Any) -> KeyPath:
+    keys = []
+    while link is not None:
+        link, key = link
+        keys.append(key)
+    return tuple(reversed(keys))

@@ -99,9 +99,7 @@ class PyTreeDef:
         Raises:
             ValueError: this structure is not a prefix of that of `tree`.
         """
-        subtrees: list[Any] = []
-        _collect_subtrees(self._node, tree, subtrees)
-        return subtrees
+        return _collect_subtrees(self._node, tree)
 
     def walk(
         self,
@@ -120,14 +118,15 @@ class PyTreeDef:
             raise incompatible("walk", "a function of nodes", f_node)
         values = iter(leaves)
 
-        def visit(node: Node) -> Any:
-            if node.kind is None:
-                leaf = next(values)
-                return leaf if f_leaf is None else f_leaf(leaf)
-            below = tuple(map(visit, node.children))
-            return f_node(below, node.kind.data(node.meta))
+        def visit_leaf() -> Any:
+            leaf = next(values)
+            return leaf if f_leaf is None else f_leaf(leaf)
 
-        return visit(self._node)
+        def visit(node: Node, below: list[Any]) -> Any:
+            assert node.kind is not None
+            return f_node(tuple(below), node.kind.data(node.meta))
+
+        return fold(self._node, visit_leaf, visit)
 
     # ---- structure
 
@@ -141,13 +140,12 @@ class PyTreeDef:
         if not isinstance(inner, PyTreeDef):
             raise incompatible("compose", "a PyTreeDef", inner)
 
-        def substitute(node: Node) -> Node:
-            if node.kind is None:
-                return inner._node
-            children = tuple(map(substitute, node.children))
-            return make_node(node.kind, node.meta, children)
+        def container(node: Node, children: list[Node]) -> Node:
+            assert node.kind is not None
+            return make_node(node.kind, node.meta, tuple(children))
 
-        return substitute(self._node).treedef
+        root: Node = fold(self._node, lambda: inner._node, container)
+        return root.treedef
 
     def node_data(self) -> tuple[type, Any] | None:
         """The type and metadata of the root, or None for a leaf."""
@@ -179,11 +177,11 @@ class PyTreeDef:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = _structural_hash(self._node)
+            self._hash = fold(self._node, lambda: _LEAF_HASH, _hash_of)
         return self._hash
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({_describe(self._node)})"
+        return f"PyTreeDef({fold(self._node, lambda: '*', _text_of)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (_portable(self._node),)
@@ -207,6 +205,7 @@ def _listed(leaves: Iterable[Any]) -> list[Any]:
 
 
 LEAF = Node(None, None, (), shared=True)
+_LEAF_HASH = hash((None, None, ()))
 _shared: dict[tuple[Kind, Any, tuple[Node, ...]], Node] = {}
 
 
@@ -234,14 +233,44 @@ def make_treedef(cls: type, meta: Any, children: Iterable[Node]) -> PyTreeDef:
     return make_node(kind, meta, tuple(children)).treedef
 
 
-# ---- recursions over nodes
+# ---- walks over nodes, which may be nested deeper than Python calls
 
 
-def _build(node: Node, leaves: Iterator[Any]) -> Any:
-    if node.kind is None:
+def fold(
+    root: Node, leaf: Callable[[], Any], combine: Callable[[Node, list[Any]], Any]
+) -> Any:
+    """A value of the structure: of leaves from left to right, of nodes after them.
+
+    Args:
+        root: the structure.
+        leaf: the value of the next leaf.
+        combine: node, the values of its children -> its value.
+    """
+    backwards, pending = [], [root]
+    while pending:
+        node = pending.pop()
+        backwards.append(node)
+        pending.extend(node.children)
+    values: list[Any] = []
+    for node in reversed(backwards):
+        if node.kind is None:
+            values.append(leaf())
+        else:
+            start = len(values) - len(node.children)
+            below = values[start:]
+            del values[start:]
+            values.append(combine(node, below))
+    return values[0]
+
+
+def _build(root: Node, leaves: Iterator[Any]) -> Any:
+    if root.kind is None:
         return next(leaves)
-    children = tuple([_build(child, leaves) for child in node.children])
-    return node.kind.unflatten(node.meta, children)
+    return fold(root, leaves.__next__, _container)
+
+
+def _container(node: Node, children: list[Any]) -> Any:
+    return node.kind.unflatten(node.meta, tuple(children))  # type: ignore[union-attr]
 
 
 def _compile_build(root: Node) -> Callable[[Sequence[Any]], Any]:
@@ -261,55 +290,61 @@ def _compile_build(root: Node) -> Callable[[Sequence[Any]], Any]:
         names[f"k{len(names)}"] = value
         return f"k{len(names) - 1}"
 
-    def operand(node: Node) -> str:
-        if node.kind is None:
-            leaves.append(f"x{len(leaves)}")
-            return leaves[-1]
-        children = "".join([f"{operand(child)}," for child in node.children])
-        text = node.kind.source(node.meta, children, name)
+    def leaf() -> str:
+        leaves.append(f"x{len(leaves)}")
+        return leaves[-1]
+
+    def container(node: Node, children: list[str]) -> str:
+        listed = "".join([f"{child}," for child in children])
+        text = node.kind.source(node.meta, listed, name)  # type: ignore[union-attr]
         lines.append(f"n{len(lines)} = {text}")
         return f"n{len(lines) - 1}"
 
-    result = operand(root)
+    result = fold(root, leaf, container)
     unpack = [f"{', '.join(leaves)}, = leaves"] if leaves else []
     body = [*unpack, *lines, f"return {result}"]
     exec("\n    ".join(["def build(leaves):", *body]), names)
-    return names["build"]  # type: ignore[no-any-return]
+    return names["build"]
 
 
-def _collect_subtrees(node: Node, tree: Any, subtrees: list[Any]) -> None:
-    if node.kind is None:
-        subtrees.append(tree)
-        return
-    below = node.kind.match(node.meta, len(node.children), tree)
-    for child, subtree in zip(node.children, below):
-        _collect_subtrees(child, subtree, subtrees)
+def _collect_subtrees(root: Node, tree: Any) -> list[Any]:
+    subtrees = []
+    pending = [(root, tree)]
+    while pending:
+        node, tree = pending.pop()
+        if node.kind is None:
+            subtrees.append(tree)
+        else:
+            below = node.kind.match(node.meta, len(node.children), tree)
+            pending.extend(reversed([*zip(node.children, below)]))
+    return subtrees
 
 
 def _same(a: Node, b: Node) -> bool:
-    if a is b:
-        return True
-    return (
-        a.kind is b.kind
-        and len(a.children) == len(b.children)
-        and same_metadata(a.meta, b.meta)
-        and all(map(_same, a.children, b.children))
-    )
+    pending = [(a, b)]
+    while pending:
+        a, b = pending.pop()
+        if a is b:
+            continue
+        if a.kind is not b.kind or len(a.children) != len(b.children):
+            return False
+        if not same_metadata(a.meta, b.meta):
+            return False
+        pending.extend(zip(a.children, b.children))
+    return True
 
 
-def _structural_hash(node: Node) -> int:
+def _hash_of(node: Node, children: list[int]) -> int:
     try:
         meta = hash(node.meta)
     except TypeError:
         # Lists and the like as metadata: equality alone has to tell them apart.
         meta = 0
-    return hash((node.kind, meta, tuple(map(_structural_hash, node.children))))
+    return hash((node.kind, meta, tuple(children)))
 
 
-def _describe(node: Node) -> str:
-    if node.kind is None:
-        return "*"
-    return node.kind.describe(node.meta, [_describe(c) for c in node.children])
+def _text_of(node: Node, children: list[str]) -> str:
+    return node.kind.describe(node.meta, children)  # type: ignore[union-attr]
 
 
 def _wrong_count(expected: int, found: int) -> ValueError:
@@ -322,15 +357,28 @@ def _wrong_count(expected: int, found: int) -> ValueError:
 
 # ---- pickling: kinds are found again by their class
 
-
-def _portable(node: Node) -> Any:
-    if node.kind is None:
-        return None
-    return node.kind.type, node.meta, tuple(map(_portable, node.children))
+_Entry = tuple[type, Any, int] | None
 
 
-def _restore(portable: Any) -> PyTreeDef:
-    if portable is None:
-        return LEAF.treedef
-    cls, meta, children = portable
-    return make_treedef(cls, meta, [_restore(child)._node for child in children])
+def _portable(root: Node) -> list[_Entry]:
+    """The nodes, each after its children: class, metadata, how many children."""
+    entries: list[_Entry] = []
+
+    def container(node: Node, children: list[Any]) -> None:
+        cls = node.kind.type  # type: ignore[union-attr]
+        entries.append((cls, node.meta, len(children)))
+
+    fold(root, lambda: entries.append(None), container)
+    return entries
+
+
+def _restore(entries: list[_Entry]) -> PyTreeDef:
+    nodes: list[Node] = []
+    for entry in entries:
+        if entry is None:
+            nodes.append(LEAF)
+        else:
+            cls, meta, count = entry
+            start = len(nodes) - count
+            nodes[start:] = [make_treedef(cls, meta, nodes[start:])._node]
+    return nodes[0].treedef
