@@ -65,10 +65,7 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
         ],
         ["reshape", "reshape"],
     ),
-    "sum_of_sums": (
-        lambda x: [ReduceSum((0,))(Reshape((1, 4))(ReduceSum((0,))(x)))],
-        ["reduce_sum"],
-    ),
+    "sum_of_one": (lambda x: [ReduceSum((1,))(Reshape((2, 1, 6))(x))], ["reshape"]),
 }
 
 

@@ -294,27 +294,14 @@ def transpose_of_dot(eqn: Eqn, context: Context) -> Results | None:
     return [context.apply(op, *before.invars[::-1])]
 
 
-def sum_of_sums(eqn: Eqn, context: Context) -> Results | None:
-    """reduce_sum (reduce_sum x) over dims of extent 1 -> reshape (reduce_sum x).
-
-    Of x itself it would not do: the sum of a single -0.0 is 0.0.
-    """
+def sum_of_one(eqn: Eqn, context: Context) -> Results | None:
+    """reduce_sum x over dims of extent 1 -> reshape x."""
     if not isinstance(eqn.op, ReduceSum):
         return None
-    (x,) = eqn.invars
-    if any(x.aval.shape[a] != 1 for a in eqn.op.axes):
+    (x,), (out,) = eqn.invars, eqn.outvars
+    if x.aval.size != out.aval.size:
         return None
-    before = context.maker(x)
-    while before is not None and isinstance(before.op, (Reshape, BroadcastInDim)):
-        if before.invars[0].aval.size != x.aval.size:
-            return None
-        before = context.maker(before.invars[0])
-    if before is None or not isinstance(before.op, ReduceSum):
-        return None
-    (total,), shape = before.outvars, eqn.outvars[0].aval.shape
-    return [
-        total if total.aval.shape == shape else context.apply(Reshape(shape), total)
-    ]
+    return _reshaped(x, out.aval.shape, context)
 
 
 def _is_number(atom: Atom, number: int) -> bool:
@@ -340,6 +327,6 @@ REWRITES: Final[dict[str, Rewrite]] = {
         unstack_into_slices,
         transpose_into_dot,
         transpose_of_dot,
-        sum_of_sums,
+        sum_of_one,
     )
 }
