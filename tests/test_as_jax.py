@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import jax.scipy.special
 from jax import lax, tree_util
 import jax._src.dispatch
-from jax._src import core, dtypes, traceback_util
+from jax._src import api, core, dtypes, traceback_util
 from jax._src.ad_util import stop_gradient_p
 from jax._src.flatten_util import ravel_pytree
+from jax._src.lax import lax as private_lax
+from jax._src.util import safe_map
 from jax.experimental import sparse
 from jax.extend.core import DropVar, Var
 
@@ -22,6 +24,8 @@ traceback_util.register_exclusion(__file__)
 assert stop_gradient_p is lax.stop_gradient_p
 assert dtypes.DType is not None and not hasattr(jax.dtypes, "DType")
 assert issubclass(dtypes.TypePromotionError, ValueError)
+assert api.grad is jax.grad and private_lax is lax and core.Primitive("a").name == "a"
+assert safe_map(len, ["ab"]) == [2]
 
 
 @tree_util.register_pytree_node_class

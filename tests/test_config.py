@@ -97,6 +97,28 @@ def test_command_line(restored, monkeypatch):
     assert config.jax_log_compiles is False
 
 
+FLAGS = """
+import sys
+from absl import app
+import curta
+curta.config.config_with_absl()
+assert not curta.config.jax_enable_x64
+def main(argv):
+    assert argv[1:] == ["rest"], argv
+    print(curta.config.jax_enable_x64, curta.config.jax_random_seed_offset)
+sys.argv = ["program", "--jax_enable_x64", "--jax_random_seed_offset=9", "rest"]
+app.run(main)
+"""
+
+
+def test_flags_of_absl():
+    command = [sys.executable, "-c", FLAGS]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.stdout, done.returncode) == ("True 9\n", 0), done.stderr
+
+
 def test_unknown_names():
     with pytest.raises(AttributeError, match="Unrecognized config option: jax_spam"):
         config.update("jax_spam", True)

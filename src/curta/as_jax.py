@@ -31,13 +31,16 @@ _PLACES = {
     "dispatch": "runtime",
     "literals": "core",
     "traceback_util": "core.tracebacks",
+    "util": "api_util",
 }
 _NAMES = {
     "ad_util": {"stop_gradient_p": "curta.lax.stop_gradient_p"},
+    "core": {"Primitive": "curta.core.primitive.Primitive"},
     "dtypes": {
         "DType": "numpy.dtype",
         "TypePromotionError": "curta.errors.TypePromotionError",
     },
+    "lax": {"lax": "curta.lax"},
 }
 _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
 
@@ -77,6 +80,8 @@ class _Finder(MetaPathFinder):
 
 def _own_name(name: str) -> str:
     private = name.removeprefix(f"{_PRIVATE}.")
+    if private == "api":  # the functions, which are modules in Curta's `api`
+        return _OURS
     if private != name:
         return f"{_OURS}.{_PLACES.get(private, private)}"
     return _OURS + name.removeprefix(_THEIRS)
@@ -102,7 +107,8 @@ def _module(name: str) -> ModuleType | None:
 def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleType:
     """A module with the names of another and some more."""
     found = ModuleType(name)
-    vars(found).update({k: v for k, v in vars(module).items() if k[:2] != "__"})
+    kept = {k: v for k, v in vars(module).items() if k[:2] != "__" or k == "__path__"}
+    vars(found).update(kept)
     for key, path in names.items():
         place, _, attribute = path.rpartition(".")
         setattr(found, key, getattr(importlib.import_module(place), attribute))

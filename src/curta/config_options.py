@@ -8,6 +8,7 @@ lookup.
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import os
 import sys
@@ -104,6 +105,24 @@ class Config(threading.local):
                 self.update(name, value if given else True)
             elif argument.startswith("--nojax_"):
                 self.update(name.removeprefix("no"), False)
+
+    def config_with_absl(self) -> None:
+        """Make settings flags of `absl`, which take effect when `app.run` begins.
+
+        Raises ImportError without the package `absl-py`.
+        """
+        flags = importlib.import_module("absl.flags")
+        for name, option in _options.items():
+            switch = option.parse is parse_boolean
+            make = flags.DEFINE_boolean if switch else flags.DEFINE_string
+            make(name, None, option.__doc__)
+        importlib.import_module("absl.app").call_after_init(self._take_absl_flags)
+
+    def _take_absl_flags(self) -> None:
+        flags = importlib.import_module("absl.flags").FLAGS
+        for name in _options:
+            if flags[name].present:
+                self.update(name, flags[name].value)
 
     def trace_context(self) -> TraceContext:
         """The part of a cache key that stands for the settings."""

@@ -53,6 +53,8 @@ def test_methods_and_parts():
     ref.addupdate(jnp.ones((2, 3), int))
     ref.addupdate(1, (1, 2))
     assert ref[...].tolist() == [[10, 8, 3], [4, 8, 7]]
+    assert ref.format == ref[...].format and not ref.committed
+    assert ref.unsafe_buffer_pointer() == ref[...].unsafe_buffer_pointer()
     view = ref.at[1]
     view[0] = 0
     view[1:] += 1

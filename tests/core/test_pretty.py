@@ -3,6 +3,8 @@
 One thing differs: where its parameters show `np.int64(0)`, ours are plain integers.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -152,6 +154,18 @@ def test_eqns_have_names_of_their_own():
     jaxpr = make_jaxpr(lambda x: jnp.sin(jnp.cos(x)))(VECTOR)
     assert str(jaxpr.eqns[1]) == "a:f32[5] = sin b"
     assert format_eqn(jaxpr.eqns[0]) == "a:f32[5] = cos b"
+
+
+def test_places_have_columns():
+    jaxpr = make_jaxpr(lambda x: 2.0 + jnp.sin(x))(VECTOR)
+    sin, add = (str(eqn.source_info) for eqn in jaxpr.eqns)
+    assert re.search(r"test_pretty\.py:\d+:39 \(test_places.*<lambda>\)$", sin)
+    assert ":33 (" in add
+
+
+def test_variables_show_their_types():
+    (x,) = make_jaxpr(jnp.sin)(VECTOR).jaxpr.invars
+    assert repr(x) == f"Var(id={id(x)}):float32[5]"
 
 
 def test_addresses_are_hidden():

@@ -185,3 +185,27 @@ def test_rules_by_size_and_name():
     total = lambda x: primitive.bind(x, axis_name="i")  # noqa: E731
     found = curta.jit(curta.vmap(total, axis_name="i", out_axes=None))(jnp.ones((2, 3)))
     np.testing.assert_array_equal(found, [2, 2, 2])
+
+
+def test_values_without_a_type():
+    half = Primitive("half")
+    half.def_impl(lambda x: x // 2)
+    assert half.bind(7) == 3 and half.bind(np.arange(3)).tolist() == [0, 0, 1]
+    assert curta.vmap(lambda x: x + half.bind(7))(jnp.arange(2)).tolist() == [3, 4]
+    for wrap in curta.jit, curta.make_jaxpr:
+        with pytest.raises(NotImplementedError, match="Abstract evaluation for 'half'"):
+            wrap(half.bind)(7)
+        with pytest.raises(NotImplementedError, match="def_abstract_eval"):
+            wrap(lambda: half.bind(7))()
+
+
+def test_missing_rules_say_how_to_give_them():
+    double = Primitive("double")
+    double.def_abstract_eval(lambda x: x)
+    with pytest.raises(NotImplementedError, match="def_impl") as error:
+        double.bind(1.0)
+    assert error.type is NotImplementedError
+    with pytest.raises(NotImplementedError, match=r"primitive_jvps\[primitive\] ="):
+        curta.grad(double.bind)(1.0)
+    with pytest.raises(NotImplementedError, match="primitive_batchers"):
+        curta.vmap(double.bind)(jnp.ones(2))

@@ -53,6 +53,11 @@ class TestText:
             "      dtype=float32, weak_type=True)"
         )
 
+    def test_the_dtype_moves_where_it_would_not_fit_a_line(self):
+        x = array(np.arange(12.0))
+        assert repr(x).endswith(" 11.],      dtype=float32)")
+        assert repr(x[:11]).endswith(" 10.], dtype=float32)")
+
     def test_summary(self):
         assert repr(array(np.arange(2000), np.int32)) == (
             "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"

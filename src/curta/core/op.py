@@ -42,6 +42,8 @@ class Op:
     """
 
     name: ClassVar[str]
+    arity: ClassVar[int | None] = None
+    """How many operands there are, where that is always the same."""
     multiple_results: ClassVar[bool] = False
     places_outputs: ClassVar[bool] = False
     """Whether `aval` gives the placement of results; else it follows by a rule."""
@@ -207,14 +209,14 @@ def _missing_text(cls: type, rule: str) -> str:
     except TypeError:
         where = cls.__module__
     name = getattr(cls, "name", cls.__name__)
-    purpose = _PURPOSE.get(rule, rule)
+    purpose = PURPOSE.get(rule, rule)
     return (
         f"{purpose} for '{name}' not implemented: class {cls.__name__} has no"
         f" `{rule}` rule. Define {cls.__name__}.{rule} in {where}."
     )
 
 
-_PURPOSE = {
+PURPOSE = {
     "aval": "Abstract evaluation",
     "eval": "Evaluation rule",
     "jvp": "Differentiation rule",

@@ -172,6 +172,20 @@ class Ref:
         """Where the array is."""
         return (self.aval if self._value is None else read(self)).sharding
 
+    @property
+    def committed(self) -> bool:
+        """Whether the array stays on its devices."""
+        return read(self).committed  # type: ignore[no-any-return]
+
+    @property
+    def format(self) -> Any:
+        """The order of the array's dims in memory, and where it is."""
+        return read(self).format
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the array that the reference holds now."""
+        return read(self).unsafe_buffer_pointer()  # type: ignore[no-any-return]
+
     def __len__(self) -> int:
         return len(self.aval.inner_aval)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -37,6 +38,14 @@ class SourceInfo(NamedTuple):
         return found
 
     @property
+    def column(self) -> int:
+        """Where in its line the expression begins, from 0; 0 if unknown."""
+        if self.code is None:
+            return 0
+        places = itertools.islice(self.code.co_positions(), self.lasti // 2, None)
+        return next(places, (None,) * 4)[2] or 0
+
+    @property
     def traceback(self) -> SourceInfo | None:
         """The line alone, None if unknown: what `user_context` takes."""
         return None if self.code is None else SourceInfo(self.code, self.lasti)
@@ -48,7 +57,8 @@ class SourceInfo(NamedTuple):
     def __str__(self) -> str:
         if self.code is None:
             return "<unknown>"
-        return f"{self.code.co_filename}:{self.line} ({self.code.co_qualname})"
+        place = f"{self.code.co_filename}:{self.line}:{self.column}"
+        return f"{place} ({self.code.co_qualname})"
 
 
 UNKNOWN = SourceInfo(None, 0)

@@ -7,11 +7,12 @@ them by their evaluation rule, outside of the machine code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from curta.core.op import Op
+from curta.core.op import PURPOSE, Op
+from curta.core.trace import Tracer, current_trace
 from curta.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ transpose_rules: Rules = {}
 batch_rules: Rules = {}
 lowering_rules: Rules = {}  # they give a sequence of results
 axis_batch_rules: Rules = {}  # those that are told which axis is mapped over
+
+_REMEDY = {
+    "aval": "primitive.def_abstract_eval(rule)",
+    "eval": "primitive.def_impl(rule)",
+    "jvp": "interpreters.ad.primitive_jvps[primitive] = rule",
+    "transpose": "interpreters.ad.primitive_transposes[primitive] = rule",
+    "batch": "interpreters.batching.primitive_batchers[primitive] = rule",
+    "lower": "interpreters.mlir.register_lowering(primitive, lower_fun(function))",
+}
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,19 @@ class UserOp(Op):
     def params(self) -> dict[str, Any]:
         return dict(self.items)
 
+    def __call__(self, *args: Any) -> Any:
+        if self.primitive not in abstract_eval_rules and _are_values(args):
+            return self._rule(impl_rules, "eval")(*args, **self.params())
+        return super().__call__(*args)
+
     def _rule(self, rules: Rules, name: str) -> Callable[..., Any]:
-        return rules[self.primitive] if self.primitive in rules else self._missing(name)
+        return rules[self.primitive] if self.primitive in rules else self._lacks(name)
+
+    def _lacks(self, rule: str) -> NoReturn:
+        raise NotImplementedError(
+            f"{PURPOSE[rule]} for '{self.name}' not implemented. Give one to the"
+            f" primitive: {_REMEDY[rule]}."
+        )
 
     def aval(self, *avals: Any) -> Any:
         out = self._rule(abstract_eval_rules, "aval")(*avals, **self.params())
@@ -58,7 +79,7 @@ class UserOp(Op):
         return out
 
     def check_evaluated(self) -> None:
-        """Raise MissingRule if it cannot be evaluated."""
+        """Raise NotImplementedError if it cannot be evaluated."""
         if self.primitive not in lowering_rules:
             self._rule(impl_rules, "eval")
 
@@ -102,6 +123,16 @@ class UserOp(Op):
         params = self.params()
         found = params.get("axis_name", params.get("axes", ()))
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
+def _are_values(args: Sequence[Any]) -> bool:
+    """Whether an op on these operands is evaluated, and not recorded."""
+    if any(isinstance(x, Tracer) for x in args):
+        return False
+    trace = current_trace()
+    while trace.parent is not None and not trace.records:
+        trace = trace.parent
+    return trace.is_evaluating()
 
 
 def new_op_class(name: str, primitive: Primitive) -> type[UserOp]:

@@ -217,7 +217,7 @@ class ArrayImpl(Array):
         if self._has_terms():
             return f"Array(shape={self.shape}, {kind}, sharding={self.sharding})"
         text = _elements_text(self._value)
-        width = len(text) - text.rfind("\n") + len(kind) + 1
+        width = len(text) - text.rfind("\n") + len(kind) + 3
         gap = " " * 6 if width > np.get_printoptions()["linewidth"] else " "
         return f"Array({text},{gap}{kind})"
 
