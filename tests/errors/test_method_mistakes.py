@@ -13,6 +13,8 @@ N = jnp.arange(3)
 K = curta.random.key(0)
 WIDE = np.zeros(2, np.longdouble)
 RECORDS = np.zeros(2, "f8,i4")
+STRUCT = curta.ShapeDtypeStruct((2,), "float32")
+NONE = jnp.ones((0, 3))
 
 LISTED = "requires ndarray or scalar arguments, got"
 
@@ -110,6 +112,9 @@ MISTAKES = [
     (lambda: jnp.atleast_1d(WIDE), TypeError, "Error interpreting argument to", "arys"),
     (lambda: curta.jit(lambda: WIDE)(), TypeError, "Dtype float128 is not a", ""),
     (lambda: curta.jit(lambda: WIDE[0])(), TypeError, "Argument '0.0' of type", ""),
+    (lambda: jnp.all(WIDE[0]), TypeError, "Argument '0.0' of type <class", "all"),
+    (lambda: curta.jit(jnp.sin)(WIDE[0]), TypeError, "Argument '0.0' of type", "x"),
+    (lambda: jnp.sum(STRUCT), TypeError, "Argument 'argument 0 of sum' of shape", ""),
     (lambda: curta.jit(jnp.sin)(RECORDS), TypeError, "Error interpreting argument", ""),
     (lambda: jnp.from_dlpack(K), TypeError, "The array passed to from_dlpack", "must"),
     # keys are no numbers
@@ -117,7 +122,16 @@ MISTAKES = [
     (lambda: f"{K:d}", TypeError, "unsupported format string passed to", "ArrayImpl"),
     (lambda: jnp.arange(3, dtype=K.dtype), TypeError, "iota does not accept dtype", ""),
     (lambda: jnp.take(V, K), TypeError, "Cannot interpret 'key<fry>' as a", "key_data"),
-    (lambda: K.view("uint32"), TypeError, "Cannot interpret 'key<fry>' as a", "words"),
+    (lambda: K.view("uint32"), ValueError, "unexpected input: dtype=key<fry>", ""),
+    (lambda: M.view(K.dtype), ValueError, "unexpected input: dtype=key<fry>", "num"),
+    (
+        lambda: jnp.gcd(N, K),
+        ValueError,
+        "dtype=key<fry> is not a valid dtype for JAX type promotion",
+        "",
+    ),
+    (lambda: jnp.mean(V, dtype=K.dtype), ValueError, "Cannot convert_element_type", ""),
+    (lambda: jnp.cumsum(V, dtype=K.dtype), ValueError, "Cannot convert_element", ""),
     # arguments that do not fit
     (lambda: jnp.zeros(2**70), MemoryError, "RESOURCE_EXHAUSTED: Out of memory", ""),
     (
@@ -132,6 +146,52 @@ MISTAKES = [
         "api_version='1' is not available",
         jnp.__array_api_version__,
     ),
+    (lambda: jnp.split(V, [2, 1]), ValueError, "Sizes passed to split must be", "-1"),
+    (lambda: jnp.split(V, [5]), ValueError, "Sizes passed to split must be", "-2"),
+    (lambda: jnp.nanmedian(NONE[:, 0]), IndexError, "index is out of bounds for", "no"),
+    (lambda: jnp.nanmedian(NONE, axis=0), TypeError, "Slice size at index 0 in", "no"),
+    (lambda: jnp.median(NONE[:, 0]), TypeError, "Slice size at index 0 in gather", ""),
+    (
+        lambda: jnp.quantile(NONE, 0.5, axis=0, method="inverted_cdf"),
+        TypeError,
+        "Slice size at index 0 in gather",
+        "",
+    ),
+    (lambda: V[0].cumsum(axis=0), ValueError, "axis 0 is out of bounds for array", ""),
+    (
+        lambda: curta.jit(lambda x: M.transpose(x))(N),
+        curta.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered where concrete",
+        "",
+    ),
+    (
+        lambda: curta.jit(jnp.setdiff1d)(V, V),
+        curta.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered where concrete",
+        "setdiff1d()",
+    ),
+    (
+        lambda: curta.jit(jnp.setxor1d)(NONE, NONE),
+        curta.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered where concrete",
+        "setxor1d()",
+    ),
+    (
+        lambda: jnp.vectorize(jnp.dot, signature="(n),(n) -> ()")(V, V),
+        ValueError,
+        "not a valid gufunc signature: (n),(n) -> ()",
+        "",
+    ),
+    (lambda: jnp.can_cast("nope", int), TypeError, "did not understand one of", ""),
+    (lambda: jnp.negative.outer(V, [1]), ValueError, "outer only supported for", ""),
+    (lambda: jnp.modf(None, V), TypeError, f"modf {LISTED}", "NoneType"),
+    (
+        lambda: jnp.extract(N, N, size=9, fill_value=[1]),
+        TypeError,
+        f"extract {LISTED}",
+        "position 2",
+    ),
+    (lambda: jnp.argmax(b"x"), TypeError, "asarray: expected ArrayLike, got b'x'", ""),
     (lambda: jnp.histogramdd(M, range=1), ValueError, "For sample.shape=(2, 3)", "1"),
     (lambda: jnp.histogram2d(V, V, range=(1, 2)), ValueError, "For sample.shape", ""),
     (lambda: jnp.piecewise(M, [M > 0], {}), ValueError, "with 1 condition(s)", "got 0"),
@@ -161,6 +221,12 @@ def test_fill_values_promote_what_they_fill():
     assert jnp.setdiff1d(N, N, size=1, fill_value=1.5).tolist() == [1]
 
 
+def test_axes_given_by_an_iterator():
+    assert jnp.nanmean(M, axis=iter([0])).shape == (3,)
+    assert jnp.nanvar(M, axis=iter([0])).shape == (3,)
+    assert jnp.nanmax(M, axis=iter([0])).shape == (3,)
+
+
 def test_folds_of_nothing():
     fold = jnp.frompyfunc(jnp.add, 2, 1, identity=0).reduce
     assert fold(jnp.ones(0)) == 0
@@ -172,6 +238,12 @@ def test_folds_of_nothing():
 def test_what_is_accepted():
     assert jnp.repeat(V, V > 0).shape == jnp.repeat(V, True).shape == (3,)
     assert jnp.repeat(jnp.array(1.0), 2, axis=0).shape == (2,)
+    assert jnp.zeros_like(2**40) == 0
+    assert jnp.setdiff1d(N, N, size=True).tolist() == [0]
+    assert jnp.unpackbits(jnp.ones(2, "uint8"), count=-99).shape == (0,)
+    assert not jnp.can_cast([("a", "f4")], "float32")
+    assert jnp.can_cast(V, "float32")
+    assert jnp.nanmedian(NONE, axis=1).shape == (0,)
     assert jnp.add.reduceat(N, jnp.array([True])).tolist() == [3]
     assert bytes(N) == np.arange(3, dtype="int32").tobytes()
     assert jnp.frombuffer(N, "int32").tolist() == [0, 1, 2]

@@ -58,7 +58,7 @@ from curta.runtime.eager import BASE
 from curta.runtime.executables import refuse_execution
 from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS
-from curta.runtime.shape_struct import ShapeDtypeStruct
+from curta.runtime.shape_struct import ShapeDtypeStruct, no_value_message
 from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
 
@@ -257,13 +257,9 @@ class Jitted:
                 f" {type(x)} with value {x}"
             ) from None
         except TypeError:
-            if isinstance(x, ShapeDtypeStruct):
-                raise TypeError(
-                    f"Argument '{self._path(x, arguments)}' of shape"
-                    f" {x.dtype.name}[{','.join(map(str, x.shape))}] of type"
-                    f" {type(x)} is not a valid JAX type. It has no elements: use"
-                    " .lower(...) or eval_shape, which need none."
-                ) from None
+            if isinstance(x, (np.generic, ShapeDtypeStruct)):
+                path = self._path(x, arguments)
+                raise TypeError(no_value_message(x, path)) from None
             raise TypeError(
                 f"Error interpreting argument to {self._fun} as an abstract array. The"
                 f" problematic value is of type {type(x)} and was passed to the"

@@ -389,9 +389,9 @@ def itemsize_bits(dtype: Any) -> int:
         return int(finfo(dtype).bits)
     if issubdtype(dtype, np.complexfloating):
         return 2 * int(finfo(dtype).bits)
-    if _dtype_of_numbers(dtype) == BOOL:
+    if not isinstance(dtype, ExtendedDType) and _dtype_of_numbers(dtype) == BOOL:
         return 8
-    raise ValueError(f"unexpected input: {dtype=}")
+    raise ValueError(f"unexpected input: {dtype=}, which is no dtype of numbers")
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from curta.core.dim import as_dim, is_symbolic_dim
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
+from curta.runtime.shape_struct import ShapeDtypeStruct, no_value_message
 
 Axis = int | Sequence[int] | None
 _Fun = TypeVar("_Fun", bound=Callable[..., Any])
@@ -80,7 +81,7 @@ def ensure_arraylikes(name: str, *args: Any) -> tuple[Any, ...]:
     try:
         check_arraylike(name, *args)
     except TypeError as error:
-        if given := [x for x in args if isinstance(x, str)]:
+        if given := [x for x in args if isinstance(x, (str, bytes, memoryview))]:
             raise TypeError(
                 f"asarray: expected ArrayLike, got {given[0]} of type"
                 f" {type(given[0])}. {error}"
@@ -134,12 +135,18 @@ def refused_operand(name: str, *args: Any) -> TypeError:
 
 
 def _no_operand(name: str, x: Any, position: int) -> TypeError:
+    needs = (
+        f"{name} requires ndarray or scalar arguments: booleans, integers, floats or"
+        " complex numbers."
+    )
+    if isinstance(x, (np.generic, ShapeDtypeStruct)):
+        place = f"argument {position} of {name}"
+        return TypeError(f"{no_value_message(x, place)} {needs}")
     what = f" with dtype {x.dtype}" if isinstance(x, np.ndarray) else ""
     return TypeError(
         f"Error interpreting argument to {name} as an abstract array. The problematic"
         f" value is of type {type(x)}{what} and was passed to the function at position"
-        f" {position}.\n{name} requires ndarray or scalar arguments: booleans,"
-        " integers, floats or complex numbers."
+        f" {position}.\n{needs}"
     )
 
 

@@ -49,7 +49,7 @@ def _running(
     a = ensure_arraylike(name, a)
     if out is not None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported")
-    if axis is None or a.ndim == 0:
+    if axis is None or (a.ndim == 0 and a.weak_type):  # of an array, or a number
         a, axis = lax.reshape(a, (a.size,)), axis or 0
     axis = canonical_axis(axis, a.ndim)
     if nan_as is not None:
@@ -57,12 +57,11 @@ def _running(
     if dtype is None:
         widen = promote_integers or a.dtype == np.bool_
         result = computed = widened_integer(a.dtype) if widen else a.dtype
-    elif np.dtype(dtype) == np.bool_:
-        result = np.dtype(np.bool_)
-        a = a if a.dtype == result else lax.ne(a, const(a, 0))
-        computed = widened_integer(result)
     else:
         result = computed = user_dtype(dtype, name)
+    if result == np.bool_:
+        a = a if a.dtype == result else lax.ne(a, const(a, 0))
+        computed = widened_integer(result)
     return cast(op(cast(a, computed), axis), result)
 
 

@@ -452,8 +452,8 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     >>> jnp.modf(jnp.array([-1.5, 2.25]))
     (Array([-0.5 ,  0.25], dtype=float32), Array([-1.,  2.], dtype=float32))
     """
-    refuse_out("modf", out)
     (x,) = promote_dtypes_inexact(ensure_arraylike("modf", x))
+    refuse_out("modf", out)
     whole = select_where(lax.ge(x, const(x, 0)), floor(x), ceil(x))
     return lax.sub(x, whole), whole
 

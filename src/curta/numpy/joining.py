@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array
-from curta.core.dim import is_symbolic_dim, max_dim
+from curta.core.dim import is_symbolic_dim
 from curta.numpy.arguments import (
     axis_of_shape,
     canonical_axis,
@@ -212,7 +212,8 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """An array in equal parts, or cut at given indices.
 
-    Raises ValueError if the size cannot be divided by the number of parts.
+    Raises ValueError if the size cannot be divided by the number of parts, and for
+    indices that descend or lie outside.
 
     >>> from curta import numpy as jnp
     >>> jnp.split(jnp.arange(4), 2)
@@ -269,9 +270,7 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
     size, context = ary.shape[axis], f"in jax.numpy.{name} argument 1"
     if isinstance(parts, (tuple, list)) or np.ndim(parts) > 0:
         cuts = [0, *(concrete_index(i, context) for i in parts), size]
-        sizes = [max_dim(b - a, 0) for a, b in zip(cuts, cuts[1:])]
-        if sum(sizes) != size or any(b < a for a, b in zip(cuts, cuts[1:])):
-            return _cut(ary, cuts, axis)
+        sizes = [b - a for a, b in zip(cuts, cuts[1:])]
     elif is_symbolic_dim(parts):
         raise ValueError(
             f"jax.numpy.{name} with a symbolic number of sections is not supported:"
@@ -286,16 +285,6 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
             )
         sizes = [length + 1] * rest + [length] * (count - rest)
     return list(lax.split(ary, sizes, axis=axis))
-
-
-def _cut(ary: Any, cuts: Sequence[int], axis: int) -> list[Any]:
-    """The parts between cuts that do not ascend, or lie outside, as NumPy has them."""
-    size = ary.shape[axis]
-    out = []
-    for start, stop in zip(cuts, cuts[1:]):
-        start, stop, _ = slice(start, stop).indices(size)
-        out.append(lax.slice_in_dim(ary, start, max(start, stop), axis=axis))
-    return out
 
 
 # ---- deleting

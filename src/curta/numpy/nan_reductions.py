@@ -15,6 +15,7 @@ from curta.numpy.arguments import (
     ensure_arraylike,
     is_complex,
     refuse_out,
+    static_axes,
     user_dtype,
 )
 from curta.numpy.promotion import cast, const
@@ -37,7 +38,7 @@ def _without_nan(
 ) -> Any:
     """`reduction` of `a` with NaN replaced by `start`."""
     a = ensure_arraylike(name, a)
-    where = check_where(name, where)
+    axis, where = static_axes(axis), check_where(name, where)
     settings |= {"axis": axis, "keepdims": keepdims, "where": where}
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return reduction(a, **settings)
@@ -183,7 +184,7 @@ def nanmean(
     Array(1.5, dtype=float32)
     """
     a = ensure_arraylike("nanmean", a)
-    where = check_where("nanmean", where)
+    axis, where = static_axes(axis), check_where("nanmean", where)
     refuse_out("nanmean", out)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return mean(a, axis, dtype, keepdims=keepdims, where=where)
@@ -214,7 +215,7 @@ def nanvar(
     Array(1., dtype=float32)
     """
     a = ensure_arraylike("nanvar", a)
-    where = check_where("nanvar", where)
+    axis, where = static_axes(axis), check_where("nanvar", where)
     refuse_out("nanvar", out)
     computed, dtype = variance_dtypes(a.dtype, user_dtype(dtype, "nanvar"))
     a = cast(a, computed)

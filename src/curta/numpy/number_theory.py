@@ -8,9 +8,9 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.numpy.arguments import axis_of_shape, ensure_arraylike
+from curta.numpy.arguments import axis_of_shape, ensure_arraylike, ensure_operands
 from curta.numpy.arithmetic import absolute, floor_divide, multiply
-from curta.numpy.promotion import cast, const, promote_args
+from curta.numpy.promotion import cast, const, promote_dtypes
 from curta.numpy.reductions import any, sum
 from curta.numpy.selection import broadcast_all, select_where
 from curta.numpy.shapes import ravel, swapaxes
@@ -26,7 +26,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     >>> jnp.gcd(jnp.array([12, 18]), 8)
     Array([4, 2], dtype=int32)
     """
-    x1, x2 = promote_args("gcd", x1, x2)
+    x1, x2 = promote_dtypes(*ensure_operands("gcd", x1, x2))
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError("Arguments to jax.numpy.gcd must be integers.")
     pair = tuple(absolute(x) for x in broadcast_all(x1, x2))
@@ -52,7 +52,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     >>> jnp.lcm(jnp.array([4, 6]), 10)
     Array([20, 30], dtype=int32)
     """
-    x1, x2 = map(absolute, promote_args("lcm", x1, x2))
+    x1, x2 = map(absolute, promote_dtypes(*ensure_operands("lcm", x1, x2)))
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError("Arguments to jax.numpy.lcm must be integers.")
     divisor = gcd(x1, x2)
@@ -112,9 +112,8 @@ def unpackbits(
     bits = lax.reshape(bits, (*a.shape[:-1], a.shape[-1] * 8))
     if count is not None:
         size = bits.shape[-1]
-        config = [(0, 0, 0)] * (bits.ndim - 1) + [(0, max(count, -size) - size, 0)]
-        if count < 0:
-            config[-1] = (0, count, 0)
+        more = count - size if count >= 0 else max(count, -size)
+        config = [(0, 0, 0)] * (bits.ndim - 1) + [(0, more, 0)]
         bits = lax.pad(bits, np.uint8(0), config)
     return swapaxes(bits, axis, -1)
 

@@ -232,6 +232,8 @@ def _quantile(
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
     kept = _kept_shape(a.shape, axis)
     a, axis, weights = _one_axis(a, axis, weights)
+    if not a.shape[axis]:
+        raise _no_elements(a, axis, skip_nan and not q.ndim)
     if not skip_nan:
         missing = any(lax.ne(a, a), axis=axis, keepdims=True)
         a = select_where(missing, np.nan, a)
@@ -241,6 +243,16 @@ def _quantile(
         out = _interpolated(a, q, axis, skip_nan, method)
     out = cast(out, a.dtype)
     return lax.reshape(out, (*q.shape, *kept)) if keepdims else out
+
+
+def _no_elements(a: Any, axis: int, scalar: bool) -> Exception:
+    help = "There is no quantile of no elements."
+    if scalar and a.ndim == 1:
+        return IndexError(f"index is out of bounds for axis {axis} with size 0. {help}")
+    return TypeError(
+        f"Slice size at index {axis} in gather op is out of range, must be within"
+        f" [0, 0 + 1), got 1. {help}"
+    )
 
 
 def _checked_weights(

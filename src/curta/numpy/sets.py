@@ -115,7 +115,7 @@ class _Unique:
         if self.size is not None and fill_value is not None:
             fill_value = cast(ensure_arraylike(_FILL, fill_value), out.dtype)
             if out.shape[0]:
-                valid = lax.lt(arange(self.size), sum(self.new))
+                valid = lax.lt(arange(self.size, dtype=int), sum(self.new))
                 valid = lax.expand_dims(valid, range(1, out.ndim))
                 out = select_where(valid, out, fill_value)
             else:
@@ -347,7 +347,8 @@ def intersect1d(
     places = searchsorted(getitem(b, order), out)
     second = getitem(order, lax.min(places, const(places, b.size - 1)))
     if size is not None:
-        second = select_where(lax.lt(arange(size), sum(common)), second, b.size)
+        valid = lax.lt(arange(size, dtype=int), sum(common))
+        second = select_where(valid, second, b.size)
     return out, first, second
 
 
@@ -386,6 +387,8 @@ def setdiff1d(
     Array([1], dtype=int32)
     """
     a, b = map(ravel, ensure_arraylikes("setdiff1d", ar1, ar2))
+    if size is None:
+        concrete(a, f"The error arose in setdiff1d(). {_HINT}")
     fill_value = full_like(a, 0 if fill_value is None else fill_value, shape=())
     if a.size == 0:
         return lax.full_like(a, fill_value, shape=(size or 0,))
@@ -417,11 +420,11 @@ def setxor1d(
     Array([1, 2], dtype=int32)
     """
     a, b = (ravel(x) for x in promote_dtypes(*ensure_arraylikes("setxor1d", ar1, ar2)))
-    if a.size + b.size == 0:
-        return a if size is None else lax.full_like(a, fill_value or 0, shape=(size,))
     if size is None:
         for x in a, b:
             concrete(x, f"The error arose for the arguments of jnp.setxor1d(). {_HINT}")
+    if a.size + b.size == 0:
+        return a if size is None else lax.full_like(a, fill_value or 0, shape=(size,))
     if assume_unique:
         values = lax.sort(concatenate((a, b)))
         new = lax.ne(getitem(values, np.s_[1:]), getitem(values, np.s_[:-1]))
@@ -448,7 +451,7 @@ def _selected(
     if size is None:
         return getitem(values, keep), tuple(getitem(x, keep) for x in others)
     places = nonzero(keep, size=size)[0]
-    valid = lax.lt(arange(size), sum(keep))
+    valid = lax.lt(arange(size, dtype=int), sum(keep))
     out = getitem(values, places) if values.size else lax.full((size,), 0, values.dtype)
     if fill is None:
         fill = const(out, 0)

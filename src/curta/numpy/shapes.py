@@ -278,7 +278,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     (3, 2, 4)
     """
     a = ensure_arraylike("transpose", a)
-    order = range(a.ndim)[::-1] if axes is None else axes
+    order = range(a.ndim)[::-1] if axes is None else index_tuple(axes)
     return lax.transpose(a, tuple(canonical_axis(i, a.ndim) for i in order))
 
 

@@ -58,6 +58,8 @@ def mean(
         computed = upcast_half(result)
     else:
         result = computed = user_dtype(dtype, "mean")
+        if isinstance(computed, dtypes.ExtendedDType):
+            a = cast(a, computed)  # which says that keys are no numbers
     count = _count(a, axis, keepdims, where, computed)
     total = sum(a, axis, dtype=computed, keepdims=keepdims, where=where)
     return cast(lax.div(total, count), result)

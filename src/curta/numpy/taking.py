@@ -390,7 +390,7 @@ def compress(
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
     Array([0, 2], dtype=int32)
     """
-    condition, a = ensure_arraylikes("compress", condition, a)
+    condition, a, fill = ensure_arraylikes("compress", condition, a, fill_value)
     refuse_out("compress", out)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
@@ -413,7 +413,7 @@ def compress(
             f" size={size} for a.shape[axis]={count}"
         )
     mask = expand_dims(condition, range(1, a.ndim)) if a.ndim > 1 else condition
-    a = select_where(mask, a, asarray(fill_value, dtype=a.dtype))
+    a = select_where(mask, a, cast(fill, a.dtype))
     order = argsort(condition, stable=True, descending=True)
     return moveaxis(lax.slice_in_dim(getitem(a, order), 0, size), 0, axis)
 
@@ -428,8 +428,8 @@ def extract(
     >>> jnp.extract(x > 1, x)
     Array([2, 3], dtype=int32)
     """
-    condition, arr = map(ravel, ensure_arraylikes("extract", condition, arr))
-    return compress(condition, arr, size=size, fill_value=fill_value)
+    condition, arr, fill = ensure_arraylikes("extract", condition, arr, fill_value)
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:

@@ -166,8 +166,8 @@ class ufunc:
     ) -> Any:
         """The folds of all elements up to each place."""
         name = f"{self.__name__}.accumulate"
-        check_operands(name, a)
         self._require_binary("accumulate", out)
+        check_operands(name, a)
         if self._own_accumulate is None and (axis is None or isinstance(axis, tuple)):
             raise ValueError("accumulate does not allow multiple axes")
         dtype = user_dtype(dtype, name)
@@ -182,8 +182,8 @@ class ufunc:
         out: None = None,
     ) -> Any:
         """The folds of the parts that start at `indices`, each up to the next one."""
-        a, indices = ensure_operands(f"{self.__name__}.reduceat", a, indices)
         self._require_binary("reduceat", out)
+        a, indices = ensure_operands(f"{self.__name__}.reduceat", a, indices)
         if a.ndim == 0:
             raise ValueError(
                 f"reduceat: a must have 1 or more dimension, got a.shape={a.shape}"
@@ -201,8 +201,8 @@ class ufunc:
 
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of every pair of an element of `A` and one of `B`."""
-        A, B = ensure_operands(f"{self.__name__}.outer", A, B)
         self._require_binary("outer", None)
+        A, B = ensure_operands(f"{self.__name__}.outer", A, B)
         pairs = vmap(vmap(self, (None, 0)), (0, None))(ravel(A), ravel(B))
         return reshape(pairs, (*A.shape, *B.shape))
 

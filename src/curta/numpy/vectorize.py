@@ -95,12 +95,11 @@ class _Call:
     def _core_dims(self, count: int) -> tuple[list[CoreDims], list[CoreDims] | None]:
         if self.signature is None:
             return [()] * count, None
-        text = self.signature.replace(" ", "")
-        if not re.match(_SIGNATURE, text):
+        if not re.match(_SIGNATURE, self.signature):
             raise ValueError(f"not a valid gufunc signature: {self.signature}")
         ins, outs = (
             [tuple(re.findall(r"\w+", group)) for group in re.findall(_DIMS, side)]
-            for side in text.split("->")
+            for side in self.signature.split("->")
         )
         return ins, outs
 

@@ -171,3 +171,17 @@ def _check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
             " `jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got"
             f" {sharding} of type {type(sharding)}."
         )
+
+
+def no_value_message(x: np.generic | ShapeDtypeStruct, name: str) -> str:
+    """What is said of a scalar of a foreign dtype, or a struct, as an argument."""
+    if isinstance(x, np.generic):
+        return (
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. It was passed"
+            f" as {name}."
+        )
+    return (
+        f"Argument '{name}' of shape {x.dtype.name}[{','.join(map(str, x.shape))}] of"
+        f" type {type(x)} is not a valid JAX type. It has no elements: use .lower(...)"
+        " or eval_shape, which need none."
+    )

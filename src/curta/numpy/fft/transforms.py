@@ -132,7 +132,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     """
     a = asarray(a)
     _check_axis("ihfft", axis)
-    length = a.shape[axis] if n is None else n
+    length = a.shape[axis] if n is None else operator.index(n)
     found = _along_axis("ihfft", FftType.RFFT, a, n, axis, norm)
     return conj(found) * (1 / max(length, 1))
 
