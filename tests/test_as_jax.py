@@ -16,7 +16,9 @@ from jax._src.ad_util import stop_gradient_p
 from jax._src.flatten_util import ravel_pytree
 from jax._src.lax import lax as private_lax
 from jax._src.util import safe_map
-from jax.experimental import sparse
+from jax._src.state.types import AbstractRef
+from jax._src.tree_util import _registry
+from jax.experimental import hijax, sparse
 from jax.extend.core import DropVar, Var
 
 
@@ -26,6 +28,8 @@ assert dtypes.DType is not None and not hasattr(jax.dtypes, "DType")
 assert issubclass(dtypes.TypePromotionError, ValueError)
 assert api.grad is jax.grad and private_lax is lax and core.Primitive("a").name == "a"
 assert safe_map(len, ["ab"]) == [2]
+assert list in _registry and set not in _registry
+assert hijax.AbstractRef is AbstractRef
 
 
 @tree_util.register_pytree_node_class

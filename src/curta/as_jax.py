@@ -28,8 +28,11 @@ _OURS, _THEIRS, _PRIVATE = "curta", "jax", "jax._src"
 # it has in yet other places.
 _PLACES = {
     "ad_util": "interpreters.ad",
+    "checkify": "experimental.checkify",
     "dispatch": "runtime",
     "literals": "core",
+    "state": "core.refs",
+    "state.types": "core.refs",
     "traceback_util": "core.tracebacks",
     "util": "api_util",
 }
@@ -41,6 +44,8 @@ _NAMES = {
         "TypePromotionError": "curta.errors.TypePromotionError",
     },
     "lax": {"lax": "curta.lax"},
+    "state": {},
+    "tree_util": {"_registry": "curta.tree.registration.default_registry"},
 }
 _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
 
@@ -107,6 +112,7 @@ def _module(name: str) -> ModuleType | None:
 def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleType:
     """A module with the names of another and some more."""
     found = ModuleType(name)
+    found.__path__ = []
     kept = {k: v for k, v in vars(module).items() if k[:2] != "__" or k == "__path__"}
     vars(found).update(kept)
     for key, path in names.items():

@@ -1,6 +1,8 @@
 """Aliases, constants, dtypes and index makers of `curta.numpy`."""
 
+import copy
 import io
+import pickle
 
 import ml_dtypes
 import numpy as np
@@ -116,3 +118,15 @@ def test_vecdot_is_one_product_of_batches():
     np.testing.assert_array_equal(jnp.vecdot(x, y), [5, 14])
     np.testing.assert_array_equal(jnp.vecdot(x * 1j, y), [-5j, -14j])
     np.testing.assert_array_equal(jnp.vecdot(x, x, axis=0), [9, 17, 29])
+
+
+def test_scalar_types_are_classes():
+    kind = jnp.float32
+    assert isinstance(kind, type) and kind.__name__ == "float32"
+    assert repr(kind) == "<class 'curta.numpy.float32'>"
+    assert kind == np.float32 and hash(kind) == hash(np.float32)
+    assert isinstance(np.float32(1), kind) and not isinstance(1.0, kind)
+    assert pickle.loads(pickle.dumps(kind)) is copy.deepcopy(kind) is kind
+    assert "float32" in str(kind | None) and "float32" in kind.__doc__
+    assert jnp.float32(1).dtype == np.dtype(kind) == kind.dtype
+    assert not hasattr(kind, "value")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.key_use import KeyReuseSignature
@@ -35,7 +36,7 @@ class JaxprOp(TakesRefs):
         return dataclasses.replace(self, jaxpr=jaxpr)  # type: ignore[type-var]
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         return self.jaxpr.effects
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:

@@ -19,6 +19,7 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.stage import stage
@@ -119,13 +120,11 @@ def call_outside(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
 # ---- callbacks for debugging
 
 
-class DebugEffect:
+class DebugEffect(Effect):
     """That of a callback for debugging."""
 
     def __str__(self) -> str:
         return "Debug"
-
-    __repr__ = __str__
 
 
 class OrderedDebugEffect(DebugEffect):
@@ -134,10 +133,9 @@ class OrderedDebugEffect(DebugEffect):
     def __str__(self) -> str:
         return "OrderedDebug"
 
-    __repr__ = __str__
-
 
 DEBUG, ORDERED_DEBUG = DebugEffect(), OrderedDebugEffect()
+IO, ORDERED_IO = NamedEffect("IO"), NamedEffect("OrderedIO")
 
 
 class Debugging(HostCall):
@@ -180,7 +178,7 @@ class DebugCallback(Debugging):
     partitioned: bool = False
 
     @property
-    def effects(self) -> frozenset[Any]:
+    def effects(self) -> frozenset[Effect]:
         return frozenset({self.effect})
 
     def eval(self, *args: Any) -> Any:
@@ -213,7 +211,7 @@ class DebugPrint(Debugging):
         return shown
 
     @property
-    def effects(self) -> frozenset[Any]:
+    def effects(self) -> frozenset[Effect]:
         return frozenset({ORDERED_DEBUG if self.ordered else DEBUG})
 
     def eval(self, *args: Any) -> Any:
@@ -378,8 +376,8 @@ class IOCallback(Computing):
     __hash__ = object.__hash__
 
     @property
-    def effects(self) -> frozenset[str]:
-        return frozenset({"OrderedIO" if self.ordered else "IO"})
+    def effects(self) -> frozenset[Effect]:
+        return frozenset({ORDERED_IO if self.ordered else IO})
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]

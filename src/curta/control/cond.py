@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.key_use import Forward, KeyReuseSignature, Sink, Source
@@ -55,7 +56,7 @@ class Cond(TakesRefs):
         return Cond(branches, self.branches_platforms)
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         return frozenset().union(*(b.effects for b in self.branches))
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:

@@ -12,6 +12,7 @@ from curta import dtypes
 from curta.control.loop_references import discharged_scan
 from curta.control.scan_plan import PartialPlan, flagged, partial_plan, unflagged
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.key_use import KeyReuseSignature
@@ -72,7 +73,7 @@ class Scan(TakesRefs):
         )
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         return self.jaxpr.effects
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:

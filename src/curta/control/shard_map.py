@@ -20,6 +20,7 @@ from curta.control.call import Call, JaxprOp
 from curta.control.messages import delivered
 from curta.control.shard_program import dims_of, whole_program
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import (
@@ -100,7 +101,7 @@ class ShardMap(JaxprOp):
         return whole_program(self)
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         return self.body.effects
 
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:

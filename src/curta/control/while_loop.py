@@ -10,6 +10,7 @@ from curta.config import config
 from curta.control.checkpointing import count_steps, undo_steps
 from curta.control.loop_references import discharged_while
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.key_use import KeyReuseSignature
@@ -79,7 +80,7 @@ class While(TakesRefs):
         return shown
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         return self.cond_jaxpr.effects | self.body_jaxpr.effects
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.op import Op
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.source_info import UNKNOWN, Replay, SourceInfo
@@ -68,7 +69,7 @@ class Eqn:
         return self.op.params()
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         """What the eqn does besides computing its outputs."""
         return self.op.effects
 
@@ -95,7 +96,7 @@ class DebugInfo:
         return f"{self.name} at {self.location}" if self.location else self.name
 
 
-_NO_EFFECTS: frozenset[str] = frozenset()
+_NO_EFFECTS: frozenset[Effect] = frozenset()
 
 
 class Jaxpr:
@@ -188,7 +189,7 @@ class ClosedJaxpr:
         return self.jaxpr.eqns
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         """The effects of the jaxpr."""
         return self.jaxpr.effects
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NoReturn
 from curta import dtypes
 from curta.core import trace
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.key_use import KeyReuseSignature, Sink
 from curta.errors import MissingRule
 
@@ -157,7 +158,7 @@ class Op:
     # ---- description
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         """What the op does besides computing its output; keeps it where it is."""
         return frozenset()
 

@@ -145,7 +145,7 @@ class Printer:
         outvars = self.atoms(jaxpr.outvars, ",")
         end = ",)" if len(jaxpr.outvars) == 1 else ")"
         if self.settings.print_effects:
-            end += f" : {{ {', '.join(sorted(jaxpr.effects))} }}"
+            end += f" : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }}"
         body = [
             text("{ "),
             text("lambda ", layout.KEYWORD),

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
 from curta.core.avals import AbstractValue, ShapedArray
+from curta.core.effects import Effect, NamedEffect
 from curta.core.op import Op
 from curta.core.source_info import user_frame
 from curta.core.trace import Trace, Tracer, current_trace, register_other_type
@@ -28,7 +29,7 @@ NOT_USED, READ, WRITTEN = range(3)
 """What a jaxpr does to a reference, the more the greater."""
 
 
-class RefEffect(str):
+class RefEffect(NamedEffect):
     """That an eqn reads or writes a reference."""
 
     __slots__ = ()
@@ -306,7 +307,7 @@ class RefOp(Op):
         return (self.access,)
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         return frozenset([self.effect])
 
     def _inner(self, *avals: Any) -> ShapedArray:

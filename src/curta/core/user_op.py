@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from curta.core.effects import Effect, NamedEffect
 from curta.core.op import PURPOSE, Op
 from curta.core.trace import Tracer, current_trace
 from curta.lazy_dataclass import dataclass
@@ -49,8 +50,8 @@ class UserOp(Op):
     items: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def effects(self) -> frozenset[str]:
-        return frozenset([self.name]) if self.has_effects else frozenset()
+    def effects(self) -> frozenset[Effect]:
+        return frozenset([NamedEffect(self.name)]) if self.has_effects else frozenset()
 
     def params(self) -> dict[str, Any]:
         return dict(self.items)

@@ -6,7 +6,7 @@ this package take one.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,8 +14,8 @@ import numpy as np
 from curta.numpy.constructors import asarray
 
 
-class ScalarType:
-    """A dtype that can be called: `int8(3)` is `asarray(3, dtype="int8")`.
+class ScalarType(type):
+    """The class of `float32` and the others: calling one of them makes an array.
 
     >>> from curta import numpy as jnp
     >>> jnp.float32(2).dtype == jnp.float32
@@ -24,70 +24,62 @@ class ScalarType:
     dtype('int8')
     """
 
-    __slots__ = ("__name__", "dtype")
-
-    dtype: Final[np.dtype[Any]]
-
-    def __init__(self, scalar: Any):
-        self.dtype = np.dtype(scalar)
-        self.__name__ = self.dtype.name
+    dtype: np.dtype[Any]
 
     @property
-    def __numpy_dtype__(self) -> np.dtype[Any]:
-        return self.dtype
+    def __numpy_dtype__(cls) -> np.dtype[Any]:
+        return cls.dtype
 
-    def __call__(self, x: Any) -> Any:
-        return asarray(x, dtype=self.dtype)
+    def __call__(cls, x: Any) -> Any:
+        return asarray(x, dtype=cls.dtype)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or self.dtype.type == other or self.dtype == other
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or cls.dtype.type == other or cls.dtype == other
 
-    def __hash__(self) -> int:
-        return hash(self.dtype.type)
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
 
-    def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, self.dtype.type)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"type object '{self.dtype}' has no attribute {name!r}")
-
-    def __repr__(self) -> str:
-        return f"<class 'curta.numpy.{self.__name__}'>"
-
-    def __reduce__(self) -> str:
-        return self.__name__
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.dtype.type)
 
 
-bool_ = ScalarType(np.bool_)
-int1 = ScalarType(ml_dtypes.int1)
-int2 = ScalarType(ml_dtypes.int2)
-int4 = ScalarType(ml_dtypes.int4)
-int8 = ScalarType(np.int8)
-int16 = ScalarType(np.int16)
-int32 = ScalarType(np.int32)
-int64 = ScalarType(np.int64)
-uint1 = ScalarType(ml_dtypes.uint1)
-uint2 = ScalarType(ml_dtypes.uint2)
-uint4 = ScalarType(ml_dtypes.uint4)
-uint8 = ScalarType(np.uint8)
-uint16 = ScalarType(np.uint16)
-uint32 = ScalarType(np.uint32)
-uint64 = ScalarType(np.uint64)
-float4_e2m1fn = ScalarType(ml_dtypes.float4_e2m1fn)
-float6_e2m3fn = ScalarType(ml_dtypes.float6_e2m3fn)
-float6_e3m2fn = ScalarType(ml_dtypes.float6_e3m2fn)
-float8_e3m4 = ScalarType(ml_dtypes.float8_e3m4)
-float8_e4m3 = ScalarType(ml_dtypes.float8_e4m3)
-float8_e4m3b11fnuz = ScalarType(ml_dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = ScalarType(ml_dtypes.float8_e4m3fn)
-float8_e4m3fnuz = ScalarType(ml_dtypes.float8_e4m3fnuz)
-float8_e5m2 = ScalarType(ml_dtypes.float8_e5m2)
-float8_e5m2fnuz = ScalarType(ml_dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = ScalarType(ml_dtypes.float8_e8m0fnu)
-bfloat16 = ScalarType(ml_dtypes.bfloat16)
-float16 = ScalarType(np.float16)
-float32 = single = ScalarType(np.float32)
-float64 = double = float_ = ScalarType(np.float64)
-complex64 = csingle = ScalarType(np.complex64)
-complex128 = cdouble = complex_ = ScalarType(np.complex128)
+def _scalar_type(scalar: Any) -> ScalarType:
+    dtype = np.dtype(scalar)
+    text = f"An array of rank 0 and dtype {dtype.name}; also stands for that dtype."
+    namespace = {"dtype": dtype, "__doc__": text, "__module__": "curta.numpy"}
+    return ScalarType(dtype.name, (), namespace)
+
+
+bool_ = _scalar_type(np.bool_)
+int1 = _scalar_type(ml_dtypes.int1)
+int2 = _scalar_type(ml_dtypes.int2)
+int4 = _scalar_type(ml_dtypes.int4)
+int8 = _scalar_type(np.int8)
+int16 = _scalar_type(np.int16)
+int32 = _scalar_type(np.int32)
+int64 = _scalar_type(np.int64)
+uint1 = _scalar_type(ml_dtypes.uint1)
+uint2 = _scalar_type(ml_dtypes.uint2)
+uint4 = _scalar_type(ml_dtypes.uint4)
+uint8 = _scalar_type(np.uint8)
+uint16 = _scalar_type(np.uint16)
+uint32 = _scalar_type(np.uint32)
+uint64 = _scalar_type(np.uint64)
+float4_e2m1fn = _scalar_type(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn = _scalar_type(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar_type(ml_dtypes.float6_e3m2fn)
+float8_e3m4 = _scalar_type(ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar_type(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar_type(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = _scalar_type(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu)
+bfloat16 = _scalar_type(ml_dtypes.bfloat16)
+float16 = _scalar_type(np.float16)
+float32 = single = _scalar_type(np.float32)
+float64 = double = float_ = _scalar_type(np.float64)
+complex64 = csingle = _scalar_type(np.complex64)
+complex128 = cdouble = complex_ = _scalar_type(np.complex128)
 int_, uint = int64, uint64

@@ -18,6 +18,7 @@ import numpy as np
 
 from curta import tree_util
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.op import Op
 from curta.core.source_info import SourceInfo
 from curta.core.trace import typeof
@@ -199,7 +200,7 @@ class BatchedError(JaxException):
 
 @functools.total_ordering
 @dataclass(frozen=True)
-class ErrorEffect:
+class ErrorEffect(Effect):
     """A kind of error: its class, and the shapes and dtypes of its numbers."""
 
     error_type: type[JaxException]

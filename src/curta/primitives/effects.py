@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect, NamedEffect
 from curta.core.op import Op
 from curta.core.trace import base_trace
 from curta.lazy_dataclass import dataclass
@@ -25,8 +26,8 @@ class DceSink(Op):
     prevent_mlir_dce: bool = False
 
     @property
-    def effects(self) -> frozenset[str]:
-        return frozenset({"NoDCE"})
+    def effects(self) -> frozenset[Effect]:
+        return frozenset({NamedEffect("NoDCE")})
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return []

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect, NamedEffect
 from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.placement import placement
@@ -30,7 +31,7 @@ from curta.primitives.structure import (
 )
 
 Pairs = tuple[tuple[int, int], ...]
-MESSAGES = "SingleSideCollective"
+MESSAGES = NamedEffect("SingleSideCollective")
 
 
 @dataclass(frozen=True)
@@ -286,7 +287,7 @@ class Message(Op):
     perm: Pairs
 
     @property
-    def effects(self) -> frozenset[str]:
+    def effects(self) -> frozenset[Effect]:
         return frozenset({MESSAGES})
 
     def batch(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.op import Op
@@ -167,8 +168,8 @@ class InspectSharding(Op):
     callback: Any
 
     @property
-    def effects(self) -> frozenset[str]:
-        return frozenset(["InspectSharding"])
+    def effects(self) -> frozenset[Effect]:
+        return frozenset([NamedEffect("InspectSharding")])
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return []

@@ -80,9 +80,10 @@ def _without_effects(eqn: Eqn, why: str) -> Eqn:
         return eqn
     op = with_jaxprs(eqn.op, lambda closed: without_effects(closed, why))
     if op is eqn.op:
+        names = sorted(map(str, eqn.effects))
         raise NotImplementedError(
-            f"Effects not supported in {why}: {sorted(eqn.effects)}. The result of"
-            f" '{op.name}' is needed again there, and it would happen again."
+            f"Effects not supported in {why}: {names}. The result of '{op.name}' is"
+            " needed again there, and it would happen again."
         )
     return eqn.replace(op=op)
 

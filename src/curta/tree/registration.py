@@ -267,6 +267,9 @@ class Registry:
         """The children and the metadata of a container, None for a leaf."""
         return None if kind_of(type(tree)) is None else flatten_one_level(tree)
 
+    def __contains__(self, typ: type) -> bool:
+        return is_tree_node(typ)
+
 
 default_registry = Registry()
 

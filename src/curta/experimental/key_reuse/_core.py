@@ -9,6 +9,7 @@ import numpy as np
 
 from curta.api.tracing import make_jaxpr
 from curta.control import primitives as known
+from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import (
     FORWARD as _FORWARD,
     Forward as Forward,
@@ -27,8 +28,8 @@ class _OnKey(Identity, NonDifferentiable):
     """The key itself, in a jaxpr that says something of it."""
 
     @property
-    def effects(self) -> frozenset[Any]:
-        return frozenset({self.name})
+    def effects(self) -> frozenset[Effect]:
+        return frozenset({NamedEffect(self.name)})
 
 
 class Consume(_OnKey):

@@ -1,6 +1,7 @@
 """Jaxprs and what they are made of, to read, make and check them."""
 
 from curta.core.avals import tangent_dtype as primal_dtype_to_tangent_dtype
+from curta.core.effects import Effect as Effect, Effects as Effects
 from curta.core.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
     DebugInfo as DebugInfo,

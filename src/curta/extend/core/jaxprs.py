@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from curta.core.avals import ShapedArray
 from curta.core.check import check_jaxpr as check_jaxpr
+from curta.core.effects import Effect
 from curta.core.jaxpr import Atom, Eqn, Var
 from curta.core.primitive import Primitive
 from curta.core.source_info import UNKNOWN, SourceInfo
 from curta.core.trace import concrete_or_error as concrete_or_error, is_array_like
 
-no_effects: Final[frozenset[str]] = frozenset()
+no_effects: Final[frozenset[Effect]] = frozenset()
 
 
 def valid_jaxtype(x: Any) -> bool:
