@@ -344,4 +344,9 @@ def effects_barrier() -> None:
     """Wait until all callbacks of programs called so far were made.
 
     They have been made when this is called: a program returns after its callbacks.
+
+    >>> import curta
+    >>> curta.jit(lambda x: curta.debug.print("x = {}", x))(1)
+    x = 1
+    >>> curta.effects_barrier()
     """

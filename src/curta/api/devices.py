@@ -218,7 +218,13 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Begin bringing the arrays in a pytree to the host, and return it."""
+    """Begin bringing the arrays in a pytree to the host, and return it.
+
+    >>> import curta
+    >>> x = curta.numpy.arange(3)
+    >>> curta.copy_to_host_async({"x": x})
+    {'x': Array([0, 1, 2], dtype=int32)}
+    """
 
     def begin(leaf: Any) -> Any:
         copy = getattr(leaf, "copy_to_host_async", None)

@@ -141,6 +141,16 @@ def smap(
       in_axes, out_axes: which axis of arrays is split: an int, None, or trees of
         them.
       axis_name: the axis of the mesh.
+
+    >>> import curta
+    >>> from curta import numpy as jnp
+    >>> auto = (curta.sharding.AxisType.Auto,)
+    >>> @curta.smap(in_axes=0, out_axes=None, axis_name="i")
+    ... def total(x):
+    ...     return curta.lax.psum(x.sum(), "i")
+    >>> with curta.set_mesh(curta.make_mesh((1,), ("i",), axis_types=auto)):
+    ...     print(total(jnp.arange(3)))
+    3
     """
     if f is None:
         return functools.partial(

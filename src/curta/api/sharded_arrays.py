@@ -83,6 +83,14 @@ def make_array_from_single_device_arrays(
     Raises:
       TypeError: if `arrays` is no list or tuple of arrays.
       ValueError: for parts that do not fit the sharding.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, sharding
+    >>> device = curta.devices()[0]
+    >>> layout = sharding.SingleDeviceSharding(device)
+    >>> part = curta.device_put(jnp.arange(3), device)
+    >>> curta.make_array_from_single_device_arrays((3,), layout, [part])
+    Array([0, 1, 2], dtype=int32)
     """
     user = "make_array_from_single_device_arrays"
     where, shape = _sharding(sharding, user), canonicalize_shape(shape)

@@ -138,6 +138,12 @@ class Ref:
 
     Made by `curta.new_ref`; indexing and the other methods are attached in
     `curta.ref`. A reference is no array: `ref[...]` is the one it holds now.
+
+    >>> import curta
+    >>> ref = curta.new_ref(curta.numpy.zeros(2))
+    >>> ref[0] = 5.0
+    >>> ref[...]
+    Array([5., 0.], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_trace", "_value", "aval", "source")

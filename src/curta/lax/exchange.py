@@ -44,6 +44,16 @@ def ragged_all_to_all(
 
     Returns: `output` with the slices received. Raises RuntimeError outside of a map,
     ValueError for numbers that are no vectors of integers.
+
+    >>> import curta
+    >>> from curta import lax, numpy as jnp
+    >>> x, out = jnp.array([[1, 2, 3], [4, 5, 6]]), jnp.zeros((2, 3), int)
+    >>> begin, sizes = jnp.array([[0, 1], [0, 2]]), jnp.array([[1, 2], [2, 1]])
+    >>> places, received = jnp.array([[0, 0], [1, 2]]), jnp.array([[1, 2], [2, 1]])
+    >>> send = lambda *args: lax.ragged_all_to_all(*args, axis_name="i")
+    >>> print(curta.vmap(send, axis_name="i")(x, out, begin, sizes, places, received))
+    [[1 4 5]
+     [2 3 6]]
     """
     args = operand, output, input_offsets, send_sizes, output_offsets, recv_sizes
     for i, x in enumerate(args):

@@ -55,7 +55,15 @@ _COMPLEX_STDDEV_WITHIN_2 = 0.95311164380491208
 
 @runtime_checkable
 class Initializer(Protocol):
-    """A function that makes an array of a shape and dtype from a key."""
+    """A function that makes an array of a shape and dtype from a key.
+
+    >>> import curta
+    >>> from curta.nn import initializers
+    >>> def constant_rows(key, shape, dtype=float, out_sharding=None):
+    ...     return curta.numpy.ones(shape, dtype)
+    >>> isinstance(constant_rows, initializers.Initializer)
+    True
+    """
 
     def __call__(
         self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None

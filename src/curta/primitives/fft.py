@@ -19,7 +19,12 @@ from curta.primitives.structure import BroadcastInDim, move_dim
 
 
 class FftType(enum.IntEnum):
-    """The kinds of transforms: forward and inverse, of complex or real numbers."""
+    """The kinds of transforms: forward and inverse, of complex or real numbers.
+
+    >>> from curta import lax, numpy as jnp
+    >>> lax.fft(jnp.ones(4), lax.FftType.RFFT, (4,)).real
+    Array([4., 0., 0.], dtype=float32)
+    """
 
     FFT = 0
     IFFT = 1

@@ -19,6 +19,10 @@ class Precision(enum.Enum):
     """How exactly an accelerator multiplies float32 matrices.
 
     DEFAULT is the fastest, HIGHEST as exact as float32 is.
+
+    >>> from curta import lax, numpy as jnp
+    >>> lax.dot(jnp.ones(3), jnp.ones(3), precision=lax.Precision.HIGHEST)
+    Array(3., dtype=float32)
     """
 
     DEFAULT = 0
@@ -87,6 +91,11 @@ class DotAlgorithm(NamedTuple):
     lhs_component_count, rhs_component_count, num_primitive_operations: of how many
         parts, and products of parts, a product of greater precision is made.
     allow_imprecise_accumulation: whether sums may be less exact than their dtype.
+
+    >>> from curta import lax, numpy as jnp
+    >>> exact = lax.DotAlgorithm(jnp.float32, jnp.float32, jnp.float32)
+    >>> lax.dot(jnp.ones(3), jnp.ones(3), precision=exact)
+    Array(3., dtype=float32)
     """
 
     lhs_precision_type: Any
@@ -102,6 +111,11 @@ class DotAlgorithmPreset(enum.Enum):
     """Algorithms that machines have, named after operands and sum: LHS_RHS_SUM.
 
     `_X3`, `_X6` and `_X9` emulate a greater precision with so many products.
+
+    >>> from curta import lax, numpy as jnp
+    >>> exact = lax.DotAlgorithmPreset.F32_F32_F32
+    >>> lax.dot(jnp.ones(3), jnp.ones(3), precision=exact)
+    Array(3., dtype=float32)
     """
 
     DEFAULT = enum.auto()

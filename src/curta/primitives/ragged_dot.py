@@ -37,6 +37,13 @@ class RaggedDotDimensionNumbers:
     dot_dimension_numbers: as of `dot_general`.
     lhs_ragged_dimensions: the dim of lhs that is parted in groups.
     rhs_group_dimensions: the dim of rhs that runs over the groups, if any.
+
+    >>> from curta import lax, numpy as jnp
+    >>> dims = (((1,), (1,)), ((), ()))
+    >>> numbers = lax.RaggedDotDimensionNumbers(dims, [0], [0])
+    >>> rows, matrices, sizes = jnp.ones((3, 2)), jnp.ones((2, 2, 4)), jnp.array([1, 2])
+    >>> lax.ragged_dot_general(rows, matrices, sizes, numbers).shape
+    (3, 4)
     """
 
     dot_dimension_numbers: DotDims

@@ -355,6 +355,11 @@ class Shard:
 
     `index` says where it is in the whole array; `replica_id` numbers the devices that
     hold the same part. Of an unreduced array `term` says which term of the sum it is.
+
+    >>> import curta.numpy as jnp
+    >>> [shard] = jnp.arange(3).addressable_shards
+    >>> shard.index, shard.replica_id, shard.data
+    ((slice(None, None, None),), 0, Array([0, 1, 2], dtype=int32))
     """
 
     device: Device

@@ -204,7 +204,12 @@ def local_devices(
     backend: str | None = None,
     host_id: int | None = None,
 ) -> list[Device]:
-    """The devices of this process."""
+    """The devices of this process.
+
+    >>> import curta
+    >>> curta.local_devices()[0]
+    CpuDevice(id=0)
+    """
     wanted = host_id if process_index is None else process_index
     if wanted not in (None, 0):
         raise ValueError(f"Unknown process_index {wanted}: the only process is 0")
@@ -212,23 +217,43 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are."""
+    """How many devices there are.
+
+    >>> import curta
+    >>> curta.device_count() == len(curta.devices())
+    True
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has."""
+    """How many devices this process has.
+
+    >>> import curta
+    >>> curta.local_device_count() == curta.device_count()
+    True
+    """
     return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among the cooperating ones."""
+    """The number of this process among the cooperating ones.
+
+    >>> import curta
+    >>> curta.process_index()
+    0
+    """
     (index,) = process_indices(backend)
     return index
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes cooperate."""
+    """How many processes cooperate.
+
+    >>> import curta
+    >>> curta.process_count()
+    1
+    """
     return len(process_indices(backend))
 
 
@@ -236,6 +261,10 @@ def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of the cooperating processes.
 
     RuntimeError for a `backend` that is not there.
+
+    >>> import curta
+    >>> curta.process_indices()
+    [0]
     """
     return sorted({device.process_index for device in devices(backend)})
 
@@ -249,30 +278,55 @@ def _renamed(old: str, new: str) -> None:
 
 
 def host_id(backend: str | None = None) -> int:
-    """The older name of `process_index`."""
+    """The older name of `process_index`.
+
+    >>> import curta
+    >>> curta.host_id()
+    0
+    """
     _renamed("host_id", "process_index")
     return process_index(backend)
 
 
 def host_count(backend: str | None = None) -> int:
-    """The older name of `process_count`."""
+    """The older name of `process_count`.
+
+    >>> import curta
+    >>> curta.host_count()
+    1
+    """
     _renamed("host_count", "process_count")
     return process_count(backend)
 
 
 def host_ids(backend: str | None = None) -> list[int]:
-    """The older name of `process_indices`."""
+    """The older name of `process_indices`.
+
+    >>> import curta
+    >>> curta.host_ids()
+    [0]
+    """
     _renamed("host_ids", "process_indices")
     return process_indices(backend)
 
 
 def default_backend() -> str:
-    """The platform that runs what is placed nowhere in particular."""
+    """The platform that runs what is placed nowhere in particular.
+
+    >>> import curta
+    >>> curta.default_backend()
+    'cpu'
+    """
     return "cpu"
 
 
 def default_device() -> Device:
-    """The device of new arrays; see `jax_default_device`."""
+    """The device of new arrays; see `jax_default_device`.
+
+    >>> from curta.extend import backend
+    >>> backend.get_default_device()
+    CpuDevice(id=0)
+    """
     wanted = config.jax_default_device
     if wanted is None:
         return _cpu_devices()[0]

@@ -14,6 +14,10 @@ class ConvDimensionNumbers(NamedTuple):
 
     lhs_spec, out_spec: of the batch, the features, then the spatial dims.
     rhs_spec: of the output features, the input features, then the spatial dims.
+
+    >>> from curta import lax
+    >>> lax.conv_dimension_numbers((1, 3, 8), (4, 3, 2), ("NCH", "OIH", "NCH"))
+    ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2))
     """
 
     lhs_spec: Dims

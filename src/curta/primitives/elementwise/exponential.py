@@ -13,7 +13,12 @@ from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
 
 
 class AccuracyMode(enum.Enum):
-    """How exact a function is to be."""
+    """How exact a function is to be.
+
+    >>> from curta import lax
+    >>> lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST)
+    Array(1., dtype=float32, weak_type=True)
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -23,6 +28,14 @@ class Tolerance:
     """The error that a function may have: absolute, and relative or in ULPs.
 
     Raises ValueError if one is negative or none is given.
+
+    >>> from curta import lax
+    >>> lax.exp(0.0, accuracy=lax.Tolerance(rtol=1e-5))
+    Array(1., dtype=float32, weak_type=True)
+    >>> lax.Tolerance(atol=-1.0)
+    Traceback (most recent call last):
+        ...
+    ValueError: Tolerances must be non-negative.
     """
 
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):

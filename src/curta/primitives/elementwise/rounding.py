@@ -26,7 +26,14 @@ from curta.primitives.elementwise.magnitude import abs_, sign
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes a value halfway between two integers."""
+    """Where `round` takes a value halfway between two integers.
+
+    >>> from curta import lax
+    >>> lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array(2., dtype=float32, weak_type=True)
+    >>> lax.round(2.5, lax.RoundingMethod.AWAY_FROM_ZERO)
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

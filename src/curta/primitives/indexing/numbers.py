@@ -24,6 +24,10 @@ class GatherScatterMode(enum.Enum):
 
     CLIP moves them inside. FILL_OR_DROP reads a fill value and drops updates.
     PROMISE_IN_BOUNDS says there are none; reads are clipped and updates dropped.
+
+    >>> from curta import lax, numpy as jnp
+    >>> jnp.arange(3).at[5].get(mode=lax.GatherScatterMode.CLIP)
+    Array(2, dtype=int32)
     """
 
     CLIP = 1
@@ -59,6 +63,11 @@ class GatherDimensionNumbers(NamedTuple):
     start_index_map: the operand dim that each entry of an index vector is for.
     operand_batching_dims, start_indices_batching_dims: dims of the operand and of the
         indices that go together, one to one.
+
+    >>> from curta import lax, numpy as jnp
+    >>> x, rows = 10 * jnp.arange(4), jnp.array([[3], [1]])
+    >>> lax.gather(x, rows, lax.GatherDimensionNumbers((), (0,), (0,)), (1,))
+    Array([30, 10], dtype=int32)
     """
 
     offset_dims: Dims
@@ -77,6 +86,12 @@ class ScatterDimensionNumbers(NamedTuple):
         is for.
     operand_batching_dims, scatter_indices_batching_dims: dims of the operand and of
         the indices that go together, one to one.
+
+    >>> from curta import lax, numpy as jnp
+    >>> x, rows = jnp.zeros(3), jnp.array([[2], [0]])
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_add(x, rows, jnp.array([5.0, 7.0]), numbers)
+    Array([7., 0., 5.], dtype=float32)
     """
 
     update_window_dims: Dims

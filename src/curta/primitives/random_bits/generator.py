@@ -21,7 +21,15 @@ from curta.primitives.structure import move_dim
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generator that makes random bits; by default it is Philox."""
+    """The generator that makes random bits; by default it is Philox.
+
+    >>> from curta import lax, numpy as jnp
+    >>> key = jnp.zeros(4, jnp.uint32)
+    >>> algorithm = lax.RandomAlgorithm.RNG_THREE_FRY
+    >>> state, bits = lax.rng_bit_generator(key, (3,), algorithm=algorithm)
+    >>> bits.dtype, bits.shape
+    (dtype('uint32'), (3,))
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

@@ -30,6 +30,12 @@ class OptimizeResults(NamedTuple):
     hess_inv: the approximation of the inverse Hessian, or None.
     nfev, njev: the number of evaluations of the function, and of its gradient.
     nit: the number of iterations.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.scipy.optimize import minimize
+    >>> found = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(1), method="BFGS")
+    >>> found.x.round(3), bool(found.success)
+    (Array([3.], dtype=float32), True)
     """
 
     x: Any
