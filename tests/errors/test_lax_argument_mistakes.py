@@ -138,7 +138,7 @@ NAMED = [
     (along(lambda y: lax.pcast(y, "n", to="varying")), ValueError,
      "pvary should be called under jax.shard_map", "{'n'}"),
     (lambda: lax.pcast(X, "n", to="reduced"), ValueError,
-     "pvary should be called under jax.shard_map", ""),
+     "preduced should be called under jax.shard_map", ""),
     (traced(lambda i: lax.pcast(i, "n", to="unreduced")), ValueError,
      "Unsupported pcast from=invarying, to='unreduced'", ""),
     (traced(lambda i: lax.pcast(i, "n", to="varying")), NameError,

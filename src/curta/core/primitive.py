@@ -90,7 +90,7 @@ class Primitive:
     def with_params(self, **params: Any) -> Op:
         """The op with these parameters, named as in `eqn.params`.
 
-        Raises TypeError for parameters that the op does not have.
+        Raises TypeError for parameters that the op does not have, or does not get.
         """
         if issubclass(self.op_class, UserOp):
             return self.op_class(tuple(sorted(params.items())))
@@ -107,11 +107,23 @@ class Primitive:
             raise TypeError(
                 f"{self.name} has no parameters {unknown}; it takes {sorted(known)}."
             )
+        needed = {f.name for f in declared if _has_no_default(f)}
+        if missing := sorted(needed - fields.keys()):
+            raise TypeError(f"{self.name} needs the parameters {missing} as well.")
         return self.op_class(**fields)
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the operation under the current trace."""
-        return self.with_params(**params)(*args)
+        """Apply the operation under the current trace.
+
+        Raises TypeError for the wrong number of arguments or other parameters.
+        """
+        op = self.with_params(**params)
+        if op.arity not in (None, len(args)):
+            raise TypeError(
+                f"{self.name} takes {op.arity} positional arguments but {len(args)}"
+                " were given"
+            )
+        return op(*args)
 
     def get_bind_params(
         self, params: dict[str, Any]
@@ -126,6 +138,12 @@ class Primitive:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return primitive_of, (self.op_class,)
+
+
+def _has_no_default(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    given = field.default, field.default_factory
+    return field.init and all(d is missing for d in given)
 
 
 @functools.cache

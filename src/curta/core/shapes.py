@@ -15,9 +15,9 @@ from curta.core.trace import Tracer, concrete_or_error
 def canonicalize_axis(axis: Any, ndim: int) -> int:
     """`axis` counted from the front, of an array of rank `ndim`.
 
-    Raises ValueError if there is no such axis.
+    Raises TypeError unless it is an integer, ValueError if there is no such axis.
     """
-    place: int = operator.index(axis)
+    place = integer("axis", axis)
     if not -ndim <= place < ndim:
         raise ValueError(f"axis {place} is out of bounds for array of dimension {ndim}")
     return place + ndim if place < 0 else place
@@ -39,7 +39,7 @@ def static_axes(axes: Any) -> tuple[int, ...]:
     try:
         return (operator.index(axes),)
     except TypeError:
-        return tuple(map(operator.index, axes))
+        return tuple(integer("axis", axis) for axis in axes)
 
 
 def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:
@@ -79,20 +79,46 @@ def _shape_message(shape: Any, context: str) -> str:
     return message + "".join(d._origin_msg() for d in tracers)
 
 
-def integers(name: str, values: Any, least: int = 0) -> tuple[Any, ...]:
-    """`values`, which are called `name`, as a tuple of dims.
+def dim_of(name: str, axis: Any, shape: Sequence[int]) -> int:
+    """`axis`, called `name`, counted from the front; IndexError if there is none."""
+    place: int = integer(name, axis)
+    if not -len(shape) <= place < len(shape):
+        raise IndexError(
+            f"{name} {place} is out of range for an array of shape {tuple(shape)}"
+        )
+    return place % len(shape)
 
-    Raises TypeError unless they are known integers, not below `least`: 0 or 1.
-    """
+
+def sequence(name: str, values: Any) -> tuple[Any, ...]:
+    """`values`, which are called `name`, as a tuple; TypeError for what is none."""
     try:
-        found = tuple(values)
+        return tuple(values)
     except TypeError as error:
         raise TypeError(
             f"{name} must be a sequence of integers, got {values}: {error}"
         ) from None
+
+
+def integer(name: str, value: Any) -> Any:
+    """`value`, which is called `name`, as a dim; TypeError unless it is an integer."""
+    try:
+        return as_dim(value)
+    except TypeError as error:
+        if type(error) is not TypeError:  # a traced value, which says so itself
+            raise
+        message = f"{error}: {name} must be an integer, got {value!r}."
+        raise TypeError(message) from None
+
+
+def integers(name: str, values: Any, least: int | None = 0) -> tuple[Any, ...]:
+    """`values`, which are called `name`, as a tuple of dims.
+
+    Raises TypeError unless they are known integers, not below `least`: 0, 1 or None.
+    """
+    found = sequence(name, values)
     if not all(type(d) is int for d in found):
         found = tuple(_integer(name, d, found) for d in found)
-    if any(d < least for d in found):
+    if least is not None and any(d < least for d in found):
         kind = "strictly positive" if least else "nonnegative"
         raise TypeError(f"{name} must have every element be {kind}, got {found}.")
     return found

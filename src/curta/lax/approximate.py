@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from curta.core.shapes import integer
 from curta.primitives.approximate import ApproxTopK
 
 
@@ -29,8 +29,9 @@ def approx_max_k(
     Array([1, 2], dtype=int32)
     """
     op = ApproxTopK(
-        operator.index(k), reduction_dimension, recall_target, True,
-        reduction_input_size_override, aggregate_to_topk,
+        integer("approx_max_k k", k),
+        integer("approx_max_k reduction_dimension", reduction_dimension),
+        recall_target, True, reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
     return tuple(op(operand))  # type: ignore[return-value]
 
@@ -50,7 +51,8 @@ def approx_min_k(
     Array([1., 3.], dtype=float32)
     """
     op = ApproxTopK(
-        operator.index(k), reduction_dimension, recall_target, False,
-        reduction_input_size_override, aggregate_to_topk,
+        integer("approx_min_k k", k),
+        integer("approx_min_k reduction_dimension", reduction_dimension),
+        recall_target, False, reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
     return tuple(op(operand))  # type: ignore[return-value]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta import dtypes
+from curta.core.shapes import integer
 from curta.lax.exponential import Accuracy, accurate
 from curta.primitives import elementwise as ops
 
@@ -170,13 +171,13 @@ def pow(x: Any, y: Any) -> Any:
 def integer_pow(x: Any, y: int) -> Any:
     """x to the whole power y, by repeated multiplication.
 
-    Raises TypeError if x is an integer and y is negative.
+    Raises TypeError if x is an integer and y is negative, and for a y that is none.
 
     >>> from curta import lax
     >>> lax.integer_pow(2.0, -2)
     Array(0.25, dtype=float32, weak_type=True)
     """
-    return ops.integer_pow(x, y)
+    return ops.integer_pow(x, integer("integer_pow y", y))
 
 
 def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:

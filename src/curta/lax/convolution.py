@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +10,13 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
-from curta.core.dim import as_dim
-from curta.core.shapes import canonicalize_shape, check_nonnegative
+from curta.core.shapes import (
+    canonicalize_shape,
+    check_nonnegative,
+    integer,
+    integers,
+    sequence,
+)
 from curta.core.trace import typeof
 from curta.lax.conversion import stage
 from curta.lax.dimension_numbers import conv_dimension_numbers, transposed_padding
@@ -77,11 +81,13 @@ def conv_general_dilated(
     """
     lhs_shape, rhs_shape = typeof(lhs).shape, typeof(rhs).shape
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
-    _check_ranks(numbers, lhs_shape, window_strides)
+    strides = _sizes("window_strides", window_strides)
+    _check_ranks(numbers, lhs_shape, strides)
     ones = (1,) * (len(lhs_shape) - 2)
-    strides = tuple(map(as_dim, window_strides))
-    spread = ones if lhs_dilation is None else tuple(lhs_dilation)
-    within = ones if rhs_dilation is None else tuple(map(as_dim, rhs_dilation))
+    name = "conv_general_dilated lhs_dilation"
+    spread = ones if lhs_dilation is None else sequence(name, lhs_dilation) or ones
+    within = ones if rhs_dilation is None else _sizes("rhs_dilation", rhs_dilation)
+    within = within or ones
     if isinstance(padding, str):
         if spread != ones:
             raise ValueError(
@@ -100,14 +106,18 @@ def conv_general_dilated(
     return ConvGeneralDilated(
         strides,
         explicit_padding("conv_general_dilated", padding),
-        tuple(map(as_dim, spread)),
+        _sizes("lhs_dilation", spread),
         within,
         numbers,
-        operator.index(feature_group_count),
-        operator.index(batch_group_count),
+        integer("conv_general_dilated feature_group_count", feature_group_count),
+        integer("conv_general_dilated batch_group_count", batch_group_count),
         canonicalize_precision(precision),
         preferred_element_type,
     )(lhs, rhs)
+
+
+def _sizes(name: str, given: Any) -> tuple[int, ...]:
+    return integers(f"conv_general_dilated {name}", given, None)
 
 
 def _check_ranks(numbers: Any, lhs_shape: Any, window_strides: Any) -> None:
@@ -218,6 +228,7 @@ def conv_transpose(
             raise ValueError("No 4+ dimensional dimension_number defaults.")
         dimension_numbers = _TRANSPOSE_LAYOUTS[rank]
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    strides = integers("conv_transpose strides", strides, None)
     if rhs_dilation is None:
         rhs_dilation = (1,) * (rank - 2)
     if use_consistent_padding or padding in ("SAME", "VALID"):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
-from curta.core.shapes import canonicalize_shape
+from curta.core.shapes import canonicalize_shape, dim_of, integer, sequence
 from curta.lax.windows import explicit_padding, padtype_to_pads
 from curta.primitives.convolution import ConvDimensionNumbers
 from curta.primitives.convolution.shapes import (
@@ -32,7 +31,7 @@ def conv_dimension_numbers(
     ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 2, 1))
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return ConvDimensionNumbers(*map(tuple, dimension_numbers))
+        return _in_range(dimension_numbers, lhs_shape)
     rank = len(lhs_shape)
     if rank != len(rhs_shape):
         raise TypeError(
@@ -41,6 +40,30 @@ def conv_dimension_numbers(
         )
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    _check_strings(dimension_numbers)
+    for i, spec in enumerate(dimension_numbers):
+        if len(spec) != rank:
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of"
+                f" lhs and rhs, got {len(spec)} for lhs and rhs shapes {lhs_shape} and"
+                f" {rhs_shape}."
+            )
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+
+
+def _in_range(numbers: Any, shape: Sequence[int]) -> ConvDimensionNumbers:
+    """`numbers` as tuples; IndexError unless they are dims of an array of `shape`."""
+    name = "convolution dimension_numbers"
+    return ConvDimensionNumbers(
+        *(
+            tuple(dim_of(name, d, shape) for d in sequence(name, spec))
+            for spec in numbers
+        )
+    )
+
+
+def _check_strings(dimension_numbers: Any) -> None:
+    """Raise TypeError unless they are three strings."""
     if not isinstance(dimension_numbers, (list, tuple)):
         raise TypeError(
             "convolution dimension_numbers must be tuple/list or None, got"
@@ -56,14 +79,6 @@ def conv_dimension_numbers(
             "convolution dimension_numbers elements must be strings, got"
             f" {tuple(map(type, dimension_numbers))}."
         )
-    for i, spec in enumerate(dimension_numbers):
-        if len(spec) != rank:
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] must have len equal to the ndim of"
-                f" lhs and rhs, got {len(spec)} for lhs and rhs shapes {lhs_shape} and"
-                f" {rhs_shape}."
-            )
-    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> Any:
@@ -75,6 +90,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> Any:
     >>> lax.conv_general_permutations(("NWHC", "HWIO", "NHWC"))
     ((0, 3, 2, 1), (3, 2, 0, 1), (0, 3, 1, 2))
     """
+    _check_strings(dimension_numbers)
     for i, (spec, names) in enumerate(zip(dimension_numbers, _NAMES, strict=True)):
         if any(spec.count(name) != 1 for name in names):
             raise TypeError(
@@ -118,7 +134,7 @@ def conv_shape_tuple(
     lhs, rhs, steps = _sizes(name, lhs_shape, rhs_shape, strides)
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs[2:], rhs[2:], steps, pads)
-    groups = operator.index(batch_group_count)
+    groups = integer("conv_shape_tuple batch_group_count", batch_group_count)
     if groups < 1 or lhs[0] % groups:
         raise ValueError(
             f"{name} batch_group_count must be positive and divide the batch, got"

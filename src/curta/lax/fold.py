@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, tree
+from curta.api.arguments import as_result
 from curta.api.out_sharding import takes_out_sharding
 from curta.control.reduction import Reduce, ReduceWindow
-from curta.core.dim import as_dim
 from curta.core.flat import debug_info
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.shapes import integers
+from curta.core.shapes import integer, integers, sequence
 from curta.core.stage import stage
 from curta.core.trace import Tracer, concrete_or_none, operand_type, typeof
 from curta.lax.arithmetic import add, max, min, mul
@@ -28,7 +27,7 @@ from curta.lax.reduction import (
     reduce_sum,
     reduce_xor,
 )
-from curta.lax.windows import padtype_to_pads
+from curta.lax.windows import explicit_padding, padtype_to_pads
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.families import check_axes
 from curta.primitives.reduction import (
@@ -95,6 +94,8 @@ def reduce(
     """
     flat, inits, structure = _flat("reduce", operands, init_values)
     axes = _axes(flat, dimensions)
+    if not axes:
+        return tree.unflatten(structure, [as_result(x) for x in flat])
     if len(flat) == 1:
         found = _known(computation, inits[0], _KNOWN)
         if found is not None:
@@ -114,7 +115,8 @@ def _axes(operands: Sequence[Any], dimensions: Sequence[int]) -> tuple[int, ...]
     if any(a.shape != avals[0].shape for a in avals):
         shapes = ", ".join(str(a.shape) for a in avals)
         raise ValueError(f"reduce requires operands of one shape, got {shapes}.")
-    axes = tuple(map(operator.index, dimensions))
+    name = "reduce dimensions"
+    axes = tuple(integer(name, d) for d in sequence(name, dimensions))
     check_axes("reduce", axes, avals[0])
     return axes
 
@@ -168,10 +170,12 @@ def reduce_window(
 
 def _window_fields(shape: tuple[int, ...], given: Sequence[Any]) -> tuple[Any, ...]:
     dimensions, strides, padding, base, window = given
+    dimensions = sequence("reduce_window window_dimensions", dimensions)
     ones = (1,) * len(dimensions)
     if isinstance(padding, str):
         wide = dimensions
         if window is not None:
+            window = integers("reduce_window window_dilation", window, None)
             if any(d < 1 for d in window):
                 raise TypeError(f"All dilations must be positive, got {window}.")
             wide = tuple(map(dilated, dimensions, window))
@@ -183,7 +187,7 @@ def _window_fields(shape: tuple[int, ...], given: Sequence[Any]) -> tuple[Any, .
     return (
         sizes("window_dimensions", dimensions),
         sizes("window_strides", strides),
-        tuple((as_dim(low), as_dim(high)) for low, high in padding),
+        explicit_padding("reduce_window", padding),
         sizes("base_dilation", base),
         sizes("window_dilation", window),
     )

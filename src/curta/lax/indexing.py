@@ -369,7 +369,12 @@ def _start_indices(operand: Any, starts: Any, allow: Any) -> list[Any]:
                 f"Slice indices must be a 1D sequence, got {typeof(starts).shape}"
             )
         starts = list(starts)
-    allowed = [allow] * len(shape) if isinstance(allow, bool) else allow
+    allowed = [allow] * len(shape) if isinstance(allow, bool) else list(allow)
+    if len(allowed) != len(shape):
+        raise ValueError(
+            f"allow_negative_indices must have an entry for each of {len(shape)} dims,"
+            f" got {allow}"
+        )
     if any(map(_too_narrow, starts, shape)):
         starts = [convert_element_type(i, np.int32) for i in starts]
     return [
@@ -390,6 +395,9 @@ def _start_index(i: Any, size: int, allow_negative: bool) -> Any:
     if dtypes.issubdtype(dtype, np.unsignedinteger):
         return i
     if isinstance(i, (int, np.integer)):
+        if type(i) is int and i.bit_length() > 31:
+            info = dtypes.iinfo(dtype)  # beyond all dims, whatever the number
+            i = min(max(i, int(info.min)), int(info.max))
         if i < 0 and not allow_negative:
             raise ValueError(
                 f"Index {i} is out of bounds for dimension {size} if"
@@ -496,7 +504,7 @@ def dynamic_update_index_in_dim(
     Array([0., 1., 0.], dtype=float32)
     """
     if typeof(update).ndim == typeof(operand).ndim - 1:
-        update = expand_dims(update, (axis,))
+        update = expand_dims(update, (int(axis),))
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
     )

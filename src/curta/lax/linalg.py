@@ -27,15 +27,12 @@ from curta.control.primitives import (
     tridiagonal_p as tridiagonal_p,
     tridiagonal_solve_p as tridiagonal_solve_p,
 )
-from curta.core.trace import operand_type, typeof
+from curta.core.trace import operand_type
 from curta.lax.arithmetic import add
-from curta.lax.bitwise import bitwise_or
-from curta.lax.conversion import conj, convert_element_type
 from curta.lax.polar import qdwh as qdwh
 from curta.lax.shape import expand_dims, squeeze
 from curta.on_demand import listed
 from curta.primitives import linalg as ops
-from curta.primitives.elementwise import div
 from curta.primitives.linalg import matrices
 
 __all__ = [
@@ -80,7 +77,7 @@ __dir__ = listed(__all__)
 
 
 class EigImplementation(enum.Enum):
-    """Who computes `eig`; here it is LAPACK whatever is asked for."""
+    """Who computes `eig`; here it is LAPACK, and ValueError for the others."""
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -88,32 +85,27 @@ class EigImplementation(enum.Enum):
 
 
 class EighImplementation(enum.Enum):
-    """How `eigh` is computed; here it is LAPACK whatever is asked for."""
+    """How `eigh` is computed; here by QR, and NotImplementedError for the others."""
 
     QR = "qr"
     JACOBI = "jacobi"
     QDWH = "qdwh"
 
 
+_ELSEWHERE = {
+    EighImplementation.JACOBI: "Jacobi implementation is not supported on CPU",
+    EighImplementation.QDWH: "QDWH implementation is only supported on TPU",
+}
+
+
 class SvdAlgorithm(enum.Enum):
-    """How `svd` is computed; here it is LAPACK whatever is asked for."""
+    """How `svd` is computed; here by LAPACK, which has no JACOBI and no POLAR."""
 
     DEFAULT = "default"
     QR = "QR"
     JACOBI = "Jacobi"
     POLAR = "polar"
     DIVIDE_AND_CONQUER = "divide_and_conquer"
-
-
-def symmetrize(x: Any) -> Any:
-    """(x + x^H) / 2, of matrices (..., n, n); integers become floats."""
-    adjoint = matrices.swapped(x)
-    dtype = typeof(x).dtype
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        adjoint = conj(adjoint)
-    total = bitwise_or(x, adjoint) if dtype == np.bool_ else add(x, adjoint)
-    total = convert_element_type(total, dtypes.to_inexact_dtype(dtype))
-    return div(total, typeof(total).dtype.type(2))
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
@@ -133,7 +125,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
            [1., 2.]], dtype=float32)
     """
     if symmetrize_input:
-        x = symmetrize(x)
+        x = matrices.symmetrized(x)
     return matrices.tril(ops.Cholesky()(x))
 
 
@@ -171,7 +163,7 @@ def eig(
 
     The eigenvectors have length 1 and a real greatest element. Their derivatives exist
     only where all eigenvalues differ, and are given if `enable_eigvec_derivs`.
-    `implementation` and `use_magma` are accepted: LAPACK computes them.
+    `use_magma` is accepted: LAPACK computes them.
 
     Returns complex arrays: the eigenvalues (..., n) and the vectors (..., n, n) that
     are asked for. Raises ValueError for matrices that are not square.
@@ -182,10 +174,10 @@ def eig(
     >>> w
     Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
-    if implementation is not None and not isinstance(implementation, EigImplementation):
+    if implementation not in (None, EigImplementation.LAPACK):
         raise ValueError(
             "Only the lapack implementation is supported on CPU. Got"
-            f" {implementation!r}, which is no EigImplementation."
+            f" {implementation!r}."
         )
     op = ops.Eig(
         bool(compute_left_eigenvectors),
@@ -222,7 +214,7 @@ def eigh(
     Array([2., 3.], dtype=float32)
     """
     if symmetrize_input:
-        x = symmetrize(x)
+        x = matrices.symmetrized(x)
     if implementation is not None and not isinstance(
         implementation, EighImplementation
     ):
@@ -230,6 +222,8 @@ def eigh(
             "implementation must be None or an EighImplementation, got"
             f" {implementation!r}."
         )
+    if implementation in _ELSEWHERE:
+        raise NotImplementedError(f"{_ELSEWHERE[implementation]}. Leave it out.")
     flags = bool(lower), bool(sort_eigenvalues)
     v, w = ops.Eigh(*flags, subset_by_index, implementation)(x)
     return v, w
@@ -404,6 +398,11 @@ def svd(
             "The SVD algorithm is None or an SvdAlgorithm; not implemented:"
             f" {algorithm!r}."
         )
+    if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
+        raise NotImplementedError(
+            "The SVD Jacobi and Polar algorithms are not implemented on CPU. Leave"
+            " `algorithm` out, or give QR or DIVIDE_AND_CONQUER."
+        )
     full_matrices, compute_uv = bool(full_matrices), bool(compute_uv)
     op = ops.SVD(full_matrices, compute_uv, subset_by_index, algorithm)
     if not compute_uv:
@@ -430,10 +429,21 @@ def symmetric_product(
     Array([[1., 2.],
            [2., 4.]], dtype=float32)
     """
-    out = ops.SymmetricProduct(alpha, beta)(a_matrix, c_matrix)
+    factors = _real("alpha", alpha), _real("beta", beta)
+    out = ops.SymmetricProduct(*factors)(a_matrix, c_matrix)
     if symmetrize_output:
         out = add(matrices.tril(out), matrices.swapped(matrices.tril(out, -1)))
     return out
+
+
+def _real(name: str, value: Any) -> float:
+    try:
+        return float(value + 0.0)
+    except TypeError as error:
+        if type(error) is not TypeError:  # a traced value
+            raise
+        message = f"symmetric_product {name} must be a real number, got {value!r}."
+        raise TypeError(message) from None
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,13 +119,3 @@ def is_unreduced(x: Any, names: Sequence[Any], groups: Any, user: str) -> bool:
     if groups is not None:
         raise NotImplementedError(f"{user} of unreduced values takes no groups")
     return state(x, names, user) == "unreduced"
-
-
-def dim_of(name: str, axis: Any, shape: Sequence[int]) -> int:
-    """`axis` counted from the front; IndexError if there is no such dim."""
-    place = operator.index(axis)
-    if not -len(shape) <= place < len(shape):
-        raise IndexError(
-            f"{name} {place} is out of range for an array of shape {tuple(shape)}"
-        )
-    return place % len(shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,12 @@ from curta import tree_util
 from curta.api.arguments import as_result
 from curta.core.avals import is_python_scalar
 from curta.core.mesh import get_abstract_mesh
-from curta.core.shapes import canonicalize_axes, canonicalize_axis
+from curta.core.shapes import (
+    canonicalize_axes,
+    canonicalize_axis,
+    dim_of,
+    integer,
+)
 from curta.core.trace import Tracer, current_trace, operand_type, typeof
 from curta.lax.arithmetic import max
 from curta.lax.control_flow.tracing import flat_arrays
@@ -25,7 +29,6 @@ from curta.lax.named_axes import (
     Groups,
     axis_size,
     checked_groups,
-    dim_of,
     group_size,
     is_unreduced,
     manual_names,
@@ -301,7 +304,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     require_bound(axis_name, "ppermute")
     names = names_of(axis_name)
     size = axis_size(names)
-    pairs = tuple(tuple(map(operator.index, pair)) for pair in perm)
+    pairs = tuple(tuple(integer("ppermute perm", i) for i in pair) for pair in perm)
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError(
             f"ppermute perm must be pairs (source, destination), got {perm}"
@@ -353,7 +356,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
     names = names_of(axis_name)
     require_bound(names, "pbroadcast")
     size = axis_size(names)
-    if not 0 <= source < size:
+    if not 0 <= integer("pbroadcast source", source) < size:
         raise ValueError(
             f"pbroadcast source {source} is not below the axis size {size}"
         )
@@ -447,6 +450,15 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     """In a `shard_map`, a value that is the same for all shards as one that varies.
 
     Derivatives are summed over the shards then. Raises ValueError elsewhere.
+
+    >>> import curta
+    >>> from curta import lax, numpy as jnp, P
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> @curta.shard_map(mesh=mesh, in_specs=P(), out_specs=P("i"))
+    ... def spread(x):
+    ...     return lax.pvary(x, "i")
+    >>> spread(jnp.arange(2))
+    Array([0, 1], dtype=int32)
     """
     return pcast(x, names_of(axis_name), to="varying")
 
@@ -462,6 +474,15 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
         is such a sum.
 
     Raises ValueError for other kinds, and for values that cannot be cast so.
+
+    >>> import curta
+    >>> from curta import lax, numpy as jnp, P
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> @curta.shard_map(mesh=mesh, in_specs=P(), out_specs=P("i"))
+    ... def spread(x):
+    ...     return lax.pcast(x, "i", to="varying")
+    >>> spread(jnp.arange(2))
+    Array([0, 1], dtype=int32)
     """
     if isinstance(axis_name, (set, frozenset)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
@@ -484,12 +505,12 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
                 f" {names}"
             )
         if current_trace().is_evaluating():
-            raise ValueError("pvary should be called under jax.shard_map.")
+            raise ValueError(f"{op.name} should be called under jax.shard_map.")
         require_bound(names, "pcast")
         if other := {*names} - {*get_abstract_mesh().manual_axes}:
             raise ValueError(
-                "pvary should be called under jax.shard_map. These axes are of another"
-                f" map: {other}"
+                f"{op.name} should be called under jax.shard_map. These axes are of"
+                f" another map: {other}"
             )
         return op(manual)(v) if manual else v
 

@@ -74,6 +74,11 @@ def qdwh(
     most = 10
     if max_iterations is not None:
         most = concrete_or_error(int, max_iterations, reason.format("max_iterations"))
+    if most.bit_length() > 31:
+        raise OverflowError(
+            "An overflow was encountered while parsing the max_iterations of qdwh:"
+            f" {most} is no int32."
+        )
     if eps is None:
         eps = float(dtypes.finfo(aval.dtype).eps)
     eps = concrete_or_error(float, eps, reason.format("eps"))

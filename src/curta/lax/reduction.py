@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from curta.api.out_sharding import takes_out_sharding, terms_on_devices
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.partition_spec import entry_axes
+from curta.core.shapes import integer
 from curta.core.trace import typeof
 from curta.errors import ShardingTypeError
 from curta.primitives import reduction
@@ -27,9 +29,10 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     >>> curta.lax.reduce_sum(curta.numpy.ones((2, 3)), (1,))
     Array([3., 3.], dtype=float32)
     """
+    axes = _axes("reduce_sum", axes)
     if not config.jax_allow_f16_reductions:
         _refuse_half_precision(typeof(operand), axes)
-    op = ReduceSum(tuple(axes))
+    op = ReduceSum(axes)
     if out_sharding is None:
         return op(operand)
     split = typeof(operand).sharding.spec.for_rank(typeof(operand).ndim)
@@ -37,10 +40,23 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     if not out_sharding.spec.unreduced <= over:
         raise ShardingTypeError(
             "out_sharding's unreduced axes should be in operand's specs that were"
-            f" summed over. Got operand={typeof(operand)}, axes={tuple(axes)},"
+            f" summed over. Got operand={typeof(operand)}, axes={axes},"
             f" unreduced_spec={set(out_sharding.spec.unreduced)}"
         )
     return terms_on_devices(op, [operand], [axes], out_sharding)
+
+
+def _axes(name: str, axes: Sequence[int]) -> tuple[int, ...]:
+    """`axes` as a tuple of ints; TypeError for anything else."""
+    found = tuple(axes)
+    if all(type(d) is int for d in found):
+        return found
+    try:
+        return tuple(map(operator.index, found))
+    except TypeError as error:
+        if type(error) is not TypeError:  # a traced value
+            raise
+        raise TypeError(f"{name} axes must be integers, got {found}.") from None
 
 
 def _refuse_half_precision(aval: ShapedArray, axes: Sequence[int]) -> None:
@@ -59,7 +75,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     >>> curta.lax.reduce_prod(curta.numpy.arange(1, 4), (0,))
     Array(6, dtype=int32)
     """
-    return reduction.ReduceProd(tuple(axes))(operand)
+    return reduction.ReduceProd(_axes("reduce_prod", axes))(operand)
 
 
 def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
@@ -71,7 +87,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     >>> curta.lax.reduce_max(curta.numpy.arange(4), (0,))
     Array(3, dtype=int32)
     """
-    return reduction.ReduceMax(tuple(axes))(operand)
+    return reduction.ReduceMax(_axes("reduce_max", axes))(operand)
 
 
 def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
@@ -83,7 +99,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
     >>> curta.lax.reduce_min(curta.numpy.arange(4), (0,))
     Array(0, dtype=int32)
     """
-    return reduction.ReduceMin(tuple(axes))(operand)
+    return reduction.ReduceMin(_axes("reduce_min", axes))(operand)
 
 
 def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
@@ -93,7 +109,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     >>> curta.lax.reduce_and(curta.numpy.array([True, False]), (0,))
     Array(False, dtype=bool)
     """
-    return reduction.ReduceAnd(tuple(axes))(operand)
+    return reduction.ReduceAnd(_axes("reduce_and", axes))(operand)
 
 
 def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
@@ -103,7 +119,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     >>> curta.lax.reduce_or(curta.numpy.array([True, False]), (0,))
     Array(True, dtype=bool)
     """
-    return reduction.ReduceOr(tuple(axes))(operand)
+    return reduction.ReduceOr(_axes("reduce_or", axes))(operand)
 
 
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
@@ -113,7 +129,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     >>> curta.lax.reduce_xor(curta.numpy.array([5, 1]), (0,))
     Array(4, dtype=int32)
     """
-    return reduction.ReduceXor(tuple(axes))(operand)
+    return reduction.ReduceXor(_axes("reduce_xor", axes))(operand)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -126,7 +142,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     Array(1, dtype=int32)
     """
     dtype = dtypes.check_user_dtype(index_dtype, "argmax")
-    return reduction.ArgMax((axis,), dtype)(operand)
+    return reduction.ArgMax((integer("argmax axis", axis),), dtype)(operand)
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -139,4 +155,4 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     Array(0, dtype=int32)
     """
     dtype = dtypes.check_user_dtype(index_dtype, "argmin")
-    return reduction.ArgMin((axis,), dtype)(operand)
+    return reduction.ArgMin((integer("argmin axis", axis),), dtype)(operand)

@@ -24,7 +24,10 @@ from curta.core.shapes import (
     canonicalize_axis,
     canonicalize_shape,
     check_nonnegative,
+    dim_of,
+    integer,
     integers,
+    sequence,
     static_axes,
 )
 from curta.core.trace import Tracer, concrete_or_error, operand_type, typeof
@@ -35,7 +38,7 @@ from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.random_bits.ops import RandomWrap
 from curta.primitives.random_bits.registry import implementation_of
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile, check_repetitions
-from curta.primitives.slicing import Pad, Slice, check_padding_length
+from curta.primitives.slicing import Pad, Slice, check_padding_length, padding_entry
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 from curta.runtime.transfer import to_array
 
@@ -95,7 +98,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     >>> curta.lax.broadcast(curta.numpy.ones(3), (2,)).shape
     (2, 3)
     """
-    sizes, shape = tuple(sizes), typeof(operand).shape
+    sizes, shape = sequence("broadcast sizes", sizes), typeof(operand).shape
     if not sizes and isinstance(operand, Array):
         return operand
     if not sizes and not shape:
@@ -239,11 +242,11 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     >>> curta.lax.expand_dims(curta.numpy.ones(3), (0, 2)).shape
     (1, 3, 1)
     """
-    shape = typeof(array).shape
-    rank = len(shape) + len(dimensions)
-    dims = set(canonicalize_axes(dimensions, rank))
-    if len(dims) != len(dimensions):
-        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    shape, places = typeof(array).shape, sequence("expand_dims dimensions", dimensions)
+    rank = len(shape) + len(places)
+    dims = set(canonicalize_axes(places, rank))
+    if len(dims) != len(places):
+        raise ValueError(f"repeated axis in lax.expand_dims: {places}")
     kept = tuple(i for i in range(rank) if i not in dims)
     sizes = iter(shape)
     new_shape = tuple(1 if i in dims else next(sizes) for i in range(rank))
@@ -303,7 +306,7 @@ def slice_in_dim(
     Array([3, 4, 5], dtype=int32)
     """
     shape = typeof(operand).shape
-    axis = operator.index(axis)
+    axis = dim_of("slice_in_dim axis", axis, shape)
     size = shape[axis]
     start = 0 if start_index is None else as_dim(start_index)
     limit = size if limit_index is None else as_dim(limit_index)
@@ -324,8 +327,9 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Array(5, dtype=int32)
     """
     axis = int(axis)
-    size = typeof(operand).shape[axis]
-    place = as_dim(index)
+    shape = typeof(operand).shape
+    size = shape[dim_of("index_in_dim axis", axis, shape)]
+    place = integer("index_in_dim index", index)
     place = place + size if place < 0 else place
     if not 0 <= place < size:
         raise IndexError(
@@ -350,10 +354,7 @@ def pad(
     Array([9., 0., 9., 1., 9., 2.], dtype=float32)
     """
     check_padding_length(padding_config, operand_type("pad", 0, operand).shape)
-    config = tuple(
-        (as_dim(lo), as_dim(hi), as_dim(between)) for lo, hi, between in padding_config
-    )
-    return Pad(config)(operand, padding_value)
+    return Pad(tuple(map(padding_entry, padding_config)))(operand, padding_value)
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
@@ -392,7 +393,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     operands = tuple(operands)
     if len(operands) == 1 and isinstance(operands[0], Array):
         return operands[0]
-    return Concatenate(dimension)(*operands)
+    return Concatenate(integer("concatenate dimension", dimension))(*operands)
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
@@ -403,7 +404,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
     axis = canonicalize_axis(axis, typeof(operand).ndim)
-    return list(Split(tuple(map(as_dim, sizes)), axis)(operand))
+    return list(Split(integers("split sizes", sizes, None), axis)(operand))
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curta.core.dim import as_dim
-from curta.core.shapes import canonicalize_axis
+from curta.core.shapes import canonicalize_axis, integer
 from curta.core.trace import operand_type, typeof
 from curta.primitives import cumulative
 from curta.primitives.sorting import Sort, TopK
@@ -35,7 +34,8 @@ def sort(
                 f"num_keys={num_keys} must be between 1 and len(operand)={len(operand)}"
             )
         dimension = canonicalize_axis(dimension, typeof(operand[0]).ndim)
-        return tuple(Sort(dimension, is_stable, num_keys)(*operand))
+        count = integer("sort num_keys", num_keys)
+        return tuple(Sort(dimension, is_stable, count)(*operand))
     if num_keys != 1:
         raise ValueError(f"num_keys={num_keys!r} must equal 1 for a single operand.")
     dimension = canonicalize_axis(dimension, typeof(operand).ndim)
@@ -66,7 +66,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     >>> curta.lax.top_k(curta.numpy.array([1., 3., 2.]), 2)
     [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
-    k = as_dim(k)
+    k = integer("top_k k", k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     rank = operand_type("top_k", 0, operand).ndim

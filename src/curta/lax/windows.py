@@ -99,7 +99,7 @@ def reduce_window_shape_tuple(
 
 def _dilation(name: str, dilation: Any) -> tuple[int, ...]:
     """The entries of a dilation; TypeError unless all are positive integers."""
-    found = tuple(map(as_dim, dilation))
+    found = integers(f"{name} dilation", dilation, None)
     if any(d < 1 for d in found):
         raise TypeError(f"All dilations must be positive, got {dilation}.")
     return found
@@ -109,7 +109,9 @@ def explicit_padding(name: str, padding: Any) -> tuple[tuple[int, int], ...]:
     """Padding by numbers as pairs; ValueError unless it is a sequence of pairs."""
     try:
         return tuple((as_dim(lo), as_dim(hi)) for lo, hi in padding)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
+        if type(error) not in (ValueError, TypeError):  # a traced value
+            raise
         raise ValueError(
             f"padding argument to {name} should be a string or a sequence of (low,"
             f" high) pairs, got {padding}"

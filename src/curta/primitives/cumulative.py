@@ -53,6 +53,7 @@ class Cumulative(Op):
     """
 
     makes_nan: ClassVar[bool] = True
+    arity: ClassVar[int | None] = 1
     ufunc: ClassVar[np.ufunc]
     axis: int
     reverse: bool = False

@@ -31,6 +31,8 @@ DotDims = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 class Bilinear(Op):
     """An op on two operands that is linear in each."""
 
+    arity: ClassVar[int | None] = 2
+
     def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
         return product(self, primals, terms)
 

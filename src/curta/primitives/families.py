@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from curta.core.trace import typeof
 
 class Linear(Op):
     """A one-operand op that is its own derivative."""
+
+    arity: ClassVar[int | None] = 1
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
@@ -37,6 +39,7 @@ class Reduction(Op):
     The compiler uses `identity` and `combine`; `eval` is NumPy's reduction.
     """
 
+    arity: ClassVar[int | None] = 1
     axes: tuple[int, ...]
 
     def out_dtype(self, dtype: Any) -> Any:

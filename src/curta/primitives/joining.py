@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +45,7 @@ class _Joining(Op):
 class _Parting(Op):
     """What split and unstack share: one operand, a list of results."""
 
+    arity: ClassVar[int | None] = 1
     multiple_results: ClassVar[bool] = True
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -100,15 +102,16 @@ class Concatenate(_Joining):
         ]
         value = None
         for x, start in reversed(present):  # the first operand's test is outermost
-            source = (*index[:k], place + -start, *index[k + 1 :])
-            if value is None and len(present) == 1:
-                return x.at(source)
-            stop = start + x.aval.shape[k]
-            inside = b.compare("lt", place, stop)
+            size = x.aval.shape[k]
+            there = partial(x.at, (*index[:k], place + -start, *index[k + 1 :]))
+            inside = b.compare("lt", place, start + size)
+            if size == 1 or len(present) == 1:  # nothing else could be read
+                value = there() if value is None else b.select(inside, there(), value)
+                continue
             if start:
                 inside = b.and_(b.compare("ge", place, start), inside)
             outside = b.const(0, x.aval.dtype) if value is None else value
-            value = b.guarded(inside, lambda x=x, at=source: x.at(at), outside)
+            value = b.guarded(inside, there, outside)
         return value
 
     def _offsets(self, shapes: Sequence[tuple[int, ...]]) -> list[int]:

@@ -157,7 +157,7 @@ class _Logical(NonDifferentiable, Reduction):
     """What the bitwise reductions share: booleans or integers, strong types."""
 
     def out_dtype(self, dtype: Any) -> Any:
-        if dtype.kind not in "biu":
+        if isinstance(dtype, dtypes.ExtendedDType) or dtype.kind not in "biu":
             raise TypeError(
                 "logical reduction requires operand dtype bool or int, got"
                 f" {dtype.name} in {self.name}."
@@ -235,6 +235,7 @@ class ReduceXor(_Logical):
 class ArgReduction(NonDifferentiable):
     """The place of an extremum along the one dim in `axes`: the first, or of a NaN."""
 
+    arity: ClassVar[int | None] = 1
     axes: tuple[int, ...]
     index_dtype: Any
     better: ClassVar[str]

@@ -11,7 +11,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.dim import max_dim
 from curta.core.key_use import KeyReuseSignature, Sink, Source
-from curta.core.shapes import check_nonnegative
+from curta.core.shapes import check_nonnegative, integer
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -145,6 +145,16 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 """(low, high, interior) for every dim; low and high may be negative."""
 
 
+def padding_entry(entry: Any) -> tuple[int, ...]:
+    """One entry of a padding_config; ValueError unless it is of three integers."""
+    try:
+        low, high, between = entry
+    except ValueError as error:
+        message = f"{error}: padding_config has (low, high, interior) for every dim"
+        raise ValueError(f"{message}, got {entry}.") from None
+    return tuple(integer("padding_config", d) for d in (low, high, between))
+
+
 def check_padding_length(config: Sequence[Any], shape: tuple[int, ...]) -> None:
     """Raise ValueError unless there is an entry for each dim."""
     if len(config) != len(shape):
@@ -162,6 +172,7 @@ class Pad(Linear):
     """
 
     name: ClassVar[str] = "pad"
+    arity: ClassVar[int | None] = 2
     padding_config: PaddingConfig
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:

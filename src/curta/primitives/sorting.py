@@ -110,6 +110,7 @@ class TopK(Op):
     """
 
     name: ClassVar[str] = "top_k"
+    arity: ClassVar[int | None] = 1
     multiple_results: ClassVar[bool] = True
     k: int
     axis: int

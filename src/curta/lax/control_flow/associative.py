@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import tree_util
+from curta.core.shapes import integer
 from curta.core.trace import typeof
 from curta.core.tracebacks import api_boundary
 from curta.lax.arithmetic import add
@@ -66,7 +66,7 @@ def associative_scan(
 
 
 def _positive_axis(leaves: Sequence[Any], axis: int) -> int:
-    axis = operator.index(axis)
+    axis = integer("associative_scan axis", axis)
     shapes = [typeof(x).shape for x in leaves]
     rank = len(shapes[0])
     if not -rank <= axis < rank:

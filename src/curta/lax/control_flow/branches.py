@@ -146,6 +146,8 @@ def switch(
         )
     if not is_array_like(index):
         raise TypeError(f"Index type must be an integer, got {index}.")
+    if type(index) is int and index.bit_length() > 31:
+        index = min(max(index, 0), len(branches) - 1)
     aval = typeof(index)
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(

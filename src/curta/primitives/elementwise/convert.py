@@ -29,6 +29,7 @@ class ConvertElementType(Op):
     """
 
     name: ClassVar[str] = "convert_element_type"
+    arity: ClassVar[int | None] = 1
     key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     param_names: ClassVar[Mapping[str, str | None]] = {"sharding": None}
     new_dtype: Any
@@ -101,6 +102,8 @@ def _converted(x: Any, dtype: Any) -> Any:
     """`x` as `dtype`, in NumPy."""
     if x.dtype == dtype:
         return x
+    if x.dtype == dtypes.float0:
+        return np.zeros(x.shape, dtype)
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
     if dtypes.issubdtype(dtype, np.integer) and dtypes.issubdtype(x.dtype, np.floating):
@@ -157,6 +160,7 @@ class BitcastConvertType(Op):
     """The same bits as another dtype; a change of width adds or takes a last dim."""
 
     name: ClassVar[str] = "bitcast_convert_type"
+    arity: ClassVar[int | None] = 1
     new_dtype: Any
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:

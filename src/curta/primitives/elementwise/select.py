@@ -44,6 +44,8 @@ class SelectN(Op):
         return KeyReuseSignature(*[Sink(i) for i in range(1, len(avals))], Source(0))
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
+        if not avals:
+            raise TypeError("select_n takes `which` and at least one case")
         which, *cases = avals
         _check_select(which, cases)
         return cases[0].update(weak_type=all(c.weak_type for c in cases))

@@ -53,6 +53,7 @@ class Gather(Op):
     """Windows of the operand, starting at the index vectors of the second operand."""
 
     name: ClassVar[str] = "gather"
+    arity: ClassVar[int | None] = 2
     key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     dimension_numbers: GatherDimensionNumbers
     slice_sizes: Dims
@@ -199,6 +200,7 @@ class Scattering(WindowUpdate):
     op; both are None for replacing. `update_jaxpr`, which jaxprs show, says it again.
     """
 
+    arity: ClassVar[int | None] = 3
     param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
     combine: ClassVar[np.ufunc | None] = None
     element_op: ClassVar[Op | None] = None

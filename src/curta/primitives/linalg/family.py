@@ -45,7 +45,7 @@ class MatrixOp(Op):
         kinds = self.out_dtypes(avals[0].dtype)
         weak = all(a.weak_type for a in avals)
         outs = [
-            ShapedArray((*batch, *shape), kind, weak and kind == avals[0].dtype)
+            ShapedArray((*batch, *shape), kind, weak)
             for shape, kind in zip(shapes, kinds, strict=True)
         ]
         return outs if self.multiple_results else outs[0]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from curta import dtypes
+from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise import (
@@ -14,6 +16,7 @@ from curta.primitives.elementwise import (
     div,
     eq,
     ge,
+    or_,
     real,
     select,
     sub,
@@ -41,7 +44,8 @@ def adjoint(x: Any) -> Any:
 
 def conjugate(x: Any) -> Any:
     """The complex conjugates; `x` itself if it is real."""
-    return conj(x) if typeof(x).dtype.kind == "c" else x
+    complex_ = dtypes.issubdtype(typeof(x).dtype, np.complexfloating)
+    return conj(x) if complex_ else x
 
 
 def matmul(x: Any, y: Any) -> Any:
@@ -73,7 +77,22 @@ def _one_side(x: Any, k: int, below: bool) -> Any:
     if len(shape) > 2:
         mask = BroadcastInDim(shape, (len(shape) - 2, len(shape) - 1))(mask)
     nothing = zeros(typeof(x))
+    if typeof(x).weak_type:  # then the result is weak too
+        zero = zeros(ShapedArray((), nothing.dtype, weak_type=True))
+        nothing = BroadcastInDim(shape, ())(zero)
     return select(mask, x, nothing) if below else select(mask, nothing, x)
+
+
+def symmetrized(x: Any) -> Any:
+    """(x + x^H) / 2, of matrices (..., n, n); integers become floats."""
+    dtype, weak_type = typeof(x).dtype, typeof(x).weak_type
+    if dtype == np.bool_:
+        total, weak_type = or_(x, swapped(x)), True
+        dtype = dtypes.canonicalize_dtype(float)
+    else:
+        total, dtype = add(x, adjoint(x)), dtypes.to_inexact_dtype(dtype)
+    two = convert_element_type(2, dtype, weak_type)
+    return div(convert_element_type(total, dtype, weak_type), two)
 
 
 def eye(dtype: Any, size: int, rank: int = 2) -> Any:
