@@ -237,7 +237,16 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
 
 
 class TypePromotionError(ValueError):
-    """Operand dtypes have no common dtype to which they promote implicitly."""
+    """Operand dtypes have no common dtype to which they promote implicitly.
+
+    >>> import curta
+    >>> from curta import numpy as jnp
+    >>> with curta.numpy_dtype_promotion("strict"):
+    ...     jnp.int32(1) + jnp.float32(1)
+    Traceback (most recent call last):
+        ...
+    curta.errors.TypePromotionError: Input dtypes ('int32', 'float32') have ...
+    """
 
 
 class InconclusiveDimensionOperation(Exception):

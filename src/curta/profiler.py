@@ -43,7 +43,12 @@ __dir__ = listed(__all__)
 
 @dataclasses.dataclass
 class ProfileOptions:
-    """What JAX's tracers may be told; there is one kind of trace here."""
+    """What JAX's tracers may be told; there is one kind of trace here.
+
+    >>> from curta import profiler
+    >>> profiler.ProfileOptions().host_tracer_level
+    2
+    """
 
     host_tracer_level: int = 2
     device_tracer_level: int = 1
@@ -73,13 +78,27 @@ def start_trace(
 
     Raises:
       RuntimeError: if a trace is being recorded.
+
+    >>> import tempfile
+    >>> from curta import numpy as jnp, profiler
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     profiler.start_trace(folder)
+    ...     x = jnp.sin(1.0)
+    ...     profiler.stop_trace()
     """
     recorder.start(log_dir)
     forget_fast_calls()
 
 
 def stop_trace() -> None:
-    """End the trace and write it; RuntimeError if there is none."""
+    """End the trace and write it; RuntimeError if there is none.
+
+    >>> from curta import profiler
+    >>> profiler.stop_trace()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: No profile started. Call start_trace first.
+    """
     recorder.stop()
 
 
@@ -131,7 +150,13 @@ class TraceAnnotation(contextlib.ContextDecorator):
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """Names a step of training, `step_num`, in the trace."""
+    """Names a step of training, `step_num`, in the trace.
+
+    >>> from curta import numpy as jnp, profiler
+    >>> for step in range(2):
+    ...     with profiler.StepTraceAnnotation("train", step_num=step):
+    ...         loss = jnp.sin(float(step))
+    """
 
 
 def annotate_function(
@@ -157,7 +182,14 @@ def annotate_function(
 
 
 def start_server(port: int) -> NoReturn:
-    """Not there: traces are files."""
+    """Not there: traces are files.
+
+    >>> from curta import profiler
+    >>> profiler.start_server(9999)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: Curta has no profiler server (port 9999): record a ...
+    """
     raise NotImplementedError(
         f"Curta has no profiler server (port {port}): record a trace with"
         " profiler.trace(folder), and open the file in ui.perfetto.dev."
@@ -165,12 +197,26 @@ def start_server(port: int) -> NoReturn:
 
 
 def stop_server() -> NoReturn:
-    """Not there, as `start_server`."""
+    """Not there, as `start_server`.
+
+    >>> from curta import profiler
+    >>> profiler.stop_server()
+    Traceback (most recent call last):
+        ...
+    ValueError: No active profiler server: Curta has none.
+    """
     raise ValueError("No active profiler server: Curta has none.")
 
 
 def register_subprocess(pid: int, port: int) -> NoReturn:
-    """Not there, as `start_server`: each process records a trace of its own."""
+    """Not there, as `start_server`: each process records a trace of its own.
+
+    >>> from curta import profiler
+    >>> profiler.register_subprocess(1, 9999)
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: Curta has no profiler server to collect the trace ...
+    """
     raise NotImplementedError(
         f"Curta has no profiler server to collect the trace of process {pid} at port"
         f" {port}: record one in that process with profiler.trace(folder)."
@@ -207,7 +253,15 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 
 def save_device_memory_profile(filename: Path, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file, for `pprof FILE`."""
+    """Write `device_memory_profile` to a file, for `pprof FILE`.
+
+    >>> import os, tempfile
+    >>> from curta import profiler
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     profiler.save_device_memory_profile(folder + "/memory")
+    ...     print(os.listdir(folder))
+    ['memory']
+    """
     with open(filename, "wb") as file:
         file.write(device_memory_profile(backend))
 

@@ -140,6 +140,11 @@ def get_mesh() -> Mesh:
     """The mesh in scope; an empty one if there is none.
 
     Raises ValueError inside of transformed functions.
+
+    >>> import curta
+    >>> with curta.set_mesh(curta.make_mesh((1,), ("i",))):
+    ...     print(curta.sharding.get_mesh().axis_names)
+    ('i',)
     """
     if not current_trace().is_evaluating():
         raise ValueError(

@@ -215,10 +215,21 @@ def initialize(
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` was called."""
+    """Whether `initialize` was called.
+
+    >>> import curta
+    >>> curta.distributed.is_initialized()
+    False
+    """
     return bool(_started)
 
 
 def shutdown() -> None:
-    """Undo `initialize`, if it was called."""
+    """Undo `initialize`, if it was called.
+
+    >>> import curta
+    >>> curta.distributed.shutdown()
+    >>> curta.distributed.is_initialized()
+    False
+    """
     _started.clear()

@@ -251,6 +251,16 @@ def auto_axes(
     Args:
       axes: which; all if left out.
       out_sharding: how its results are split; may be given at the call instead.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> @curta.sharding.auto_axes(out_sharding=P("i"))
+    ... def double(x):
+    ...     return 2 * x
+    >>> with curta.set_mesh(mesh):
+    ...     print(double(curta.device_put(jnp.arange(2), P("i"))))
+    [0 2]
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
@@ -288,6 +298,19 @@ def explicit_axes(
     Args:
       axes: which; all if left out.
       in_sharding: how its arguments are split; may be given at the call instead.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> auto = curta.sharding.AxisType.Auto
+    >>> mesh = curta.make_mesh((1,), ("i",), axis_types=(auto,))
+    >>> @curta.sharding.explicit_axes(in_sharding=P("i"))
+    ... def double(x):
+    ...     print(curta.typeof(x))
+    ...     return 2 * x
+    >>> with curta.set_mesh(mesh):
+    ...     print(curta.jit(double)(jnp.arange(2)))
+    int32[2@i]
+    [0 2]
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)

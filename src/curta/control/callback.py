@@ -121,7 +121,13 @@ def call_outside(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
 
 
 class DebugEffect(Effect):
-    """That of a callback for debugging."""
+    """That of a callback for debugging.
+
+    >>> import curta
+    >>> jaxpr = curta.make_jaxpr(lambda x: curta.debug.print("{}", x))(1)
+    >>> jaxpr.effects
+    frozenset({Debug})
+    """
 
     def __str__(self) -> str:
         return "Debug"

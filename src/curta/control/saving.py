@@ -20,7 +20,14 @@ class SaveableType:
 
 
 class Offloadable(NamedTuple):
-    """Keep it in another memory. There is one memory here: it is kept as it is."""
+    """Keep it in another memory. There is one memory here: it is kept as it is.
+
+    >>> import curta
+    >>> from curta import checkpoint_policies as policies
+    >>> policy = policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    >>> curta.grad(curta.checkpoint(lambda x: x * x, policy=policy))(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
 
     src: Any
     dst: Any

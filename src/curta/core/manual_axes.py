@@ -20,6 +20,14 @@ class ManualAxisType:
       reduced: axes along whose cotangent will be such a sum.
 
     Raises ValueError if an axis is both varying and one of the others.
+
+    >>> from curta.sharding import ManualAxisType
+    >>> sorted(ManualAxisType(varying={"i", "j"}).varying)
+    ['i', 'j']
+    >>> ManualAxisType(varying={"i"}, reduced={"i"})
+    Traceback (most recent call last):
+        ...
+    ValueError: varying and reduced cannot have common mesh axes. Got ...
     """
 
     varying: frozenset[Any] = _NO_AXES

@@ -24,6 +24,13 @@ class AxisType(enum.Enum):
     `Auto`: the compiler, from how its inputs are. `Explicit`: the program; how an
     array is split is part of its type. `Manual`: the axis is mapped over, and the
     program sees one shard of it.
+
+    >>> import curta
+    >>> explicit = curta.sharding.AxisType.Explicit
+    >>> mesh = curta.make_mesh((1,), ("i",), axis_types=(explicit,))
+    >>> with curta.set_mesh(mesh):
+    ...     print(curta.typeof(curta.device_put(curta.numpy.ones(2), curta.P("i"))))
+    float32[2@i]
     """
 
     Auto = enum.auto()
@@ -243,7 +250,12 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
 
 @dataclass(frozen=True, repr=False)
 class AbstractDevice:
-    """The kind of the devices of a mesh."""
+    """The kind of the devices of a mesh.
+
+    >>> from curta.sharding import AbstractDevice
+    >>> AbstractDevice("cpu", None, "cpu")
+    AbstractDevice(device_kind=cpu, num_cores=None, platform=cpu)
+    """
 
     device_kind: str
     num_cores: int | None
@@ -398,7 +410,15 @@ def scope() -> Scope:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The mesh in scope without its devices; an empty one if there is none."""
+    """The mesh in scope without its devices; an empty one if there is none.
+
+    >>> import curta
+    >>> curta.sharding.get_abstract_mesh().axis_names
+    ()
+    >>> with curta.set_mesh(curta.make_mesh((1,), ("i",))):
+    ...     print(curta.sharding.get_abstract_mesh().axis_names)
+    ('i',)
+    """
     return scope().abstract
 
 
@@ -429,6 +449,12 @@ class use_abstract_mesh:
     """Put an abstract mesh in scope within a `with` block.
 
     Raises ValueError for what is no AbstractMesh, or one of another size.
+
+    >>> import curta
+    >>> from curta.sharding import AbstractMesh, use_abstract_mesh
+    >>> with use_abstract_mesh(AbstractMesh((2,), ("i",))):
+    ...     print(curta.sharding.get_abstract_mesh().shape)
+    OrderedDict([('i', 2)])
     """
 
     def __init__(self, mesh: AbstractMesh):

@@ -22,7 +22,13 @@ MEMORIES = ("device", "pinned_host", "unpinned_host")
 
 
 class MemorySpace(enum.Enum):
-    """A kind of memory: that of devices, or that of their host."""
+    """A kind of memory: that of devices, or that of their host.
+
+    >>> import curta
+    >>> x = curta.device_put(curta.numpy.arange(3), curta.memory.Space.Host)
+    >>> x
+    Array([0, 1, 2], dtype=int32)
+    """
 
     Device = enum.auto()
     Host = enum.auto()
@@ -47,6 +53,10 @@ class Sharding:
 
     `memory_kind` names the memory of the devices that holds them. All names mean the
     memory of the host; it is None where there are no devices.
+
+    >>> from curta import numpy as jnp, sharding
+    >>> isinstance(jnp.arange(3).sharding, sharding.Sharding)
+    True
     """
 
     memory_kind: str | None = _MEMORY
@@ -211,7 +221,13 @@ class SingleDeviceSharding(Sharding):
 
 @functools.lru_cache(4096)
 def on_device(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of whole arrays on a device; one object for each device."""
+    """The sharding of whole arrays on a device; one object for each device.
+
+    >>> import curta
+    >>> [device] = curta.devices()[:1]
+    >>> curta.sharding.make_single_device_sharding(device).device_set == {device}
+    True
+    """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 

@@ -25,15 +25,30 @@ __all__ = [
 
 
 class extended(np.generic):
-    """The scalar type above all extended dtypes; for ``issubdtype``, never made."""
+    """The scalar type above all extended dtypes; for ``issubdtype``, never made.
+
+    >>> import curta
+    >>> curta.numpy.issubdtype(curta.random.key(0).dtype, curta.dtypes.extended)
+    True
+    """
 
 
 class prng_key(extended):
-    """The scalar type above all random key dtypes; for ``issubdtype``, never made."""
+    """The scalar type above all random key dtypes; for ``issubdtype``, never made.
+
+    >>> import curta
+    >>> curta.numpy.issubdtype(curta.random.key(0).dtype, curta.dtypes.prng_key)
+    True
+    """
 
 
 class ExtendedDType(abc.ABC):
-    """A dtype outside NumPy: its name, its scalar type and how elements are stored."""
+    """A dtype outside NumPy: its name, its scalar type and how elements are stored.
+
+    >>> import curta
+    >>> isinstance(curta.random.key(0).dtype, curta.dtypes.ExtendedDType)
+    True
+    """
 
     type: ClassVar[type[extended]]
     name: str
@@ -108,5 +123,10 @@ class PrimalTangentDType(ExtendedDType):
 
 
 def physical_dtype(dtype: np.dtype[Any] | ExtendedDType) -> np.dtype[Any]:
-    """The NumPy dtype in which elements of `dtype` are stored."""
+    """The NumPy dtype in which elements of `dtype` are stored.
+
+    >>> import curta
+    >>> curta.dtypes.physical_dtype(curta.numpy.dtype("int8"))
+    dtype('int8')
+    """
     return dtype.physical if isinstance(dtype, ExtendedDType) else dtype

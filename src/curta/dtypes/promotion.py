@@ -212,7 +212,12 @@ def dtype(x: Any) -> DType:
 
 
 def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
-    """The dtype of a value or type, and whether it is weak; see `dtype`."""
+    """The dtype of a value or type, and whether it is weak; see `dtype`.
+
+    >>> from curta import dtypes, numpy as jnp
+    >>> dtypes.dtype_and_weak_type(1.0), dtypes.dtype_and_weak_type(jnp.ones(2))
+    ((dtype('float32'), True), (dtype('float32'), False))
+    """
     return _readers[type(x)](x)
 
 
@@ -293,7 +298,12 @@ def _check_valid(x: Any, dtype: DType) -> None:
 
 
 def lattice_result_type(*args: Any) -> tuple[DType, bool]:
-    """The dtype and weak type of an operation on values, avals, dtypes or types."""
+    """The dtype and weak type of an operation on values, avals, dtypes or types.
+
+    >>> from curta import dtypes, numpy as jnp
+    >>> dtypes.lattice_result_type(jnp.int8, 1.0)
+    (dtype('float32'), True)
+    """
     if len(args) == 2:
         return promote_pair(
             *dtype_and_weak_type(args[0]), *dtype_and_weak_type(args[1])
@@ -352,6 +362,11 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
 
 
 def safe_to_cast(given: Any, wanted: Any) -> bool:
-    """Whether promotion alone would take the value or dtype `given` to `wanted`."""
+    """Whether promotion alone would take the value or dtype `given` to `wanted`.
+
+    >>> from curta import dtypes
+    >>> dtypes.safe_to_cast("int8", "int32"), dtypes.safe_to_cast("int32", "int8")
+    (True, False)
+    """
     target = dtype(wanted)
     return bool(dtype(given) == target or result_type(given, target) == target)

@@ -141,22 +141,42 @@ def python_type_dtype(kind: type) -> np.dtype[Any]:
 
 
 def default_int_dtype() -> np.dtype[Any]:
-    """int32, or int64 with 64-bit types."""
+    """int32, or int64 with 64-bit types.
+
+    >>> from curta import dtypes
+    >>> dtypes.default_int_dtype()
+    dtype('int32')
+    """
     return python_type_dtype(int)
 
 
 def default_uint_dtype() -> np.dtype[Any]:
-    """uint32, or uint64 with 64-bit types."""
+    """uint32, or uint64 with 64-bit types.
+
+    >>> from curta import dtypes
+    >>> dtypes.default_uint_dtype()
+    dtype('uint32')
+    """
     return np.dtype(np.uint64 if config.jax_enable_x64 else np.uint32)
 
 
 def default_float_dtype() -> np.dtype[Any]:
-    """float32, or float64 with 64-bit types."""
+    """float32, or float64 with 64-bit types.
+
+    >>> from curta import dtypes
+    >>> dtypes.default_float_dtype()
+    dtype('float32')
+    """
     return python_type_dtype(float)
 
 
 def default_complex_dtype() -> np.dtype[Any]:
-    """complex64, or complex128 with 64-bit types."""
+    """complex64, or complex128 with 64-bit types.
+
+    >>> from curta import dtypes
+    >>> dtypes.default_complex_dtype()
+    dtype('complex64')
+    """
     return python_type_dtype(complex)
 
 
@@ -205,6 +225,14 @@ def check_user_dtype(dtype: Any, function: str = "", stacklevel: int = 3) -> DTy
 
     Warns:
         UserWarning: a 64-bit dtype while ``jax_enable_x64`` is off.
+
+    >>> from curta import dtypes
+    >>> dtypes.check_user_dtype(float), dtypes.check_user_dtype("bfloat16")
+    (dtype('float32'), dtype(bfloat16))
+    >>> dtypes.check_user_dtype("datetime64[s]")
+    Traceback (most recent call last):
+        ...
+    TypeError: JAX only supports number, bool, and string dtypes, got dtype ...
     """
     if dtype is None:
         raise ValueError("dtype must be specified.")
@@ -258,7 +286,13 @@ def explicit_dtype(dtype: np.dtype[Any], function: str, stacklevel: int) -> DTyp
 
 
 def is_valid_dtype(dtype: Any) -> bool:
-    """Whether arrays of this NumPy or extended dtype exist."""
+    """Whether arrays of this NumPy or extended dtype exist.
+
+    >>> import numpy as np
+    >>> from curta import dtypes
+    >>> dtypes.is_valid_dtype(np.dtype("int8")), dtypes.is_valid_dtype(np.dtype("U3"))
+    (True, False)
+    """
     return dtype in _valid or isinstance(dtype, ExtendedDType)
 
 
@@ -346,6 +380,10 @@ def scalar_type_of(x: Any) -> type:
     """The Python type for elements of `x`: bool, int, float or complex.
 
     `x` is a dtype, an array or a Python number; ValueError for None.
+
+    >>> from curta import dtypes, numpy as jnp
+    >>> dtypes.scalar_type_of(jnp.bfloat16), dtypes.scalar_type_of(jnp.arange(2))
+    (<class 'float'>, <class 'int'>)
     """
     if x is None:
         raise ValueError("Invalid argument to dtype: None.")
@@ -366,7 +404,12 @@ _PYTHON_KINDS: list[tuple[type, type]] = [
 
 
 def supports_inf(dtype: Any) -> bool:
-    """Whether infinity is among the values of `dtype`."""
+    """Whether infinity is among the values of `dtype`.
+
+    >>> from curta import dtypes, numpy as jnp
+    >>> dtypes.supports_inf(jnp.float32), dtypes.supports_inf(jnp.float8_e4m3fn)
+    (True, False)
+    """
     dtype = np.dtype(dtype)
     if dtype in _narrow:
         return dtype.name in ("float8_e3m4", "float8_e4m3", "float8_e5m2")
@@ -396,7 +439,12 @@ def itemsize_bits(dtype: Any) -> int:
 
 @functools.cache
 def short_name(dtype: DType) -> str:
-    """The dtype's name in a jaxpr: f32, bf16, i8, u4, c64, bool, key<fry>."""
+    """The dtype's name in a jaxpr: f32, bf16, i8, u4, c64, bool, key<fry>.
+
+    >>> from curta import dtypes, numpy as jnp
+    >>> dtypes.short_name(jnp.dtype("bfloat16")), dtypes.short_name(jnp.dtype("uint8"))
+    ('bf16', 'u8')
+    """
     if isinstance(dtype, ExtendedDType):
         return dtype.name
     if dtype == float0:
@@ -420,7 +468,12 @@ def _dtype_of_numbers(dtype: Any) -> np.dtype[Any]:
 
 
 def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
-    """The dtype itself, or int32 for booleans."""
+    """The dtype itself, or int32 for booleans.
+
+    >>> from curta import dtypes
+    >>> dtypes.to_numeric_dtype("bool"), dtypes.to_numeric_dtype("int8")
+    (dtype('int32'), dtype('int8'))
+    """
     own = _dtype_of_numbers(dtype)
     return np.dtype(np.int32) if own == BOOL else own
 
@@ -438,7 +491,12 @@ def working_dtype(dtype: DType) -> DType:
 
 
 def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
-    """The dtype itself, or the float dtype that integers and booleans divide in."""
+    """The dtype itself, or the float dtype that integers and booleans divide in.
+
+    >>> from curta import dtypes
+    >>> dtypes.to_inexact_dtype("int32"), dtypes.to_inexact_dtype("complex64")
+    (dtype('float32'), dtype('complex64'))
+    """
     own = _dtype_of_numbers(dtype)
     if issubdtype(own, np.inexact):
         return own
@@ -447,12 +505,22 @@ def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def to_floating_dtype(dtype: Any) -> np.dtype[Any]:
-    """The real float dtype of the same precision."""
+    """The real float dtype of the same precision.
+
+    >>> from curta import dtypes
+    >>> dtypes.to_floating_dtype("complex64")
+    dtype('float32')
+    """
     real: np.dtype[Any] = finfo(to_inexact_dtype(dtype)).dtype
     return real
 
 
 def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
-    """The complex dtype that holds values of `dtype`."""
+    """The complex dtype that holds values of `dtype`.
+
+    >>> from curta import dtypes
+    >>> dtypes.to_complex_dtype("float64"), dtypes.to_complex_dtype("int8")
+    (dtype('complex128'), dtype('complex64'))
+    """
     wide = to_inexact_dtype(dtype).name in ("float64", "complex128")
     return np.dtype(np.complex128 if wide else np.complex64)

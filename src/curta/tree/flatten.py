@@ -21,7 +21,12 @@ IsLeafWithPath = Callable[[KeyPath, Any], bool]
 
 
 def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
-    """The leaves of a tree and its structure; see `curta.tree.flatten`."""
+    """The leaves of a tree and its structure; see `curta.tree.flatten`.
+
+    >>> from curta import tree
+    >>> tree.flatten({"b": [1, None], "a": (2, 3)})
+    ([2, 3, 1], PyTreeDef({'a': (*, *), 'b': [*, None]}))
+    """
     leaves: list[Any] = []
     if is_leaf is not None:
         if not callable(is_leaf):
@@ -61,7 +66,12 @@ def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
-    """Like `flatten_one_level`, with every child paired with its key."""
+    """Like `flatten_one_level`, with every child paired with its key.
+
+    >>> from curta.tree_util import flatten_one_level_with_keys
+    >>> flatten_one_level_with_keys([7, (8, 9)])
+    (((SequenceKey(idx=0), 7), (SequenceKey(idx=1), (8, 9))), None)
+    """
     return _kind_of_node(tree).flatten_with_keys(tree)
 
 

@@ -25,7 +25,12 @@ def _check(key: Any, field: str, value: Any, kind: type) -> None:
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """The index of an element of a list or tuple; prints as ``[0]``."""
+    """The index of an element of a list or tuple; prints as ``[0]``.
+
+    >>> from curta.tree_util import SequenceKey
+    >>> SequenceKey(0), str(SequenceKey(0))
+    (SequenceKey(idx=0), '[0]')
+    """
 
     idx: int
 
@@ -41,7 +46,12 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class DictKey:
-    """A key of a dictionary; prints as ``['a']``."""
+    """A key of a dictionary; prints as ``['a']``.
+
+    >>> from curta.tree_util import DictKey
+    >>> DictKey("a"), str(DictKey("a"))
+    (DictKey(key='a'), "['a']")
+    """
 
     key: Any
 
@@ -54,7 +64,12 @@ class DictKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """The name of an attribute; prints as ``.x``."""
+    """The name of an attribute; prints as ``.x``.
+
+    >>> from curta.tree_util import GetAttrKey
+    >>> GetAttrKey("x"), str(GetAttrKey("x"))
+    (GetAttrKey(name='x'), '.x')
+    """
 
     name: str
 
@@ -70,7 +85,12 @@ class GetAttrKey:
 
 @dataclass(frozen=True)
 class FlattenedIndexKey:
-    """The position among the children of a class that names no keys."""
+    """The position among the children of a class that names no keys.
+
+    >>> from curta.tree_util import FlattenedIndexKey
+    >>> FlattenedIndexKey(1), str(FlattenedIndexKey(1))
+    (FlattenedIndexKey(key=1), '[<flat index 1>]')
+    """
 
     key: int
 

@@ -135,7 +135,13 @@ def equality_errors(
 def equality_errors_pytreedef(
     tree1: PyTreeDef, tree2: PyTreeDef
 ) -> Iterator[tuple[KeyPath, str, str, str]]:
-    """Like `equality_errors`, for two structures."""
+    """Like `equality_errors`, for two structures.
+
+    >>> from curta.tree_util import equality_errors_pytreedef, tree_structure
+    >>> one, other = tree_structure([1, 2]), tree_structure([1])
+    >>> [why for *_, why in equality_errors_pytreedef(one, other)]
+    ['the lengths do not match']
+    """
     return equality_errors(
         tree1.unflatten([_leaf] * tree1.num_leaves),
         tree2.unflatten([_leaf] * tree2.num_leaves),

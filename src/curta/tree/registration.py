@@ -78,6 +78,19 @@ def register_pytree_with_keys(
 
     `flatten_func` need only be given for speed: without it the keys are made and
     dropped again.
+
+    >>> from curta import tree_util
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> keys = tree_util.GetAttrKey("a"), tree_util.GetAttrKey("b")
+    >>> tree_util.register_pytree_with_keys(
+    ...     Pair,
+    ...     lambda pair: (tuple(zip(keys, (pair.a, pair.b))), None),
+    ...     lambda _, children: Pair(*children),
+    ... )
+    >>> [str(*path) for path, _ in tree_util.tree_leaves_with_path(Pair(1, 2))]
+    ['.a', '.b']
     """
 
     def without_keys(tree: T) -> tuple[Iterable[Any], Any]:
@@ -118,6 +131,19 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
     """Register a class that has ``tree_flatten_with_keys`` and ``tree_unflatten``.
 
     A method ``tree_flatten``, if there is one, serves where keys are not needed.
+
+    >>> from curta import tree_util
+    >>> @tree_util.register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, inside):
+    ...         self.inside = inside
+    ...     def tree_flatten_with_keys(self):
+    ...         return [(tree_util.GetAttrKey("inside"), self.inside)], None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(*children)
+    >>> tree_util.tree_map(lambda x: x + 1, Box(1)).inside
+    2
     """
     plain = hasattr(cls, "tree_flatten")
     register_pytree_with_keys(
