@@ -46,6 +46,7 @@ from curta.lazy_dataclass import dataclass
 from curta.numpy.index_update import IndexUpdater
 from curta.numpy.indexing import getitem
 from curta.on_demand import listed
+from curta.primitives.elementwise import ConvertElementType
 
 __all__ = [
     "AbstractRef",
@@ -98,7 +99,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
             f" value is of type {type(init_val)} and was passed to new_ref at position"
             " 0."
         ) from None
-    return Ref(AbstractRef(aval.strip_weak_type(), kind), _strong(as_result(init_val)))
+    return Ref(AbstractRef(aval, kind), as_result(init_val))
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
@@ -129,7 +130,17 @@ def freeze(ref: Ref) -> Any:
 
 
 def free_ref(ref: Ref) -> tuple[()]:
-    """Say that `ref` is not used any more; using it then raises ValueError."""
+    """Say that `ref` is not used any more; using it then raises ValueError.
+
+    >>> import curta
+    >>> ref = curta.new_ref(curta.numpy.zeros(2))
+    >>> curta.free_ref(ref)
+    ()
+    >>> ref[...]
+    Traceback (most recent call last):
+        ...
+    ValueError: the reference of type Ref{float32[2]} was frozen or freed before
+    """
     refs.invalidate(_reference(ref, "free_ref"))
     return ()
 
@@ -162,8 +173,9 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
     if _is_whole(idx):
         whole = _reference(ref, "ref_swap").aval.inner_aval
         return refs.swap(ref, _checked(value, whole, whole.shape, "swap"))
-    new, before = _replaced(get(ref), idx, value, "swap")
-    refs.swap(ref, new)
+    whole = get(ref)
+    new, before = _replaced(whole, idx, value, "swap")
+    refs.swap(ref, _held(new, whole.aval))
     return before
 
 
@@ -282,18 +294,23 @@ def _checked(value: Any, whole: Any, shape: tuple[int, ...], verb: str) -> Any:
         and dtypes.issubdtype(aval.dtype, kind)
         for kind, allowed in kinds
     ):
-        return _strong(lax.convert_element_type(value, whole.dtype))
+        return _held(value, whole)
     if aval.dtype != whole.dtype:
         raise ValueError(
             f"Invalid dtype for `{verb}`. Ref dtype: {whole.dtype}. Value dtype:"
             f" {aval.dtype}. Convert it: value.astype(ref.dtype)."
         )
-    return _strong(as_result(value))
+    return _held(value, whole)
 
 
-def _strong(x: Any) -> Any:
+def _held(x: Any, whole: Any) -> Any:
+    """An array of the dtype of `whole`, with a weak type if that has one."""
     aval = typeof(x)
-    return lax.convert_element_type(x, aval.dtype) if aval.weak_type else x
+    if not whole.weak_type:
+        return lax.convert_element_type(x, whole.dtype)
+    if aval.weak_type and aval.dtype == whole.dtype:
+        return as_result(x)
+    return ConvertElementType(whole.dtype, weak_type=True)(x)
 
 
 def _method(function: Any) -> Any:

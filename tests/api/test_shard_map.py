@@ -483,6 +483,19 @@ class TestValuesInPython:
         with pytest.raises(curta.errors.TracerBoolConversionError):
             call(self.decided)(np.stack([X] * 8))
 
+    def test_shards_show_where_a_mesh_is_set(self, capsys):
+        mesh = curta.make_mesh((2,), ("x",))
+
+        def f(x):
+            print(x)
+            return 2 * x if lax.psum(x.sum(), "x") > 0 else x
+
+        with curta.set_mesh(mesh):
+            x = curta.device_put(jnp.arange(4.0), P("x"))
+            y = shard_map(f, in_specs=P("x"), out_specs=P("x"))(x)
+        assert y.tolist() == [0, 2, 4, 6]
+        assert "(x,) = (1,):\n[2. 3.]" in capsys.readouterr().out
+
     def test_each_device_shows_its_own(self, capsys):
         seen = []
 

@@ -319,6 +319,14 @@ class TestArrays:
         assert len(text) == 9 and "CPU 0" in text[1] and "CPU 7" in text[7]
         curta.debug.visualize_array_sharding(x[:, 0])
         assert "CPU 0,1" in capsys.readouterr().out
+        wide = curta.device_put(np.ones((8, 16)), NamedSharding(auto_mesh(), P("x")))
+        curta.debug.visualize_array_sharding(wide)
+        text = capsys.readouterr().out.splitlines()
+        assert len(text) == 9 and text[1] == f"│{'CPU 0,1'.center(48)}│"
+        curta.debug.visualize_array_sharding(wide.T, scale=1.4)
+        text = capsys.readouterr().out.splitlines()
+        assert len(text) == 15 and text[0].count("┬") == 3
+        assert {*map(len, text)} == {33} and "CPU 0,1" in text[7]
         seen = []
 
         @jit

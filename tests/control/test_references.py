@@ -438,3 +438,21 @@ def test_custom_rules_and_references_to_what_is_differentiated():
     for wrap in (lambda f: f, curta.jit):
         with pytest.raises(NotImplementedError, match="Pass the array|pass it the arr"):
             curta.grad(lambda x, wrap=wrap: wrap(fun)(curta.new_ref(x)))(3.0)
+
+
+@MAYBE_JIT
+def test_weak_types_stay_weak(wrap):
+    count = curta.new_ref(0)
+    halves = jnp.ones(2, jnp.bfloat16)
+
+    @wrap
+    def step(x):
+        count[...] += jnp.int32(1)
+        assert count[...].weak_type
+        return x * 0.5 ** count[...]
+
+    assert step(halves).dtype == jnp.bfloat16
+    assert step(halves).tolist() == [0.25, 0.25]
+    strong = curta.new_ref(jnp.int32(0))
+    strong[...] = 3
+    assert not strong[...].weak_type and count[...].weak_type

@@ -20,6 +20,7 @@ from curta.core.stage import JaxprTrace, JitTracer, stage
 from curta.core.trace import base_trace, concrete_or_none, typeof, use_trace
 from curta.primitives.placed_types import varying_over
 from curta.primitives.structure import reshape
+from curta.runtime.array import wrap
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import residuals_as_inputs
 
@@ -94,7 +95,7 @@ class ShardTrace(JaxprTrace):
         )
         with mesh_context(self.outside), use_trace(base_trace()):
             (found,) = op(*args)
-            return list(found)
+            return list(wrap(found._storage(), found.aval.unplaced()))
 
     def _program(self, var: Any) -> ClosedJaxpr:
         """What was recorded so far, of it what a variable depends on."""

@@ -29,7 +29,8 @@ def visualize_sharding(
     Args:
       shape: of the array.
       sharding: how it is laid out.
-      scale: makes the boxes wider or narrower, between `min_width` and `max_width`.
+      scale: makes the boxes larger or smaller, of widths between `min_width` and
+        `max_width`.
       use_color, color_map: passed over: the picture is plain text.
 
     Raises ValueError for other ranks.
@@ -53,19 +54,42 @@ def visualize_sharding(
     grid = [
         [names[(r, c)[2 - len(shape) :]] for c in range(columns)] for r in range(rows)
     ]
-    widest = max(len(text) for row in grid for text in row) + 4
-    width = max(widest, min(max_width // columns, round(min_width * scale)))
-    print(_table(grid, width))
+    # The picture has the proportions of the array; a character is 2.5 times as high
+    # as it is wide.
+    height = int(10 * scale)
+    width = int(height * (shape[1] if len(shape) == 2 else 1) / shape[0])
+    box_width = min(max(int(width * 2.5 / columns), min_width), max_width)
+    box_height = int(height / rows) if len(shape) == 2 else 1
+    longest = max(len(text) for row in grid for text in row)
+    room = (max_width - 1) // columns - 1
+    inner_width = max(min(box_width - 2, room), longest)
+    print(_table(grid, inner_width, max(box_height - 2, 0)))
 
 
-def _table(grid: Sequence[Sequence[str]], width: int) -> str:
+def _table(grid: Sequence[Sequence[str]], width: int, blank: int) -> str:
+    """The texts in boxes of that width, amid so many blank lines."""
+
+    def line(left: str, middle: str, right: str, texts: Sequence[str]) -> str:
+        return left + middle.join(texts) + right
+
     def rule(left: str, middle: str, right: str) -> str:
-        return left + middle.join("─" * width for _ in grid[0]) + right
+        return line(left, middle, right, ["─" * width] * len(grid[0]))
 
-    rows = ["│" + "│".join(text.center(width) for text in row) + "│" for row in grid]
-    between = rule("├", "┼", "┤")
-    inner = f"\n{between}\n".join(rows)
+    def boxes(row: Sequence[str]) -> list[str]:
+        texts = [_centred(text, width) for text in row]
+        empty = line("│", "│", "│", [" " * width] * len(row))
+        above = blank // 2
+        middle = line("│", "│", "│", texts)
+        return [*[empty] * above, middle, *[empty] * (blank - above)]
+
+    between = f"\n{rule('├', '┼', '┤')}\n"
+    inner = between.join("\n".join(boxes(row)) for row in grid)
     return f"{rule('┌', '┬', '┐')}\n{inner}\n{rule('└', '┴', '┘')}"
+
+
+def _centred(text: str, width: int) -> str:
+    left = (width - len(text)) // 2
+    return " " * left + text + " " * (width - len(text) - left)
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
@@ -73,6 +97,11 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 
     Within `jit` it is called when it is known where the arrays are: once for each
     compiled program and each way in which its arguments are laid out.
+
+    >>> import curta
+    >>> show = lambda sharding: print(len(sharding.device_set))
+    >>> curta.debug.inspect_array_sharding(curta.numpy.arange(3), callback=show)
+    1
     """
 
     def inspect(x: Any) -> None:
@@ -86,6 +115,13 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 
 
 def visualize_array_sharding(arr: Any, **options: Any) -> None:
-    """Print which devices hold which part of an array; see `visualize_sharding`."""
+    """Print which devices hold which part of an array; see `visualize_sharding`.
+
+    >>> import curta
+    >>> curta.debug.visualize_array_sharding(curta.numpy.arange(3))
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
+    """
     draw = functools.partial(visualize_sharding, arr.shape, **options)
     inspect_array_sharding(arr, callback=draw)

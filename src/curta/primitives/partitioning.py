@@ -73,11 +73,16 @@ class Query:
         self.size_of = size_of
         self.strict = strict
 
-    def refuse(self, problem: str) -> None:
+    def refuse(self, problem: str, *, names_inputs: bool = False) -> None:
         """Raise ShardingTypeError, unless a guess will do."""
         if self.strict:
-            shown = ", ".join(map(self.shown, self.avals, self.entries))
-            raise ShardingTypeError(f"{problem} Got inputs: {shown}.")
+            inputs = "" if names_inputs else f" Got inputs: {self.inputs}."
+            raise ShardingTypeError(problem + inputs)
+
+    @property
+    def inputs(self) -> str:
+        """The types of the operands as an error shows them."""
+        return ", ".join(map(self.shown, self.avals, self.entries))
 
     def shown(self, aval: ShapedArray, entries: Entries) -> str:
         """The type of an operand as an error shows it."""
@@ -118,9 +123,9 @@ def _possible(query: Query, entries: Entries, aval: ShapedArray) -> Entries:
         if used & {*axes}:
             text = query.shown(aval, entries)
             query.refuse(
-                f"{query.op.name} operation with inputs:"
-                f" {', '.join(map(query.shown, query.avals, query.entries))} produces"
-                f" an illegally sharded result: {text}."
+                f"{query.op.name} operation with inputs: {query.inputs} produces an"
+                f" illegally sharded result: {text}",
+                names_inputs=True,
             )
         axes = tuple(a for a in axes if a not in used)
         if axes and size % query.size_of(axes):
