@@ -15,7 +15,7 @@ from curta.core.jaxpr import Jaxpr
 from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
-from curta.primitives.joining import Split, Unstack
+from curta.primitives.joining import Split, Stack, Unstack
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 from curta.transforms.dce import dce_jaxpr
@@ -49,6 +49,10 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
     "unstack_into_slices": (
         lambda x: Unstack(0)(x),
         ["slice", "reshape"] * 3,
+    ),
+    "stack_into_concatenate": (
+        lambda x: [Stack(1)(x, ops.neg(x))],
+        ["neg", "reshape", "reshape", "concatenate"],
     ),
     "transpose_into_dot": (
         lambda x: [MATMUL(Transpose((1, 0))(x), x)],

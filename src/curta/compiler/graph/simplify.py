@@ -21,7 +21,7 @@ from curta.core.op import Op
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
-from curta.primitives.joining import Split, Unstack
+from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Squeeze
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
@@ -243,6 +243,16 @@ def unstack_into_slices(eqn: Eqn, context: Context) -> Results | None:
     ]
 
 
+def stack_into_concatenate(eqn: Eqn, context: Context) -> Results | None:
+    """stack x y -> concatenate x y, reshaped."""
+    if not isinstance(eqn.op, Stack):
+        return None
+    shape = list(eqn.outvars[0].aval.shape)
+    shape[eqn.op.axis] = 1
+    parts = [_reshaped(x, tuple(shape), context)[0] for x in eqn.invars]
+    return [context.apply(Concatenate(eqn.op.axis), *parts)]
+
+
 def _slice(x: Atom, axis: int, start: int, size: int, context: Context) -> Var:
     low, high = [0] * x.aval.ndim, list(x.aval.shape)
     low[axis], high[axis] = start, start + size
@@ -325,6 +335,7 @@ REWRITES: Final[dict[str, Rewrite]] = {
         divided_by_power_of_two,
         split_into_slices,
         unstack_into_slices,
+        stack_into_concatenate,
         transpose_into_dot,
         transpose_of_dot,
         sum_of_one,

@@ -10,6 +10,7 @@ never leave the registers, so that too many buffers here are no harm.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from curta.compiler.graph.folds import is_fold
@@ -29,6 +30,7 @@ from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndSca
 SHARED_COST = 4  # more than this is not computed twice
 SPREAD_COST = 10  # more than this is not repeated along a broadcast
 LARGE_JOIN = 1 << 14  # elements from which parts are copied one after the other
+MOST_COLUMNS = 64  # that are written side by side
 LARGEST = 400  # more than this is not put into one expression
 DEEPEST = 24  # ops inlined into one another: rules call each other this deep
 
@@ -119,9 +121,15 @@ def _reason(
 
 
 def is_joined(eqn: Eqn) -> bool:
-    """Whether a large value is made of parts, each better copied by itself."""
-    size = eqn.outvars[0].aval.size
-    return isinstance(eqn.op, Concatenate) and size >= LARGE_JOIN
+    """Whether a large value is made of parts, each better copied by itself.
+
+    A few columns are not: their elements lie apart.
+    """
+    if not isinstance(eqn.op, Concatenate) or eqn.outvars[0].aval.size < LARGE_JOIN:
+        return False
+    first = eqn.op.dimension
+    columns = all(math.prod(v.aval.shape[first:]) == 1 for v in eqn.invars)
+    return not columns or len(eqn.invars) > MOST_COLUMNS
 
 
 def _spreads(consumer: Eqn, var: Var) -> bool:
