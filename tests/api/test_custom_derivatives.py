@@ -426,3 +426,16 @@ def test_numbers_of_rules_are_still_numbers():
 
     power.defvjp(fwd, lambda s, ct: (ct * s, None))
     assert curta.jit(curta.grad(lambda x: power(x, 3)))(2.0) == 6
+
+
+def test_backward_rules_see_arrays():
+    seen = []
+
+    @custom_vjp
+    def f(x):
+        return 2 * x
+
+    f.defvjp(lambda x: (f(x), None), lambda _, g: (seen.append(g) or g.at[()].add(1),))
+    assert grad(f)(1.0) == curta.vjp(f, np.float32(1.0))[1](np.float32(1.0))[0] == 2.0
+    vmap(grad(f))(np.ones(2))
+    assert all(isinstance(g, curta.Array) for g in seen) and len(seen) == 3

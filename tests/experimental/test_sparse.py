@@ -1,5 +1,6 @@
 """Sparse arrays against the dense ones that they stand for."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -14,6 +15,7 @@ from curta.experimental.sparse import BCOO, BCSR, COO, CSC, CSR
 from curta.test_util import check_grads
 
 RNG = np.random.default_rng(0)
+ONES, TWO, THREE = jnp.ones(2), jnp.arange(2), jnp.arange(3)
 
 
 def dense(*shape, dtype=np.float32):
@@ -357,8 +359,76 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
             "'str' object cannot be interpreted as an integer",
         ),
         (lambda: CSR.fromdense(1.0), ValueError, "CSR must have ndim=2"),
+        *(
+            (call, NotImplementedError, rf"CSR'>\.{name}: this format has none")
+            for name, call in {
+                "sum": lambda: CSR.fromdense(jnp.eye(2)).sum(),
+                "__neg__": lambda: -CSR.fromdense(jnp.eye(2)),
+                "__mul__": lambda: CSR.fromdense(jnp.eye(2)) * 2,
+                "__rmatmul__": lambda: np.ones((2, 2)) @ CSR.fromdense(jnp.eye(2)),
+                "__getitem__": lambda: CSR.fromdense(jnp.eye(2))[0],
+            }.items()
+        ),
+        *(
+            (functools.partial(kind, args, shape=shape), ValueError, message)
+            for kind, args, shape, message in (
+                (
+                    CSR,
+                    (ONES, TWO),
+                    (2, 2),
+                    "CSR is made of .data, indices, indptr., got",
+                ),
+                (CSR, (ONES, 0, THREE), (2, 2), "takes indices as integers of shape"),
+                (COO, (ONES, ONES, TWO), (2, 2), "takes row as integers of shape .2,"),
+                (BCSR, (ONES, TWO, TWO), (2, 2), "indptr shape must match the matrix"),
+                (BCSR, (ONES, ONES, THREE), (2, 2), "BCSR needs integer indices"),
+                (BCSR, (1.0, TWO, THREE), (2, 2), "Invalid data.shape=.. for nse=2"),
+                (BCSR, (ONES, TWO, THREE), (2,), "has at least 2 dims, got shape="),
+                (BCOO, (ONES, jnp.zeros((2, 2), int)), (2,), "has at least 2 dims"),
+            )
+        ),
+        (
+            lambda: BCOO((ONES, jnp.zeros((2, 1), int)), shape="a"),
+            TypeError,
+            "Shapes must be 1D sequences of concrete values of integer type",
+        ),
+        (lambda: BCOO.fromdense(ONES) + [1.0], TypeError, "^add requires ndarray"),
+        (lambda: None @ BCOO.fromdense(ONES), TypeError, "^matmul requires ndarray"),
+        (lambda: sparse.grad(None), TypeError, "Expected a callable value, got None"),
+        (
+            lambda: sparse.jacrev(jnp.sum, argnums=(0, 1))(BCOO.fromdense(ONES)),
+            TypeError,
+            r"argnums=\(0, 1\) requires at least 2 positional arguments",
+        ),
+        (
+            lambda: sparse.bcoo_rev(BCOO.fromdense(ONES), (-1,)),
+            TypeError,
+            "rev dimensions must have every element be nonnegative",
+        ),
+        (
+            lambda: sparse.bcsr_extract(TWO, THREE, ONES),
+            ValueError,
+            "bcsr_extract takes a dense array of at least as many dims",
+        ),
+        (
+            lambda: sparse.csr_matvec(CSR.fromdense(jnp.eye(2)), (1.0, 2.0)),
+            TypeError,
+            "Error interpreting argument to csr_matvec as a JAX value",
+        ),
+        (
+            lambda: sparse.bcoo_conv_general_dilated(BCOO.fromdense(ONES), ONES),
+            TypeError,
+            "missing 2 required keyword-only arguments: 'window_strides' and",
+        ),
     ],
 )
 def test_mistakes(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_todense_hands_on_what_is_not_sparse():
+    tree = {"a": BCOO.fromdense(jnp.eye(2)), "b": 1}
+    assert sparse.todense(tree) is tree
+    assert sparse.todense(None) is None
+    assert sparse.todense(2.0) == 2.0

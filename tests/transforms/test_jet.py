@@ -124,3 +124,31 @@ def test_coefficients_trees_and_constants():
 def test_mistakes(primals, series, message):
     with pytest.raises(ValueError, match=message):
         jet(lambda *xs: xs[0], primals, series)
+
+
+@pytest.mark.parametrize(
+    ("x", "terms"),
+    [
+        (jnp.ones(2), [1.0, 2.0]),
+        (np.ones(2), [1, jnp.float16(2)]),
+        (np.array([1, 1]), [1.0, 2.0]),
+        (1, [1, 2]),
+        (1 + 0j, [1.0, 2j / 1j]),
+    ],
+)
+def test_terms_become_like_their_argument(x, terms):
+    _, found = jet(lambda x: x * x, (x,), (terms,))
+    for got, want in zip(found, (2.0, 6.0), strict=True):
+        assert got.shape == np.shape(x)
+        np.testing.assert_allclose(got, np.full(np.shape(x), want))
+
+
+def test_complex_terms_of_a_real_argument():
+    with pytest.raises(TypeError, match="term 0 for argument 0 is complex"):
+        jet(jnp.sin, (1.0,), ((1j,),))
+
+
+def test_constant_integers_stay_integers():
+    xs = jnp.array([3.0, 4.0])
+    y, (dy,) = jet(lambda x, i: x * xs[i], (2.0, 1), ((1.0,), (0,)))
+    assert (float(y), float(dy)) == (8.0, 4.0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.arguments import check_callable, leaf_names
+from curta.api.arguments import as_result, check_callable, leaf_names
 from curta.api.custom_function import CustomFunction, PrimalFunction
 from curta.config import config
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
@@ -193,7 +193,20 @@ def _check_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> None:
 
 @dataclasses.dataclass
 class CustomVJPPrimal:
-    """An argument leaf as a forward rule with `symbolic_zeros` sees it."""
+    """An argument leaf as a forward rule with `symbolic_zeros` sees it.
+
+    >>> import curta
+    >>> @curta.custom_vjp
+    ... def product(x, y):
+    ...     return x * y
+    >>> def forward(x, y):
+    ...     print(x.perturbed, y.perturbed)
+    ...     return x.value * y.value, y.value
+    >>> product.defvjp(forward, lambda y, ct: (ct * y, None), symbolic_zeros=True)
+    >>> curta.grad(product)(2.0, 3.0)
+    True False
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     value: Any
     perturbed: bool
@@ -373,7 +386,8 @@ class _FlatVJP:
         owner = self.owner
         assert owner.bwd is not None
         res = tree_util.tree_unflatten(residual_tree, residuals)
-        ct = tree_util.tree_unflatten(out_tree, cts)
+        shown = [ct if type(ct) is SymbolicZero else as_result(ct) for ct in cts]
+        ct = tree_util.tree_unflatten(out_tree, shown)
         found = owner.bwd(*self.fixed, res, ct)
         args_tree = tree_util.tree_structure(
             tree_util.tree_unflatten(self.in_tree, [0] * len(self.avals))[0]

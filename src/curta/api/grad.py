@@ -80,7 +80,7 @@ def value_and_grad(
     @api_boundary
     @functools.wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        _check_enough_arguments(args, argnums, places)
+        check_enough_arguments(args, argnums, places)
         partial, chosen = partial_in(fun, places, args, kwargs)
         for leaf in tree_util.tree_leaves(chosen):
             check_input("grad", leaf, holomorphic, allow_int)
@@ -98,7 +98,7 @@ def value_and_grad(
 # ---- checks
 
 
-def _check_enough_arguments(
+def check_enough_arguments(
     args: Sequence[Any], argnums: Any, places: Sequence[int]
 ) -> None:
     if not places:

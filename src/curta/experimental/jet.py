@@ -15,8 +15,9 @@ import numpy as np
 from curta import dtypes, lax, tree_util
 from curta.api.arguments import as_result, check_callable
 from curta.core.flat import FlatFunction
-from curta.core.trace import typeof
+from curta.core.trace import Tracer, typeof
 from curta.on_demand import listed
+from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import zeros
 from curta.transforms.jet import jet as series_of
 
@@ -55,8 +56,9 @@ def jet(
 
     Args:
       fun: function of arrays to a pytree of arrays.
-      primals: the arguments.
-      series: for each argument a sequence of its first, second, ... derivative.
+      primals: the arguments. Integers with terms other than zeros count as floats.
+      series: for each argument a sequence of its first, second, ... derivative;
+        numbers stand for arrays of the argument's shape.
       factorial_scaled: whether terms are derivatives; else they are the coefficients
         of powers of t, in and out.
 
@@ -87,6 +89,7 @@ def jet(
         math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)
     ]
     flat = FlatFunction(fun, tree_util.tree_structure((tuple(primals), {})))
+    primals = [_varying(x, s) for x, s in zip(primals, series, strict=True)]
     terms = [_scaled(x, s, factors) for x, s in zip(primals, series, strict=True)]
     outs, found = series_of(flat, primals, terms, order)
     results = [
@@ -101,12 +104,30 @@ def jet(
     )
 
 
+def _varying(x: Any, terms: Sequence[Any]) -> Any:
+    """The argument; one of integers as floats, unless it is constant."""
+    aval = typeof(x)
+    constant = not any(isinstance(c, Tracer) or np.any(c) for c in terms)
+    if constant or dtypes.issubdtype(aval.dtype, np.inexact):
+        return x
+    dtype = dtypes.to_inexact_dtype(aval.dtype)
+    return ConvertElementType(dtype, aval.weak_type)(x)
+
+
 def _scaled(x: Any, terms: Sequence[Any], factors: Sequence[int]) -> list[Any] | None:
-    """The coefficients of powers of t, in the dtype of x; None for integers."""
-    dtype = typeof(x).dtype
-    if not dtypes.issubdtype(dtype, np.inexact) or not terms:
+    """The coefficients of powers of t, as arrays like x; None for integers."""
+    aval = typeof(x)
+    if not dtypes.issubdtype(aval.dtype, np.inexact) or not terms:
         return None
-    return [as_result(c) / f for c, f in zip(terms, factors, strict=True)]
+    return [_like(aval, c) / f for c, f in zip(terms, factors, strict=True)]
+
+
+def _like(aval: Any, term: Any) -> Any:
+    """A term with the dtype and shape of its argument."""
+    term, known = as_result(term), typeof(term)
+    if known.dtype != aval.dtype:
+        term = ConvertElementType(aval.dtype, aval.weak_type and known.weak_type)(term)
+    return term if known.shape == aval.shape else lax.broadcast(term, aval.shape)
 
 
 def _check_arrays(primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> None:
@@ -117,8 +138,17 @@ def _check_arrays(primals: Sequence[Any], series: Sequence[Sequence[Any]]) -> No
         for j, term in enumerate(terms):
             if tree_util.tree_structure(term) != leaf:
                 raise ValueError(f"term {j} for argument {i} is not an array")
-            if np.shape(term) != np.shape(x):
+            if np.shape(term) not in ((), np.shape(x)):
                 raise ValueError(
                     f"term {j} for argument {i} has shape {np.shape(term)}, and the"
                     f" argument has shape {np.shape(x)}"
                 )
+            if _is_complex(term) and not _is_complex(x):
+                raise TypeError(
+                    f"term {j} for argument {i} is complex, and the argument has dtype"
+                    f" {typeof(x).dtype}: make it complex, too"
+                )
+
+
+def _is_complex(x: Any) -> bool:
+    return dtypes.issubdtype(typeof(x).dtype, np.complexfloating)

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import abc
 import math
-import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from curta.core.array import Array
+from curta.core.shapes import canonicalize_shape
 from curta.core.trace import Tracer
+
+
+def _missing(name: str) -> Callable[..., NoReturn]:
+    """A method that not every format has."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"{type(self)}.{name}: this format has none. BCOO has, see to_bcoo."
+        )
+
+    return method
 
 
 class JAXSparse(abc.ABC):
@@ -23,7 +35,7 @@ class JAXSparse(abc.ABC):
     __array_priority__ = 100
 
     def __init__(self, args: tuple[Any, ...], *, shape: Any) -> None:
-        self.shape = tuple(map(operator.index, shape))
+        self.shape = canonicalize_shape(shape)
 
     @property
     @abc.abstractmethod
@@ -76,6 +88,19 @@ class JAXSparse(abc.ABC):
 
     # Like arrays, they are compared by their elements.
     __hash__ = None  # type: ignore[assignment]
+
+    sum = _missing("sum")
+    __neg__ = _missing("__neg__")
+    __pos__ = _missing("__pos__")
+    __matmul__ = _missing("__matmul__")
+    __rmatmul__ = _missing("__rmatmul__")
+    __mul__ = _missing("__mul__")
+    __rmul__ = _missing("__rmul__")
+    __add__ = _missing("__add__")
+    __radd__ = _missing("__radd__")
+    __sub__ = _missing("__sub__")
+    __rsub__ = _missing("__rsub__")
+    __getitem__ = _missing("__getitem__")
 
     def _details(self) -> str:
         return ""

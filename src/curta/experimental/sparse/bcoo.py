@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -201,31 +200,31 @@ class BCOO(Coordinates):
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(self.shape[0]))
 
-    __matmul__ = sparsify(operator.matmul)
-    __rmatmul__ = sparsify(lambda x, y: y @ x)
-    __mul__ = sparsify(operator.mul)
-    __rmul__ = sparsify(lambda x, y: y * x)
-    __truediv__ = sparsify(operator.truediv)
-    __rtruediv__ = sparsify(lambda x, y: y / x)
-    __add__ = sparsify(operator.add)
-    __radd__ = sparsify(lambda x, y: y + x)
-    __sub__ = sparsify(operator.sub)
-    __rsub__ = sparsify(lambda x, y: y - x)
-    __neg__ = sparsify(operator.neg)
-    __pos__ = sparsify(operator.pos)
-    __abs__ = sparsify(operator.abs)
+    __matmul__ = sparsify(jnp.matmul)
+    __rmatmul__ = sparsify(lambda x, y: jnp.matmul(y, x))
+    __mul__ = sparsify(jnp.multiply)
+    __rmul__ = sparsify(lambda x, y: jnp.multiply(y, x))
+    __truediv__ = sparsify(jnp.divide)
+    __rtruediv__ = sparsify(lambda x, y: jnp.divide(y, x))
+    __add__ = sparsify(jnp.add)
+    __radd__ = sparsify(lambda x, y: jnp.add(y, x))
+    __sub__ = sparsify(jnp.subtract)
+    __rsub__ = sparsify(lambda x, y: jnp.subtract(y, x))
+    __neg__ = sparsify(jnp.negative)
+    __pos__ = sparsify(jnp.positive)
+    __abs__ = sparsify(jnp.abs)
 
-    __rpow__ = sparsify(lambda x, y: y**x)
-    __gt__ = sparsify(operator.gt)
-    __ge__ = sparsify(operator.ge)
-    __lt__ = sparsify(operator.lt)
-    __le__ = sparsify(operator.le)
-    __eq__ = sparsify(operator.eq)
-    __ne__ = sparsify(operator.ne)
+    __rpow__ = sparsify(lambda x, y: jnp.power(y, x))
+    __gt__ = sparsify(jnp.greater)
+    __ge__ = sparsify(jnp.greater_equal)
+    __lt__ = sparsify(jnp.less)
+    __le__ = sparsify(jnp.less_equal)
+    __eq__ = sparsify(jnp.equal)
+    __ne__ = sparsify(jnp.not_equal)
     __hash__ = None  # type: ignore[assignment]
 
     def __pow__(self, exponent: Any) -> Any:
-        return sparsify(lambda x: x**exponent)(self)
+        return sparsify(lambda x: jnp.power(x, exponent))(self)
 
 
 def bcoo_fromdense(

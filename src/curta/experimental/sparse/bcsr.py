@@ -21,6 +21,7 @@ from curta.experimental.sparse.coordinates import (
     _bcoo_extract,
     _bcoo_fromdense,
     _bcoo_todense,
+    check_buffers,
     full_batch,
 )
 from curta.experimental.sparse.operations import SparseOp
@@ -79,11 +80,13 @@ class BCSR(JAXSparse):
         self.unique_indices = unique_indices
         super().__init__(args, shape=shape)
         self._rank = self.n_batch
+        buffers = {"indices": self.indices, "indptr": self.indptr}
+        check_buffers(self, "(*batch, nse) and (*batch, rows + 1)", **buffers)
         rows = self.shape[self.n_batch]
-        if self.indptr.ndim != self.indices.ndim or self.indptr.shape[-1] != rows + 1:
+        if self.indptr.shape[self.n_batch :] != (rows + 1,):
             raise ValueError(
-                f"Invalid indptr.shape={self.indptr.shape} for shape={self.shape} and"
-                f" indices.shape={self.indices.shape}"
+                "indptr shape must match the matrix shape plus 1. Got"
+                f" indptr.shape={self.indptr.shape} for shape={self.shape}"
             )
 
     @property
@@ -218,8 +221,8 @@ class BCSR(JAXSparse):
         """Each index once; see `BCOO.sum_duplicates`."""
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
-    __matmul__ = sparsify(operator.matmul)
-    __rmatmul__ = sparsify(lambda x, y: y @ x)
+    __matmul__ = sparsify(jnp.matmul)
+    __rmatmul__ = sparsify(lambda x, y: jnp.matmul(y, x))
 
     def __getitem__(self, index: Any) -> Any:
         return sparsify(lambda x: x[index])(self)
@@ -305,6 +308,11 @@ class BcsrExtract(SparseOp):
 
     def compose(self, *args: Any) -> Any:
         indices, indptr, mat = args
+        if mat.ndim <= indices.ndim:
+            raise ValueError(
+                "bcsr_extract takes a dense array of at least as many dims as the"
+                f" sparse one, got mat.shape={mat.shape} for {indices.shape=}"
+            )
         indices = _bcsr_to_bcoo(indices, indptr, shape=mat.shape)
         return _bcoo_extract(indices, mat)
 
@@ -415,7 +423,7 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     >>> sparse.bcsr_extract(y.indices, y.indptr, jnp.arange(6).reshape(2, 3))
     Array([0, 2, 4], dtype=int32)
     """
-    return BcsrExtract()(*map(jnp.asarray, (indices, indptr, mat)))
+    return BcsrExtract()(indices, indptr, mat)
 
 
 def bcsr_dot_general(

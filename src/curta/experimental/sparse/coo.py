@@ -257,21 +257,21 @@ def _coo_fromdense(mat: Any, *, nse: int, index_dtype: Any = np.int32) -> Any:
 
 
 def _coo_todense(data: Any, row: Any, col: Any, *, spinfo: COOInfo) -> Any:
-    return CooTodense(_info(spinfo))(*map(jnp.asarray, (data, row, col)))
+    return CooTodense(_info(spinfo))(data, row, col)
 
 
 def _coo_matvec(
     data: Any, row: Any, col: Any, v: Any, *, spinfo: COOInfo, transpose: bool = False
 ) -> Any:
     op = CooMatvec(_info(spinfo), bool(transpose))
-    return op(*map(jnp.asarray, (data, row, col, v)))
+    return op(data, row, col, v)
 
 
 def _coo_matmat(
     data: Any, row: Any, col: Any, B: Any, *, spinfo: COOInfo, transpose: bool = False
 ) -> Any:
     op = CooMatmat(_info(spinfo), bool(transpose))
-    return op(*map(jnp.asarray, (data, row, col, B)))
+    return op(data, row, col, B)
 
 
 def _info(spinfo: COOInfo) -> COOInfo:

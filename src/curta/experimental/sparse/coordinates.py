@@ -44,7 +44,7 @@ class Coordinates(JAXSparse):
         self.indices_sorted = indices_sorted
         self.unique_indices = unique_indices
         super().__init__(args, shape=shape)
-        _check(self)
+        check_buffers(self, "(*batch, nse, n_sparse)", indices=self.indices)
         self._rank = self.n_batch
 
     @property
@@ -115,29 +115,36 @@ class Coordinates(JAXSparse):
         return type(self)((data, indices), **{**kept, **known})
 
 
-def _check(mat: Coordinates) -> None:
-    """Raise ValueError for buffers that do not make an array of the shape."""
-    data, indices, shape = mat.data, mat.indices, mat.shape
-    if indices.ndim < 2 or not jnp.issubdtype(indices.dtype, np.integer):
-        raise ValueError(
-            "BCOO needs integer indices of shape (*batch, nse, n_sparse), got"
-            f" {indices.dtype.name}{list(indices.shape)}"
-        )
-    n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
-    batch, dense = shape[:n_batch], shape[n_batch + n_sparse :]
-    for name, buffer in (("data", data), ("indices", indices)):
-        sizes = buffer.shape[:n_batch]
-        if len(sizes) != len(batch) or any(
-            s not in (1, b) for s, b in zip(sizes, batch)
-        ):
+def check_buffers(mat: Any, form: str, **indices: Any) -> None:
+    """Raise ValueError for buffers that do not make an array of the shape.
+
+    `indices` are those of integers, `form` is the shape that they are to have.
+    """
+    name, shape, n_batch = type(mat).__name__, mat.shape, mat.n_batch
+    for what, buffer in indices.items():
+        if n_batch < 0 or not jnp.issubdtype(buffer.dtype, np.integer):
             raise ValueError(
-                f"{name} batch dimensions not compatible for"
-                f" {name}.shape={buffer.shape}, shape={shape}"
+                f"{name} needs integer {what} of shape {form}, got"
+                f" {buffer.dtype.name}{list(buffer.shape)}"
             )
-    if data.shape[n_batch:] != (indices.shape[-2], *dense):
+    end = n_batch + mat.n_sparse
+    if end > len(shape):
         raise ValueError(
-            f"Invalid data.shape={data.shape} for nse={indices.shape[-2]},"
-            f" n_batch={n_batch}, n_dense={len(dense)}"
+            f"{name} with {n_batch} batch and {mat.n_sparse} sparse dims has at least"
+            f" {end} dims, got {shape=}"
+        )
+    batch, dense = shape[:n_batch], shape[end:]
+    for what, buffer in {"data": mat.data, **indices}.items():
+        sizes = buffer.shape[:n_batch]
+        if len(sizes) != n_batch or any(s not in (1, b) for s, b in zip(sizes, batch)):
+            raise ValueError(
+                f"{what} batch dimensions not compatible for"
+                f" {what}.shape={buffer.shape}, {shape=}"
+            )
+    if mat.data.shape[n_batch:] != (mat.nse, *dense):
+        raise ValueError(
+            f"Invalid data.shape={mat.data.shape} for nse={mat.nse}, {n_batch=},"
+            f" n_dense={len(dense)}"
         )
 
 
@@ -260,7 +267,7 @@ def bcoo_todense(mat: Coordinates) -> Any:
 
 def _bcoo_todense(data: Any, indices: Any, *, spinfo: SparseInfo) -> Any:
     info = spinfo._replace(shape=tuple(spinfo.shape))
-    return BcooTodense(info)(jnp.asarray(data), jnp.asarray(indices))
+    return BcooTodense(info)(data, indices)
 
 
 # --- from dense arrays ---------------------------------------------------------------
@@ -342,7 +349,7 @@ def bcoo_extract(
 
 
 def _bcoo_extract(indices: Any, arr: Any, *, assume_unique: bool = True) -> Any:
-    return BcooExtract(bool(assume_unique))(jnp.asarray(indices), jnp.asarray(arr))
+    return BcooExtract(bool(assume_unique))(indices, arr)
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class CSC(Matrix):
     """
 
     _fields = ("data", "indices", "indptr")
+    _compressed = 1
 
     def coordinates(self) -> tuple[Any, Any]:
         return self.indices, rows_of(self.indptr, self.nse)
@@ -248,7 +249,7 @@ def _csr_fromdense(mat: Any, *, nse: int, index_dtype: Any = np.int32) -> Any:
 
 
 def _csr_todense(data: Any, indices: Any, indptr: Any, *, shape: Shape) -> Any:
-    return CsrTodense(tuple(shape))(*map(jnp.asarray, (data, indices, indptr)))
+    return CsrTodense(tuple(shape))(data, indices, indptr)
 
 
 def _csr_matvec(
@@ -261,7 +262,7 @@ def _csr_matvec(
     transpose: bool = False,
 ) -> Any:
     op = CsrMatvec(tuple(shape), bool(transpose))
-    return op(*map(jnp.asarray, (data, indices, indptr, v)))
+    return op(data, indices, indptr, v)
 
 
 def _csr_matmat(
@@ -274,4 +275,4 @@ def _csr_matmat(
     transpose: bool = False,
 ) -> Any:
     op = CsrMatmat(tuple(shape), bool(transpose))
-    return op(*map(jnp.asarray, (data, indices, indptr, B)))
+    return op(data, indices, indptr, B)

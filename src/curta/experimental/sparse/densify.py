@@ -28,7 +28,7 @@ todense_p = primitive_of(Todense)
 
 
 def todense(arr: Any) -> Any:
-    """A sparse array with all its elements; a dense one as it is.
+    """A sparse array with all its elements; anything else as it is.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -36,4 +36,6 @@ def todense(arr: Any) -> Any:
     Array([0., 3.], dtype=float32)
     """
     buffers, tree = tree_util.tree_flatten(arr)
-    return Todense(tree)(*map(jnp.asarray, buffers))
+    if not isinstance(arr, JAXSparse) and not any(x is arr for x in buffers):
+        return arr
+    return Todense(tree)(*buffers)

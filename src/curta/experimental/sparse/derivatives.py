@@ -8,6 +8,7 @@ from typing import Any
 import curta.api.grad as dense_grad
 from curta import tree_util
 from curta.api import jacobian as dense_jacobian
+from curta.api.arguments import check_callable, differentiated_argnums
 from curta.experimental.sparse.base import JAXSparse
 
 
@@ -22,9 +23,11 @@ def _flattened(
         has_aux: bool = False,
         **kwargs: Any,
     ) -> Callable[..., Any]:
-        chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        check_callable(fun)
+        one, chosen = differentiated_argnums(argnums)
 
         def call(*args: Any, **more: Any) -> Any:
+            dense_grad.check_enough_arguments(args, argnums, chosen)
             datas = [_data(args[i]) for i in chosen]
 
             def of_data(*datas: Any) -> Any:
@@ -35,7 +38,7 @@ def _flattened(
 
             places = tuple(range(len(chosen)))
             derivative = transform(of_data, places, has_aux=has_aux, **kwargs)(*datas)
-            return derivative, [args[i] for i in chosen], isinstance(argnums, int)
+            return derivative, [args[i] for i in chosen], one
 
         return call
 

@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.jit import jit
 from curta.core.array import Array
+from curta.core.trace import operand_type
 from curta.numpy import (
     arange,
     asarray,
@@ -248,17 +249,26 @@ def spsolve(
     >>> spsolve(diagonal, jnp.arange(2), jnp.arange(3), jnp.array([2.0, 2.0]))
     Array([1. , 0.5], dtype=float32)
     """
+    for place, x in enumerate((data, indices, indptr, b)):
+        operand_type("spsolve", place, x)
     data, indices, indptr, b = map(asarray, (data, indices, indptr, b))
     if data.dtype != b.dtype:
-        raise ValueError(f"data types do not match: {data.dtype} and {b.dtype}")
+        raise ValueError(
+            "data types do not match: data.dtype and b.dtype are"
+            f" {data.dtype} and {b.dtype}"
+        )
     for i in (indices, indptr):
         if not dtypes.issubdtype(i.dtype, np.integer):
-            raise ValueError(f"index arrays must be integer typed; got {i.dtype}")
-    shapes = [x.shape for x in (data, indices, indptr, b)]
-    if any(len(shape) != 1 for shape in shapes):
-        raise ValueError(f"Arrays must be one-dimensional. Got shapes {shapes}")
+            raise ValueError(
+                f"index arrays must be integer typed; got indices.dtype and"
+                f" indptr.dtype {indices.dtype} and {indptr.dtype}"
+            )
+    named = {"data": data, "indices": indices, "indptr": indptr, "b": b}
+    shapes = " ".join(f"{name}.shape={x.shape}" for name, x in named.items())
+    if any(x.ndim != 1 for x in named.values()):
+        raise ValueError(f"Arrays must be one-dimensional. Got {shapes}")
     if indptr.size != b.size + 1 or data.shape != indices.shape:
-        raise ValueError(f"Invalid CSR buffer sizes: shapes {shapes}")
+        raise ValueError(f"Invalid CSR buffer sizes: {shapes}")
     if reorder not in (0, 1, 2, 3):
         raise ValueError(f"{reorder=} not valid, must be one of 0, 1, 2, 3")
     return _solve(data, indices, indptr, b)

@@ -16,13 +16,22 @@ class Matrix(JAXSparse):
     """A matrix in a format of the stored elements and two more buffers."""
 
     _fields: tuple[str, str, str]
+    _compressed = 0
+    """The dim along which `indptr`, if there is one, compresses."""
 
     def __init__(self, args: tuple[Any, ...], *, shape: Sequence[int]) -> None:
-        for name, x in zip(self._fields, args, strict=True):
+        kind = type(self).__name__
+        if len(args) != len(self._fields):
+            raise ValueError(
+                f"{kind} is made of ({', '.join(self._fields)}), got {len(args)} of"
+                " them"
+            )
+        for name, x in zip(self._fields, args):
             setattr(self, name, jnp.asarray(x))
         super().__init__(args, shape=shape)
         if len(self.shape) != 2:
-            raise ValueError(f"{type(self).__name__} must have ndim=2; got {shape=}")
+            raise ValueError(f"{kind} must have ndim=2; got {shape=}")
+        self._check()
 
     @property
     def nse(self) -> int:
@@ -54,6 +63,22 @@ class Matrix(JAXSparse):
     def product(self, data: Any, x: Any) -> Any:
         """The product with a vector or a matrix, with other data."""
         raise NotImplementedError
+
+    def _check(self) -> None:
+        """Raise ValueError for buffers that do not make a matrix of the shape."""
+        for name, x in zip(self._fields, self._buffers(), strict=True):
+            size = self.data.size
+            if name == "indptr":
+                size = self.shape[self._compressed] + 1
+            is_index = name != "data"
+            what = f"{name} as {'integers' if is_index else 'elements'}"
+            if x.shape != (size,) or (
+                is_index and not jnp.issubdtype(x.dtype, np.integer)
+            ):
+                raise ValueError(
+                    f"{type(self).__name__} of shape {self.shape} takes {what}"
+                    f" of shape ({size},), got {x.dtype.name}{list(x.shape)}"
+                )
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, JAXSparse):

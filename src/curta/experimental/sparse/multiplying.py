@@ -98,7 +98,15 @@ def _multiplied(lhs: Coordinates, rhs: Coordinates, shape: tuple[int, ...]) -> A
     return data.reshape(-1, *data.shape[2:]), indices.reshape(-1, n)
 
 
-def bcoo_conv_general_dilated(lhs: Any, rhs: Any, **options: Any) -> Any:
+def bcoo_conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    *,
+    window_strides: Any,
+    padding: Any,
+    out_sharding: Any = None,
+    **options: Any,
+) -> Any:
     """`lax.conv_general_dilated` where one operand, or both, are sparse.
 
     It is computed densely, and the result stores everything.
@@ -114,9 +122,7 @@ def bcoo_conv_general_dilated(lhs: Any, rhs: Any, **options: Any) -> Any:
     BCOO(float32[1, 1, 2], nse=2)
     """
     dense = [x.todense() if isinstance(x, Coordinates) else x for x in (lhs, rhs)]
-    refuse_sharding("bcoo_conv_general_dilated", options.pop("out_sharding", None))
-    strides = options.pop("window_strides")
-    padding = options.pop("padding")
-    out = lax.conv_general_dilated(*dense, strides, padding, **options)
+    refuse_sharding("bcoo_conv_general_dilated", out_sharding)
+    out = lax.conv_general_dilated(*dense, window_strides, padding, **options)
     kind = type(lhs) if isinstance(lhs, Coordinates) else type(rhs)
     return kind.fromdense(out, nse=out.size)

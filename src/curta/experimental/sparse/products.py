@@ -131,7 +131,7 @@ def _bcoo_dot_general(
     op = BcooDotGeneral(
         normalised_numbers(dimension_numbers), info, preferred_element_type
     )
-    return op(*map(jnp.asarray, (lhs_data, lhs_indices, rhs)))
+    return op(lhs_data, lhs_indices, rhs)
 
 
 # --- sparse with dense ---------------------------------------------------------------
@@ -321,7 +321,7 @@ def bcoo_dot_general_sampled(
     Array([4., 4., 4.], dtype=float32)
     """
     op = BcooDotGeneralSampled(normalised_numbers(dimension_numbers))
-    return op(*map(jnp.asarray, (A, B, indices)))
+    return op(A, B, indices)
 
 
 # --- sparse with sparse --------------------------------------------------------------

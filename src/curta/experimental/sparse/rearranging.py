@@ -165,7 +165,11 @@ def bcoo_reshape(
         mat = bcoo_transpose(mat, permutation=tuple(dimensions))
     sizes = canonicalize_shape(new_sizes)
     if math.prod(sizes) != mat.size:
-        raise TypeError(f"cannot reshape array of shape {mat.shape} to {sizes}")
+        raise ValueError(
+            "bcoo_reshape: new shape cannot mix sparse and dense dimensions, nor have"
+            f" another number of elements; got shape={mat.shape} new_shape={sizes}"
+            f" with n_dense={mat.n_dense}"
+        )
     cuts, products = [], [math.prod(sizes[:i]) for i in range(1, len(sizes) + 1)]
     end = mat.n_batch + mat.n_sparse
     for first, last, what, count in (
@@ -381,7 +385,9 @@ def bcoo_rev(operand: Coordinates, dimensions: Sequence[int]) -> Any:
            [0, 3, 0]], dtype=int32)
     """
     n_batch, n_sparse = operand.n_batch, operand.n_sparse
-    dims = sorted({d % operand.ndim for d in dimensions})
+    dims = tuple(dimensions)
+    like = ShapeDtypeStruct(operand.shape, operand.dtype)
+    eval_shape(lambda x: lax.rev(x, dims), like)  # checks them
     data, indices = full_batch(operand)
     for d in dims:
         if d < n_batch:
