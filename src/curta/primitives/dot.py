@@ -127,7 +127,9 @@ class DotGeneral(Bilinear):
         plan = _matmul_plan(self.dimension_numbers, lhs.shape, rhs.shape)
         lhs = lhs.astype(working, copy=False).transpose(plan.lhs_order)
         rhs = rhs.astype(working, copy=False).transpose(plan.rhs_order)
-        product = lhs.reshape(plan.lhs_shape) @ rhs.reshape(plan.rhs_shape)
+        # A sum of one product is that product, even if it is -0.0.
+        multiply = np.multiply if plan.lhs_shape[-1] == 1 else np.matmul
+        product = multiply(lhs.reshape(plan.lhs_shape), rhs.reshape(plan.rhs_shape))
         return product.reshape(plan.shape).astype(dtype, copy=False)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
