@@ -61,11 +61,23 @@ class _DocumentedError(Exception):
 
 
 class JAXTypeError(_DocumentedError, TypeError):
-    """A ``TypeError`` about the way values flow through a transformation."""
+    """A ``TypeError`` about the way values flow through a transformation.
+
+    >>> import curta
+    >>> issubclass(curta.errors.TracerArrayConversionError, curta.errors.JAXTypeError)
+    True
+    """
 
 
 class JAXIndexError(_DocumentedError, IndexError):
-    """An ``IndexError`` about the way values flow through a transformation."""
+    """An ``IndexError`` about the way values flow through a transformation.
+
+    >>> import curta
+    >>> class TooFar(curta.errors.JAXIndexError):
+    ...     pass
+    >>> issubclass(TooFar, IndexError)
+    True
+    """
 
 
 class ConcretizationTypeError(JAXTypeError):
@@ -212,7 +224,17 @@ class UnexpectedTracerError(JAXTypeError):
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was used twice while ``jax_debug_key_reuse`` is on."""
+    """A random key was used twice while ``jax_debug_key_reuse`` is on.
+
+    >>> import curta
+    >>> key = curta.random.key(0)
+    >>> with curta.debug_key_reuse(True):
+    ...     x = curta.random.normal(key)
+    ...     y = curta.random.normal(key)
+    Traceback (most recent call last):
+        ...
+    curta.errors.KeyReuseError: Previously-consumed key passed to ...
+    """
 
     _remedy = "To fix it: make a fresh key for every use with random.split(key)."
 
@@ -222,11 +244,26 @@ class JaxprTypeError(TypeError):
 
 
 class ShardingTypeError(Exception):
-    """How arrays are split over explicit mesh axes does not fit an operation."""
+    """How arrays are split over explicit mesh axes does not fit an operation.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> with curta.set_mesh(curta.make_mesh((1,), ("i",))):
+    ...     x = curta.device_put(jnp.ones((2, 2)), P("i"))
+    ...     jnp.add(x, curta.device_put(jnp.ones((2, 2)), P(None, "i")))
+    Traceback (most recent call last):
+        ...
+    curta.errors.ShardingTypeError: add operation with inputs: f32[2@i,2], ...
+    """
 
 
 class JaxRuntimeError(RuntimeError):
-    """A compiled computation failed while it ran."""
+    """A compiled computation failed while it ran.
+
+    >>> import curta
+    >>> issubclass(curta.errors.JaxRuntimeError, RuntimeError)
+    True
+    """
 
 
 class OutOfMemoryError(JaxRuntimeError, MemoryError):

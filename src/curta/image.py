@@ -22,7 +22,12 @@ __dir__ = listed(__all__)
 
 
 class ResizeMethod(enum.Enum):
-    """How values between pixels come about."""
+    """How values between pixels come about.
+
+    >>> from curta import image, numpy as jnp
+    >>> image.resize(jnp.arange(2.0), (4,), image.ResizeMethod.NEAREST)
+    Array([0., 0., 1., 1.], dtype=float32)
+    """
 
     NEAREST = 0
     LINEAR = 1

@@ -41,7 +41,13 @@ class StagedFunction(Protocol):
 
 @dataclass(frozen=True)
 class ArgInfo:
-    """What is known of one leaf of the arguments."""
+    """What is known of one leaf of the arguments.
+
+    >>> import curta
+    >>> lowered = curta.jit(lambda x: x + 1).lower(1.0)
+    >>> lowered.args_info
+    ((ArgInfo(_aval=ShapedArray(float32[], weak_type=True), donated=False),), {})
+    """
 
     _aval: ShapedArray
     donated: bool
@@ -154,7 +160,13 @@ class Traced(Stage):
 
 
 class Lowered(Stage):
-    """A function ready to be compiled."""
+    """A function ready to be compiled.
+
+    >>> import curta
+    >>> lowered = curta.jit(lambda x: x + 1).lower(1.0)
+    >>> lowered.compile()(2.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The text of what will be compiled: the jaxpr.

@@ -90,6 +90,10 @@ def create_hybrid_device_mesh(
     """As `create_device_mesh`, for groups of devices with a slower network between.
 
     There is one group: ValueError unless `dcn_mesh_shape` says so.
+
+    >>> from curta.experimental import mesh_utils
+    >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1)).shape
+    (1, 1)
     """
     if math.prod(dcn_mesh_shape) != 1:
         raise ValueError(

@@ -29,27 +29,52 @@ class _Mark:
 
 
 class DontWant(_Mark):
-    """Says to `VJP.with_refs` that the cotangent of an argument is not needed."""
+    """Says to `VJP.with_refs` that the cotangent of an argument is not needed.
+
+    >>> import curta
+    >>> _, pullback = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pullback.with_refs(curta.ad.DontWant(), curta.ad.GradValue())(1.0)[1]
+    Array(2., dtype=float32, weak_type=True)
+    """
 
     __slots__ = ()
 
 
 class GradValue(_Mark):
-    """Says to `VJP.with_refs` that the cotangent of an argument is to be returned."""
+    """Says to `VJP.with_refs` that the cotangent of an argument is to be returned.
+
+    >>> import curta
+    >>> _, pullback = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pullback.with_refs(curta.ad.GradValue(), curta.ad.DontWant())(1.0)[0]
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     __slots__ = ()
 
 
 @tree_util.register_static
 class DidntWant(_Mark):
-    """Stands for a cotangent that was not wanted."""
+    """Stands for a cotangent that was not wanted.
+
+    >>> import curta
+    >>> _, pullback = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pullback.with_refs(curta.ad.DontWant(), curta.ad.GradValue())(1.0)
+    (DidntWant(), Array(2., dtype=float32, weak_type=True))
+    """
 
     __slots__ = ()
 
 
 @tree_util.register_static
 class GradRef(_Mark):
-    """Stands for a cotangent that was added to a reference."""
+    """Stands for a cotangent that was added to a reference.
+
+    >>> import curta
+    >>> total = curta.new_ref(curta.numpy.float32(10))
+    >>> _, pullback = curta.vjp(lambda x: x * x, curta.numpy.float32(3))
+    >>> pullback.with_refs(total)(curta.numpy.float32(1)), total[...]
+    ((GradRef(),), Array(16., dtype=float32))
+    """
 
     __slots__ = ()
 

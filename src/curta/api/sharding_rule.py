@@ -13,7 +13,12 @@ BATCHING = "…"
 
 
 class CompoundFactor(tuple[str, ...]):
-    """One dim made of several factors, the first of which varies slowest."""
+    """One dim made of several factors, the first of which varies slowest.
+
+    >>> from curta.experimental.custom_partitioning import ArrayMapping, CompoundFactor
+    >>> ArrayMapping("i", CompoundFactor("j", "k"))
+    ('i', ('j', 'k'))
+    """
 
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
@@ -22,7 +27,12 @@ class CompoundFactor(tuple[str, ...]):
 
 
 class ArrayMapping(tuple[Any, ...]):
-    """For each dim of an array its factor: a name, or a `CompoundFactor`."""
+    """For each dim of an array its factor: a name, or a `CompoundFactor`.
+
+    >>> from curta.experimental.custom_partitioning import ArrayMapping
+    >>> ArrayMapping("i", "j")
+    ('i', 'j')
+    """
 
     def __new__(cls, *dims: Any) -> ArrayMapping:
         if BATCHING in dims[1:]:
@@ -38,6 +48,12 @@ class SdyShardingRule:
     Args:
       operand_mappings, result_mappings: an `ArrayMapping`, or a tuple, for each.
       factor_sizes: the sizes of factors that are only parts of dims.
+
+    >>> from curta.experimental.custom_partitioning import ArrayMapping, SdyShardingRule
+    >>> x, y = ArrayMapping("i", "j"), ArrayMapping("j", "k")
+    >>> rule = SdyShardingRule((x, y), (ArrayMapping("i", "k"),))
+    >>> len(rule.operand_mappings), len(rule.result_mappings)
+    (2, 1)
     """
 
     def __init__(

@@ -63,19 +63,40 @@ def _simple(mask: Any) -> Mask:
 
 
 class Sink(_Place):
-    """The input is used up."""
+    """The input is used up.
+
+    >>> from curta import random
+    >>> from curta.experimental import key_reuse
+    >>> signature = key_reuse.function_type_signature(random.normal, random.key(0))
+    >>> list(signature.sinks)
+    [Sink(0)]
+    """
 
     __slots__ = ()
 
 
 class Source(_Place):
-    """The output is fresh."""
+    """The output is fresh.
+
+    >>> from curta import random
+    >>> from curta.experimental import key_reuse
+    >>> signature = key_reuse.function_type_signature(random.split, random.key(0))
+    >>> list(signature.sources)
+    [Source(0)]
+    """
 
     __slots__ = ()
 
 
 class Forward(NamedTuple):
-    """The output is the input, or a view of it."""
+    """The output is the input, or a view of it.
+
+    >>> from curta import random
+    >>> from curta.experimental import key_reuse
+    >>> signature = key_reuse.function_type_signature(lambda key: key, random.key(0))
+    >>> list(signature.forwards)
+    [Forward(0, 0)]
+    """
 
     in_idx: int
     out_idx: int

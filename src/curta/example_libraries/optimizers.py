@@ -31,7 +31,13 @@ Schedule = Callable[[Any], Any]
 
 
 class OptimizerState(NamedTuple):
-    """The states of the leaves, flattened, with the structures to restore them."""
+    """The states of the leaves, flattened, with the structures to restore them.
+
+    >>> from curta.example_libraries import optimizers
+    >>> init, _, _ = optimizers.sgd(0.5)
+    >>> init({"w": 1.0}).packed_state
+    [[1.0]]
+    """
 
     packed_state: Any
     tree_def: Any
@@ -46,7 +52,13 @@ tree_util.register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """The three functions of an optimiser."""
+    """The three functions of an optimiser.
+
+    >>> from curta.example_libraries import optimizers
+    >>> sgd = optimizers.sgd(0.5)
+    >>> sgd.params_fn(sgd.update_fn(0, 1.0, sgd.init_fn(2.0)))
+    1.5
+    """
 
     init_fn: Callable[[Any], OptimizerState]
     update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
@@ -444,7 +456,14 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
 
 
 class JoinPoint:
-    """Where the tree of parameters ends and the state of one of them begins."""
+    """Where the tree of parameters ends and the state of one of them begins.
+
+    >>> from curta.example_libraries import optimizers
+    >>> init, update, get_params = optimizers.momentum(0.1, 0.9)
+    >>> tree = optimizers.unpack_optimizer_state(init({"w": 1.0}))
+    >>> tree["w"].subtree
+    (1.0, Array(0., dtype=float32, weak_type=True))
+    """
 
     def __init__(self, subtree: Any) -> None:
         self.subtree = subtree
@@ -454,7 +473,13 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The state as the tree of parameters, with a `JoinPoint` at each leaf."""
+    """The state as the tree of parameters, with a `JoinPoint` at each leaf.
+
+    >>> from curta.example_libraries import optimizers
+    >>> init, _, _ = optimizers.sgd(0.5)
+    >>> list(optimizers.unpack_optimizer_state(init({"w": 1.0})))
+    ['w']
+    """
     packed, structure, inner = opt_state
     points: Sequence[Any] = [
         JoinPoint(state) for state in map(tree.unflatten, inner, packed)
@@ -463,7 +488,14 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """What `unpack_optimizer_state` has taken apart."""
+    """What `unpack_optimizer_state` has taken apart.
+
+    >>> from curta.example_libraries import optimizers
+    >>> init, _, get_params = optimizers.sgd(0.5)
+    >>> tree = optimizers.unpack_optimizer_state(init({"w": 1.0}))
+    >>> get_params(optimizers.pack_optimizer_state(tree))
+    {'w': 1.0}
+    """
     points, structure = tree.flatten(marked_pytree)
     if not all(isinstance(point, JoinPoint) for point in points):
         raise AssertionError("every leaf of the tree has to be a JoinPoint")

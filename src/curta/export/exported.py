@@ -18,6 +18,7 @@ from curta.control.platform import PLATFORM
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.mesh import Mesh
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.dimensions import path_text, place_of, solve
 from curta.export.encoding import serialize
@@ -79,6 +80,15 @@ class Exported:
       jaxpr: the program.
 
     `export` makes it, and `deserialize`.
+
+    >>> import curta
+    >>> from curta import export, numpy as jnp
+    >>> exported = export.export(curta.jit(jnp.sin))(jnp.ones(3))
+    >>> exported.fun_name, exported.out_avals
+    ('sin', (ShapedArray(float32[3]),))
+    >>> again = export.deserialize(exported.serialize())
+    >>> again.call(jnp.zeros(3))
+    Array([0., 0., 0.], dtype=float32)
     """
 
     fun_name: str
@@ -220,10 +230,15 @@ class Exported:
         self._check_devices(args)
         op = Call(closed, f"call_exported_{self.fun_name}")
         if self.nr_devices == 1:  # it runs wherever its arguments are
-            found: Sequence[Any] = op(*args)
-            return found
-        outs = op(*map(constrained, args, self._in_named_shardings))
-        return [*map(constrained, outs, self._out_named_shardings)]
+            return list(op(*args))
+        given, wanted = self._in_named_shardings, self._out_named_shardings
+        found = next((x.sharding for x in args if _is_over(x, self.nr_devices)), None)
+        given, wanted = (
+            [_over(s, _mesh_over(s, found)) for s in several]
+            for several in (given, wanted)
+        )
+        outs = op(*map(constrained, args, given))
+        return [*map(constrained, outs, wanted)]
 
     def _check_devices(self, args: Sequence[Any]) -> None:
         if self.nr_devices == 1 or any(isinstance(x, Tracer) for x in args):
@@ -270,6 +285,24 @@ class Exported:
                     f" (expected same constant): expected {expected.shape} and called"
                     f" with {aval.shape}"
                 )
+
+
+def _is_over(x: Any, count: int) -> bool:
+    """Whether an argument is an array over so many devices."""
+    if isinstance(x, Tracer) or not hasattr(x, "sharding"):
+        return False
+    return bool(x.sharding.num_devices == count)
+
+
+def _mesh_over(sharding: Any, found: Any) -> Any:
+    """The mesh of a sharding with the devices of another, or with any."""
+    if sharding is None:
+        return None
+    mesh = sharding.mesh
+    if found is None:
+        return mesh.abstract_mesh
+    grid = np.array(found.devices, object).reshape([*mesh.shape.values()])
+    return Mesh(grid, mesh.axis_names, mesh.axis_types)
 
 
 def _over(sharding: Any, mesh: Any) -> Any:

@@ -67,17 +67,44 @@ assert_consumed_value_p = primitive_of(AssertConsumed)
 
 
 def consume(key: Any) -> Any:
-    """The key, used up."""
+    """The key, used up.
+
+    >>> from curta import random
+    >>> from curta.experimental import key_reuse
+    >>> def draw(key):
+    ...     return random.normal(key_reuse.consume(key))
+    >>> key_reuse.check_key_reuse(draw, random.key(0))
+    Traceback (most recent call last):
+        ...
+    curta.errors.KeyReuseError: In jit, argument 0 is already consumed. ...
+    """
     return Consume()(key)
 
 
 def assert_unconsumed(key: Any) -> None:
-    """Fail `check_key_reuse` if the key is used up by now."""
+    """Fail `check_key_reuse` if the key is used up by now.
+
+    >>> from curta import random
+    >>> from curta.experimental import key_reuse
+    >>> def draw(key):
+    ...     key_reuse.assert_unconsumed(key)
+    ...     return random.normal(key)
+    >>> key_reuse.check_key_reuse(draw, random.key(0))
+    """
     AssertConsumed(False)(key)
 
 
 def assert_consumed(key: Any, value: Any = True) -> None:
-    """Fail `check_key_reuse` unless the keys for which `value` holds are used up."""
+    """Fail `check_key_reuse` unless the keys for which `value` holds are used up.
+
+    >>> from curta import random
+    >>> from curta.experimental import key_reuse
+    >>> def draw(key):
+    ...     x = random.normal(key)
+    ...     key_reuse.assert_consumed(key)
+    ...     return x
+    >>> key_reuse.check_key_reuse(draw, random.key(0))
+    """
     AssertConsumed(np.asarray(value))(key)
 
 
@@ -103,6 +130,15 @@ def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
     """Raise KeyReuseError if a function of these arguments uses a key twice.
 
     It is traced, not run.
+
+    >>> from curta import random
+    >>> from curta.experimental import key_reuse
+    >>> def draw(key):
+    ...     return random.normal(key) + random.normal(key)
+    >>> key_reuse.check_key_reuse(draw, random.key(0))
+    Traceback (most recent call last):
+        ...
+    curta.errors.KeyReuseError: In jit, argument 0 is already consumed. ...
     """
     function_type_signature(fun, *args)
 
