@@ -192,6 +192,49 @@ MISTAKES = [
         "position 2",
     ),
     (lambda: jnp.argmax(b"x"), TypeError, "asarray: expected ArrayLike, got b'x'", ""),
+    (lambda: jnp.size(M, (0, -2)), ValueError, "repeated axis: (0, 0)", ""),
+    (lambda: jnp.average(M, axis=(0, 0)), ValueError, "repeated axis: (0, 0)", ""),
+    (
+        lambda: jnp.permute_dims(M, (-1, 0)),
+        TypeError,
+        "transpose permutation isn't a permutation of operand dimensions",
+        "(-1, 0)",
+    ),
+    (lambda: jnp.ediff1d(V, to_end=[1.0]), TypeError, f"ediff1d {LISTED}", "list"),
+    (
+        lambda: jnp.tril_indices_from([[1]]),
+        TypeError,
+        f"tril_indices_from {LISTED}",
+        "",
+    ),
+    (
+        lambda: jnp.unravel_index(N, [[2]]),
+        ValueError,
+        "unravel_index: shape should",
+        "",
+    ),
+    (
+        lambda: jnp.unwrap(M, discont=V),
+        ValueError,
+        "Incompatible shapes for broadcasting: shapes=[(2, 2), (3,)]",
+        "",
+    ),
+    (lambda: jnp.hstack([]), ValueError, "Need at least one array to concatenate", ""),
+    (lambda: jnp.histogram2d(V, M), TypeError, "Cannot concatenate arrays with", "3)"),
+    (lambda: jnp.histogram2d(M, M), ValueError, "too many values to unpack (exp", "2,"),
+    (lambda: jnp.histogram2d(1, 2), ValueError, "not enough values to unpack (e", "()"),
+    (
+        lambda: curta.jit(lambda i: jnp.vecdot(M, M, axis=i))(0),
+        curta.errors.TracerIntegerConversionError,
+        "The __index__() method was called on traced array",
+        "",
+    ),
+    (
+        lambda: curta.jit(lambda i: jnp.linalg.tensorsolve(M, V, i))(N),
+        curta.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered where concrete",
+        "static index",
+    ),
     (lambda: jnp.histogramdd(M, range=1), ValueError, "For sample.shape=(2, 3)", "1"),
     (lambda: jnp.histogram2d(V, V, range=(1, 2)), ValueError, "For sample.shape", ""),
     (lambda: jnp.piecewise(M, [M > 0], {}), ValueError, "with 1 condition(s)", "got 0"),
@@ -239,6 +282,11 @@ def test_what_is_accepted():
     assert jnp.repeat(V, V > 0).shape == jnp.repeat(V, True).shape == (3,)
     assert jnp.repeat(jnp.array(1.0), 2, axis=0).shape == (2,)
     assert jnp.zeros_like(2**40) == 0
+    assert jnp.kaiser(3, M).shape == (2, 3)
+    assert jnp.nan_to_num(M * np.nan, nan=[1, 2, 3]).tolist() == [[1, 2, 3]] * 2
+    steps = jnp.unwrap(M * 4, discont=np.ones(3), period=V, axis=0)
+    assert steps.tolist() == (M * 4).tolist()
+    assert curta.jit(lambda x: jnp.stack([x, x], jnp.int4(1)))(V).shape == (3, 2)
     assert jnp.setdiff1d(N, N, size=True).tolist() == [0]
     assert jnp.unpackbits(jnp.ones(2, "uint8"), count=-99).shape == (0,)
     assert not jnp.can_cast([("a", "f4")], "float32")

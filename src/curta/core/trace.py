@@ -269,7 +269,7 @@ class Tracer(Array):
             raise TypeError(
                 "Only integer scalar arrays can be converted to a scalar index."
             )
-        return self._concretize(errors.TracerIntegerConversionError).__index__()
+        return int(self._concretize(errors.TracerIntegerConversionError))
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise errors.TracerArrayConversionError(self)

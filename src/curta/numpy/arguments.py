@@ -216,7 +216,9 @@ def axis_of_shape(axis: Any, ndim: int) -> int:
         raise np.exceptions.AxisError(f"tuple index out of range: {error}") from None
 
 
-def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+def canonical_axes(
+    axis: Axis, ndim: int, repeated: str = "duplicate value in 'axis'"
+) -> tuple[int, ...]:
     """All axes for None, else the given ones, counted from the front, distinct."""
     if axis is None:
         return tuple(range(ndim))
@@ -224,7 +226,7 @@ def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
         return (canonical_axis(axis, ndim),)
     axes = tuple(canonical_axis(i, ndim) for i in axis)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axis': {axes}")
+        raise ValueError(f"{repeated}: {axes}")
     return axes
 
 

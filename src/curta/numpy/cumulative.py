@@ -246,9 +246,11 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     a = ravel(ensure_arraylike("ediff1d", ary))
     out = lax.sub(getitem(a, np.s_[1:]), getitem(a, np.s_[:-1]))
     if to_begin is not None:
-        out = concatenate((ravel(asarray(to_begin, a.dtype)), out))
+        before = ensure_arraylike("ediff1d", to_begin)
+        out = concatenate((ravel(cast(before, a.dtype)), out))
     if to_end is not None:
-        out = concatenate((out, ravel(asarray(to_end, a.dtype))))
+        after = ensure_arraylike("ediff1d", to_end)
+        out = concatenate((out, ravel(cast(after, a.dtype))))
     return out
 
 
@@ -353,6 +355,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return lax.mul(half, sum(multiply(dx, pairs), -1))
 
 
+def _over_steps(x: Any, shape: tuple[int, ...]) -> Any:
+    """A scalar as it is, an array in the shape of the steps it is compared with."""
+    return broadcast_to_shape(x, lax.broadcast_shapes(shape, x.shape)) if x.ndim else x
+
+
 @inner_jit(static_argnames=("axis",))
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
     """Angles with jumps of more than half a `period` taken out.
@@ -361,14 +368,16 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     >>> jnp.unwrap(jnp.array([0, 3, 5, 0, 2]), period=6)
     Array([0, 3, 5, 6, 8], dtype=int32)
     """
-    p, period = promote_dtypes(ensure_arraylike("unwrap", p), period)
+    p, period = promote_dtypes(*ensure_arraylikes("unwrap", p, period))
     if dtypes.issubdtype(p.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")
     axis = axis_of_shape(axis, p.ndim)
     if p.shape[axis] == 0:
         return p
+    shape = (*p.shape[:axis], p.shape[axis] - 1, *p.shape[axis + 1 :])
+    period = _over_steps(period, shape)
     half = lax.div(period, const(period, 2))
-    discont = half if discont is None else cast(discont, p.dtype)
+    discont = half if discont is None else _over_steps(cast(discont, p.dtype), shape)
     steps = diff(p, axis=axis)
     turned = lax.sub(remainder(lax.add(steps, half), period), half)
     at_edge = lax.bitwise_and(

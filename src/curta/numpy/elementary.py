@@ -22,6 +22,7 @@ from curta.numpy.arguments import (
     is_complex,
     refuse_out,
 )
+from curta.numpy.constructors import asarray
 from curta.numpy.promotion import (
     cast,
     const,
@@ -474,6 +475,9 @@ def nan_to_num(
     >>> jnp.nan_to_num(jnp.array([jnp.nan, 1.0]))
     Array([0., 1.], dtype=float32)
     """
+    nan, posinf, neginf = (
+        asarray(v) if isinstance(v, (list, tuple)) else v for v in (nan, posinf, neginf)
+    )
     given = (v for v in (nan, posinf, neginf) if v is not None)
     check_operands("nan_to_num", x, *given)
     x = ensure_arraylike("nan_to_num", x)

@@ -137,12 +137,13 @@ def histogram2d(
     if count not in (1, 2):
         bins = [asarray(bins)] * 2
     x, y = promote_dtypes(x, y)
-    if x.ndim != 1 or y.ndim != 1:
-        raise ValueError(
-            "too many values to unpack (expected 2): histogram2d takes two vectors, got"
-            f" arrays of shapes {x.shape} and {y.shape}"
-        )
     sample = lax.concatenate([lax.expand_dims(x, (0,)), lax.expand_dims(y, (0,))], 0)
+    if x.ndim != 1:
+        found = "too many" if x.ndim else "not enough"
+        raise ValueError(
+            f"{found} values to unpack (expected 2): histogram2d takes two vectors, got"
+            f" arrays of shape {x.shape}"
+        )
     sample = lax.transpose(sample, (1, 0))
     counts, edges = histogramdd(sample, bins, range, weights, density)
     return counts, edges[0], edges[1]

@@ -16,7 +16,7 @@ from curta.numpy.arguments import (
     ensure_arraylike,
     ensure_arraylikes,
 )
-from curta.numpy.constructors import array, asarray
+from curta.numpy.constructors import array
 from curta.numpy.creation import meshgrid, ones
 from curta.numpy.joining import concatenate, stack
 from curta.numpy.matrices import tril, triu
@@ -149,7 +149,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     >>> jnp.triu_indices_from(jnp.zeros((2, 2)))[1]
     Array([0, 1, 1], dtype=int32)
     """
-    rows, columns = _matrix_shape(arr)
+    rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k=k, m=columns)
 
 
@@ -160,12 +160,12 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     >>> jnp.tril_indices_from(jnp.zeros((2, 2)))[1]
     Array([0, 0, 1], dtype=int32)
     """
-    rows, columns = _matrix_shape(arr)
+    rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k=k, m=columns)
 
 
-def _matrix_shape(arr: Any) -> tuple[int, int]:
-    shape = (arr if hasattr(arr, "shape") else asarray(arr)).shape
+def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+    shape = (arr if hasattr(arr, "shape") else ensure_arraylike(name, arr)).shape
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
     return shape[0], shape[1]

@@ -131,7 +131,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     Array([0, 1, 0, 1], dtype=int32)
     """
     arrays = [atleast_1d(x) for x in _parts("hstack", tup)]
-    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype)
+    return concatenate(arrays, 1 if arrays and arrays[0].ndim > 1 else 0, dtype)
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:

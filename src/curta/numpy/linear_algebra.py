@@ -196,7 +196,7 @@ def vecdot(
     Array([3., 3.], dtype=float32)
     """
     x1, x2 = ensure_arraylikes("jnp.vecdot", x1, x2)
-    return _vecdot(x1, x2, axis, precision, preferred_element_type)
+    return _vecdot(x1, x2, operator.index(axis), precision, preferred_element_type)
 
 
 @inner_jit(static_argnames=("axis", "precision", "preferred_element_type"), inline=True)

@@ -340,6 +340,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """
     flat = ensure_operand("unravel_index", indices)
     sizes = list(shape) if isinstance(shape, Iterable) else [shape]
+    if any(np.ndim(d) for d in sizes):
+        raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     places: list[Any] = [0] * len(sizes)
     for i, d in reversed(list(enumerate(sizes))):
         flat, places[i] = divmod(flat, d)

@@ -16,6 +16,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.core.dim import is_symbolic_dim, quotient
 from curta.errors import InconclusiveDimensionOperation
 from curta.numpy.arguments import (
+    canonical_axes,
     canonical_axis,
     canonical_shape,
     concrete_index,
@@ -74,8 +75,8 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     (6, 2)
     """
     sizes = _as_sized("size", a).shape
-    axes = range(len(sizes)) if axis is None else index_tuple(axis)
-    return math.prod(sizes[canonical_axis(i, len(sizes))] for i in axes)
+    axes = canonical_axes(axis, len(sizes), "repeated axis")
+    return math.prod(sizes[i] for i in axes)
 
 
 @takes_out_sharding
@@ -290,13 +291,7 @@ def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
     (3, 2)
     """
     a = ensure_arraylike("permute_dims", a)
-    axes = tuple(map(operator.index, axes))
-    if len(axes) != a.ndim:
-        raise TypeError(
-            "transpose permutation isn't a permutation of operand dimensions, got"
-            f" permutation {axes} for operand shape {a.shape}."
-        )
-    return lax.transpose(a, tuple(canonical_axis(i, a.ndim) for i in axes))
+    return lax.transpose(a, tuple(map(operator.index, axes)))
 
 
 def matrix_transpose(x: Any, /) -> Any:

@@ -103,7 +103,7 @@ def average(
     """
     axis = static_axes(axis)
     a = ensure_operand("average", a)
-    axes = canonical_axes(axis, a.ndim)
+    axes = canonical_axes(axis, a.ndim, "repeated axis")
     if weights is None:
         (a,) = promote_dtypes_inexact(a)
         out = mean(a, axis=axis, keepdims=keepdims)

@@ -12,6 +12,7 @@ from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.numpy.arguments import concrete
 from curta.numpy.promotion import const, promote_args_inexact
+from curta.numpy.selection import broadcast_all
 
 
 def _window(name: str, M: Any, shape: Callable[[Any, Any], Any]) -> Any:
@@ -126,6 +127,8 @@ def kaiser(M: int, beta: Any) -> Any:
         x = lax.div(lax.sub(n, const(n, last / 2)), const(n, last / 2))
         root = lax.sqrt(lax.sub(const(n, 1), lax.mul(x, x)))
         (factor,) = promote_args_inexact("kaiser", beta)
+        if factor.ndim:
+            root, factor = broadcast_all(root, factor)
         wide = lax.mul(root, lax.convert_element_type(factor, root.dtype))
         return lax.div(i0(wide), lax.convert_element_type(i0(factor), root.dtype))
 
