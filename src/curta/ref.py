@@ -122,7 +122,7 @@ def freeze(ref: Ref) -> Any:
 
     >>> import curta
     >>> curta.freeze(curta.new_ref(1.0))
-    Array(1., dtype=float32)
+    Array(1., dtype=float32, weak_type=True)
     """
     value = get(ref)
     refs.invalidate(ref)

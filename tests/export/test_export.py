@@ -237,6 +237,21 @@ def test_shardings():
     np.testing.assert_array_equal(found.call(jnp.ones(4)), 2.0)
 
 
+def test_devices_in_another_order():
+    devices = np.array(curta.devices()[:2])
+    mesh = curta.sharding.Mesh(devices, ("x",))
+    place = curta.NamedSharding(mesh, curta.P("x"))
+    found = export.export(curta.jit(jnp.sin, in_shardings=place))(jnp.ones(4))
+    other = curta.sharding.Mesh(devices[::-1], ("x",))
+    (place,) = found.in_shardings_jax(other)
+    x = curta.device_put(jnp.ones(4), place)
+    again = export.deserialize(found.serialize())
+    for call in found.call, again.call, curta.jit(found.call):
+        out = call(x)
+        assert out.sharding.devices == (*devices[::-1],)
+        np.testing.assert_allclose(out, np.sin(np.ones(4)), rtol=1e-6)
+
+
 def test_dims_in_jaxprs():
     found = exported(lambda x: x * x.shape[0], "b")
     assert "f32[b]" in str(found.jaxpr) and "dim_as_value[dim=b]" in str(found.jaxpr)

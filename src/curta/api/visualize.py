@@ -37,10 +37,12 @@ def visualize_sharding(
 
     >>> import curta
     >>> mesh = curta.make_mesh((1,), ("x",))
-    >>> visualize_sharding((4, 2), curta.NamedSharding(mesh, curta.P("x")))
-    ┌─────────┐
-    │  CPU 0  │
-    └─────────┘
+    >>> visualize_sharding((4, 12), curta.NamedSharding(mesh, curta.P("x")), scale=0.4)
+    ┌────────────────────────────┐
+    │                            │
+    │           CPU 0            │
+    │                            │
+    └────────────────────────────┘
     """
     if len(shape) not in (1, 2):
         raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dims")
