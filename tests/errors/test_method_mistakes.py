@@ -68,6 +68,15 @@ MISTAKES = [
         "std, argument ddof, requires",
         "",
     ),
+    (lambda: jnp.isclose(M, M, atol=[1]), TypeError, "isclose, arguments rtol an", ""),
+    (lambda: jnp.unwrap(M, (1, 2)), TypeError, f"unwrap {LISTED}", "position 1"),
+    (
+        lambda: jnp.interp(V, V, V, right=b"x", period=2.0),
+        TypeError,
+        "Error interpreting argument to",
+        "right",
+    ),
+    (lambda: jnp.nan_to_num(N, copy=slice(1)), TypeError, "Error interpreting arg", ""),
     (lambda: jnp.repeat(M, 1.5), TypeError, "jnp.repeat: repeats must have", "float64"),
     (
         lambda: jnp.repeat(V, V, total_repeat_length=6),

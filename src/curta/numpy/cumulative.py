@@ -368,6 +368,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
     >>> jnp.unwrap(jnp.array([0, 3, 5, 0, 2]), period=6)
     Array([0, 3, 5, 6, 8], dtype=int32)
     """
+    check_arraylike("unwrap", p, 0 if discont is None else discont, period)
     p, period = promote_dtypes(*ensure_arraylikes("unwrap", p, period))
     if dtypes.issubdtype(p.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")

@@ -76,6 +76,11 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float64", "int32")
     (True, False)
     """
+    if isinstance(from_, (int, float, complex)) and not isinstance(from_, np.generic):
+        raise TypeError(
+            "can_cast() does not support Python ints, floats, and complex because what"
+            " they can become would depend on their values. Pass a dtype instead."
+        )
     given = from_.dtype if isinstance(from_, Array) else from_
     return np.can_cast(given, to, casting)  # type: ignore[arg-type]
 

@@ -478,7 +478,7 @@ def nan_to_num(
     nan, posinf, neginf = (
         asarray(v) if isinstance(v, (list, tuple)) else v for v in (nan, posinf, neginf)
     )
-    given = (v for v in (nan, posinf, neginf) if v is not None)
+    given = (v for v in (copy, nan, posinf, neginf) if v is not None)
     check_operands("nan_to_num", x, *given)
     x = ensure_arraylike("nan_to_num", x)
     if not dtypes.issubdtype(x.dtype, np.inexact):

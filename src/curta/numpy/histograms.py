@@ -13,6 +13,7 @@ from curta.api.inner import inner_jit
 from curta.numpy.arguments import (
     check_arraylike,
     check_but_strings,
+    check_operands,
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
@@ -239,6 +240,8 @@ def interp(
 
 
 def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    ends = [x for x in (left, right) if x is not None and not isinstance(x, str)]
+    check_operands("interp, arguments left and right,", *ends)
     x, xp, fp = ensure_arraylikes("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")

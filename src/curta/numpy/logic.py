@@ -314,6 +314,7 @@ def isclose(
     Array([ True, False], dtype=bool)
     """
     a, b = promote_args("isclose", a, b)
+    check_arraylike("isclose, arguments rtol and atol,", rtol, atol)
     if isinstance(a.dtype, dtypes.ExtendedDType):
         return lax.eq(a, b)
     a, b = promote_args_inexact("isclose", a, b)
