@@ -130,3 +130,21 @@ def test_places_outside_are_left_alone(dtype: str, count: int) -> None:
             inside = (places >= 0) & (places < 50)
             np.add.at(expected, places[inside].astype(int), values[inside])
             np.testing.assert_allclose(added(x, places, values), expected)
+
+
+@pytest.mark.parametrize("offset", [(0, 1), (0, 2), (1, 2)])
+def test_windows_that_overlap_are_written_one_after_the_other(
+    offset: tuple[int, ...],
+) -> None:
+    """Whatever the order of the dims of the updates, the last window remains."""
+    numbers = curta.lax.ScatterDimensionNumbers(offset, (), (0, 1))
+    shape = [40 if d not in offset else 3 for d in range(3)]
+    updates = rng().normal(size=shape).astype(np.float32)
+    places = rng().integers(0, 5, (40, 2))
+    x = expected = np.zeros((7, 7), np.float32)
+    expected = expected.copy()
+    batch = next(d for d in range(3) if d not in offset)
+    for (i, j), window in zip(places, np.moveaxis(updates, batch, 0), strict=True):
+        expected[i : i + 3, j : j + 3] = window
+    for scatter in (curta.lax.scatter, curta.jit(curta.lax.scatter, static_argnums=3)):
+        np.testing.assert_array_equal(scatter(x, places, updates, numbers), expected)

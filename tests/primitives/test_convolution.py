@@ -348,3 +348,16 @@ def test_products_of_integers_wrap_around(dtype):
             wide = lax.dot(a, b, preferred_element_type=np.int64)
             expected = a.astype(np.int64) @ b.astype(np.int64)
             np.testing.assert_array_equal(wide, expected)
+
+
+@pytest.mark.parametrize("features", [1, 3, 16])
+def test_padding_is_zeros_to_an_infinite_kernel(features):
+    lhs, rhs = np.ones((1, 4, 1)), np.full((3, 1, features), np.inf)
+    args = np.float32(lhs), np.float32(rhs), (1,), [(1, 0)], None, None
+    convolve = functools.partial(
+        lax.conv_general_dilated, dimension_numbers=("NHC", "HIO", "NHC")
+    )
+    for run in (convolve, lambda *args: curta.jit(lambda: convolve(*args))()):
+        found = np.asarray(run(*args))[0]
+        assert np.isnan(found[0]).all()
+        assert np.isposinf(found[1:]).all()

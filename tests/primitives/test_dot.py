@@ -132,3 +132,19 @@ def test_precisions_that_this_machine_exceeds(precision):
     np.testing.assert_array_equal(lax.dot(x, x, precision=precision), x @ x)
     text = str(curta.make_jaxpr(lambda x: lax.dot(x, x, precision=precision))(x))
     assert "precision=" in text
+
+
+@pytest.mark.parametrize("product", ["i,j->ij", "bi,bj->bij", "ik,kj->ij"])
+def test_one_product_keeps_the_sign_of_its_zero(product: str) -> None:
+    x, y = np.float32([[-0.0, 1.0]]), np.float32([[1.0, 0.0]])
+    if product == "i,j->ij":
+        x, y = x[0], y[0]
+    elif product == "ik,kj->ij":
+        x = x.T
+    for multiply in (
+        curta.numpy.einsum,
+        curta.jit(curta.numpy.einsum, static_argnums=0),
+    ):
+        found = np.asarray(multiply(product, x, y)).reshape(2, 2)
+        np.testing.assert_array_equal(found, [[0, 0], [1, 0]])
+        np.testing.assert_array_equal(np.signbit(found), [[True, True], [False, False]])

@@ -145,7 +145,8 @@ class WindowUpdate(Op):
 
         The place in the operand; the condition under which anything happens there
         (None: always); and the new element as a function of the old one. Updates
-        happen in row-major order of their indices.
+        happen in row-major order of their indices, where these are numbered so that
+        windows that may overlap come one after the other.
         """
         self._missing("lower")
 
