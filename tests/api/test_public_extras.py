@@ -10,6 +10,7 @@ import curta
 import curta.numpy as jnp
 from curta import test_util
 from curta.ad_checkpoint import checkpoint_name, print_saved_residuals
+from curta.experimental import checkify
 from curta.extend.core.primitives import dot_general_p, name_p
 
 policies = curta.checkpoint_policies
@@ -141,6 +142,17 @@ def test_axes_to_reduce_are_refused():
             transformed(jnp.negative, 1.0, reduce_axes=("i",))
 
 
+def test_jacobians_of_integers_are_zeros_of_their_dtype():
+    def f(x):
+        return x, x.astype(int), 3, x > 0
+
+    for run in (curta.jacfwd(f), curta.jit(curta.jacfwd(f))):
+        _, whole, constant, flags = run(jnp.ones(3))
+        assert (whole.dtype, constant.dtype, flags.dtype) == (np.int32, np.int32, bool)
+        assert (whole.shape, constant.shape) == ((3, 3), (3,)) and constant.weak_type
+        assert not whole.any() and not constant.any() and not flags.any()
+
+
 def test_jacobians_at_python_scalars_are_weak():
     for jacobian in curta.jacfwd, curta.jacrev, curta.hessian:
         assert jacobian(lambda x: x**3)(1.0).weak_type
@@ -179,3 +191,13 @@ def test_axes_of_another_structure_are_shown():
     tree = curta.tree.structure({"a": 1, "b": 2})
     with pytest.raises(ValueError, match=r"(?s)1 found.*different types .*axes\['b'\]"):
         curta.api_util.flatten_axes("axes", tree, {"a": 0, "b": (1, 2)})
+
+
+def test_every_device_of_a_replicated_array_has_all_of_it():
+    x = jnp.ones(2)
+    assert x.addressable_data(3).tolist() == [1.0, 1.0]
+
+
+def test_checkified_functions_return_arrays():
+    _, out = checkify.checkify(lambda x: x)(np.ones(2))
+    assert isinstance(out, curta.Array) and out.dtype == np.float32

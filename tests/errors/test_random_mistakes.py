@@ -187,6 +187,27 @@ MISTAKES = [
         "'tuple' object cannot be interpreted as an integer",
         "",
     ),
+    (
+        "a number as the shape of counts",
+        lambda: random.multinomial(random.key(0), 5, jnp.ones(3) / 3, shape=2),
+        TypeError,
+        "'int' object is not iterable",
+        "Shapes must be 1D sequences of concrete values of integer type, got 2",
+    ),
+    (
+        "complex trials",
+        lambda: random.binomial(random.key(0), 1j, 0.5),
+        TypeError,
+        "binomial does not accept complex numbers",
+        "",
+    ),
+    (
+        "a list as a parameter",
+        lambda: random.double_sided_maxwell(random.key(0), [1.0], 1.0),
+        TypeError,
+        "double_sided_maxwell requires ndarray or scalar arguments, got <class 'list'>",
+        "",
+    ),
 ]
 
 

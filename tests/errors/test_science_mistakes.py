@@ -5,8 +5,8 @@ import pytest
 from tests.errors.checks import check_message
 
 import curta.numpy as jnp
-from curta import image, random
-from curta.scipy import fft, linalg, special, stats
+from curta import image, nn, random
+from curta.scipy import fft, linalg, ndimage, special, stats
 from curta.scipy.spatial.transform import Rotation
 
 M = jnp.eye(3)
@@ -292,3 +292,59 @@ def test_complex_numbers_have_no_order(distribution, comparison):
 
 def test_one_count_stands_for_all_categories():
     assert stats.multinomial.pmf(1, 2, jnp.ones(2) / 2) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "opening", "help"),
+    [
+        (
+            lambda: linalg.lu_solve(3, jnp.ones(3)),
+            TypeError,
+            "cannot unpack non-iterable int object",
+            "lu_solve takes lu_and_piv as a pair",
+        ),
+        (
+            lambda: linalg.cho_solve((1, 2, 3), jnp.ones(3)),
+            ValueError,
+            "too many values to unpack",
+            "cho_solve takes c_and_lower as a pair",
+        ),
+        (
+            lambda: ndimage.map_coordinates(jnp.ones((3, 3)), 3, 1),
+            TypeError,
+            "iteration over a 0-d array",
+            "one array for each dim of input",
+        ),
+        (
+            lambda: stats.gaussian_kde(jnp.arange(6.0), bw_method=object()),
+            ValueError,
+            "`bw_method` should be 'scott', 'silverman', a scalar, or a callable",
+            "",
+        ),
+        (
+            lambda: stats.gaussian_kde(jnp.arange(6.0)).integrate_box_1d("x", 1),
+            TypeError,
+            "gaussian_kde.integrate_box_1d requires ndarray or scalar arguments",
+            "",
+        ),
+        (
+            lambda: nn.scaled_dot_general(
+                jnp.ones((4, 32)),
+                jnp.ones((32, 4)),
+                (((1,), (0,)), ((), ())),
+                configs=["x"],
+            ),
+            TypeError,
+            "scaled_dot_general takes configs as a sequence of BlockScaleConfig",
+            "",
+        ),
+        (
+            lambda: nn.initializers.normal()((2, 3)),
+            TypeError,
+            "normal.<locals>.init() missing 1 required positional argument: 'shape'",
+            "",
+        ),
+    ],
+)
+def test_what_functions_take(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)

@@ -6,7 +6,9 @@ from tests.errors.checks import check_message
 
 import curta
 import curta.numpy as jnp
-from curta import errors
+from curta import errors, lax
+from curta.experimental import checkify
+from curta.experimental.ode import odeint
 
 X = jnp.arange(3.0)
 N = jnp.arange(3)
@@ -327,6 +329,80 @@ MISTAKES = [
         AttributeError,
         "No VJP defined for custom_vjp function",
         "",
+    ),
+    (
+        "custom gradient without a rule",
+        lambda: curta.grad(curta.custom_gradient(lambda x: (x, 3)))(1.0),
+        TypeError,
+        "Expected a callable value, got 3",
+        "",
+    ),
+    (
+        "names that are none",
+        lambda: curta.custom_jvp(lambda x, n: x, nondiff_argnames=(3,)),
+        TypeError,
+        "argument is not a string: 3",
+        "nondiff_argnames",
+    ),
+    (
+        "static names that are none",
+        lambda: curta.checkpoint(lambda x: x, static_argnames=3),
+        TypeError,
+        "'int' object is not iterable: static_argnames",
+        "",
+    ),
+    (
+        "options that are no dict",
+        lambda: curta.jit(lambda x: x).lower(1.0).compile(1),
+        TypeError,
+        "compiler_options must be a dict",
+        "",
+    ),
+    (
+        "errors to look for that are no set of types",
+        lambda: checkify.checkify(lambda x: x, jnp.ones(2)),
+        TypeError,
+        "checkify errors must be a set of error types",
+        "",
+    ),
+    (
+        "a tangent of another shape",
+        lambda: curta.grad(
+            lambda z: lax.custom_root(
+                lambda x: x - z, 1.0, lambda f, x: x, lambda g, y: y[None]
+            )
+        )(1.0),
+        TypeError,
+        "Custom JVP rule must produce primal and tangent outputs with corresponding",
+        "Expected float32[] (tangent type of float32[]) but got float32[1]",
+    ),
+    (
+        "a solver that is none",
+        lambda: lax.custom_root(lambda x: x, 1.0, lambda f, x: x, 3),
+        TypeError,
+        "Expected a callable value, got 3",
+        "",
+    ),
+    (
+        "a product that is none",
+        lambda: lax.custom_linear_solve(lambda x: "a", 1.0, lambda mv, x: x),
+        TypeError,
+        "function <lambda> at ",
+        "test_transformations_mistakes.py",
+    ),
+    (
+        "more slopes than states",
+        lambda: odeint(lambda y, t: jnp.ones(3), 1.0, jnp.arange(2.0)),
+        ValueError,
+        "odeint func must return a tree like the state y0",
+        "has 1 elements in all, but returned 3",
+    ),
+    (
+        "complex slopes of a real state",
+        lambda: odeint(lambda y, t: 1j * y, 1.0, jnp.arange(2.0)),
+        TypeError,
+        "odeint func returned complex64 for a state of float32",
+        "complex y0",
     ),
 ]
 

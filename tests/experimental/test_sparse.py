@@ -406,6 +406,32 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
             "rev dimensions must have every element be nonnegative",
         ),
         (
+            lambda: sparse.bcoo_squeeze(BCOO.fromdense(ONES), dimensions=(1,)),
+            ValueError,
+            "axis 1 is out of bounds for array of dimension 1",
+        ),
+        (
+            lambda: sparse.bcoo_reduce_sum(BCOO.fromdense(ONES), axes=(5,)),
+            ValueError,
+            "axis 5 is out of bounds for array of dimension 1",
+        ),
+        (
+            lambda: sparse.bcoo_reshape(BCOO.fromdense(ONES), new_sizes=(3,)),
+            ValueError,
+            "bcoo_reshape: new shape cannot mix sparse and dense dimensions",
+        ),
+        (lambda: sparse.jacrev(), TypeError, "^jacrev.. missing 1 required"),
+        (
+            lambda: sparse.grad(jnp.sum, nope=1),
+            TypeError,
+            "unexpected keyword argument",
+        ),
+        (
+            lambda: curta.jit(sparse.eye)(3),
+            curta.errors.ConcretizationTypeError,
+            "argument of sparse.eye",
+        ),
+        (
             lambda: sparse.bcsr_extract(TWO, THREE, ONES),
             ValueError,
             "bcsr_extract takes a dense array of at least as many dims",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from curta import tree_util
@@ -393,6 +393,10 @@ def _formats(avals: Sequence[ShapedArray], places: Sequence[Sharding]) -> list[F
 
 def check_compiler_options(options: dict[str, Any] | None) -> None:
     """Raise JaxRuntimeError for options other than those of XLA."""
+    if not isinstance(options, Mapping | None):
+        raise TypeError(
+            f"compiler_options must be a dict of names to values, got {options}"
+        )
     for name in options or ():
         if not name.startswith("xla_") and name not in _XLA_OPTIONS:
             raise JaxRuntimeError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from curta import tree_util
@@ -56,6 +56,11 @@ def checkpoint(
         )
     places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     names = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
+    if not isinstance(names, Iterable | None):
+        raise TypeError(
+            f"{type(names).__name__!r} object is not iterable: static_argnames is a"
+            f" name or a sequence of names, got {names}"
+        )
     fixed_names = frozenset(names or ())
 
     @api_boundary

@@ -389,9 +389,7 @@ class _FlatVJP:
         shown = [ct if type(ct) is SymbolicZero else as_result(ct) for ct in cts]
         ct = tree_util.tree_unflatten(out_tree, shown)
         found = owner.bwd(*self.fixed, res, ct)
-        args_tree = tree_util.tree_structure(
-            tree_util.tree_unflatten(self.in_tree, [0] * len(self.avals))[0]
-        )
+        args_tree = self.in_tree.children()[0]
         found = tuple(found) if isinstance(found, list) else found
         rule = function_name(owner.bwd)
         try:

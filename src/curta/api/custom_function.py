@@ -59,7 +59,9 @@ class CustomFunction:
         fun = self.__dict__.get("fun")
         if name.startswith("def") and isinstance(fun, CustomFunction):
             return getattr(fun, name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+        )
 
     def resolve(
         self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -138,7 +140,13 @@ def _argnums(given: Any) -> tuple[int, ...]:
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"argument is not a string: {name}, in nondiff_argnames={given}"
+            )
+    return names
 
 
 class PrimalFunction(FlatFunction):

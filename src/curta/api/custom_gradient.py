@@ -60,6 +60,7 @@ def _pair(out: Any) -> tuple[Any, Callable[..., Any]]:
             " return the output and a function of its cotangent."
         )
     value, rule = out
+    check_callable(rule)
     return value, rule
 
 

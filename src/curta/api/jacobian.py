@@ -62,7 +62,8 @@ def jacfwd(
         for leaf in tree_util.tree_leaves(results[0]) if holomorphic else ():
             check_output("jacfwd", leaf, holomorphic)
         jacobian = tree_util.tree_map(
-            lambda columns: _split_last(point, columns), results[1]
+            lambda y, columns: _split_last(point, _of_type(y, columns)),
+            *results[:2],
         )
         return (jacobian, results[2]) if has_aux else jacobian
 
@@ -101,7 +102,9 @@ def jacrev(
         point = chosen
         if single:
             (rows,), (point,) = rows, chosen
-        by_input = tree_util.tree_map(lambda r: _split_first(out, r), rows)
+        by_input = tree_util.tree_map(
+            lambda x, r: _split_first(out, _of_type(x, r)), point, rows
+        )
         jacobian = tree_util.tree_transpose(
             tree_util.tree_structure(point), tree_util.tree_structure(out), by_input
         )
@@ -128,6 +131,17 @@ def hessian(
     """
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     return jacfwd(inner, argnums, has_aux, holomorphic)
+
+
+def _of_type(like: Any, x: Any) -> Any:
+    """Derivatives in dtype and weak type like a value; floats0 as integer zeros."""
+    dtype, weak_type = typeof(like).dtype, typeof(like).weak_type
+    found = typeof(x)
+    if found.dtype == dtypes.float0:
+        return _array(np.zeros(np.shape(x), dtype), weak_type)
+    if (found.dtype, found.weak_type) == (dtype, weak_type):
+        return x
+    return ConvertElementType(dtype, weak_type)(x)
 
 
 def _check_real_input(what: str, x: Any, holomorphic: bool) -> None:

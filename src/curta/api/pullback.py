@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from curta import dtypes, tree_util
@@ -91,8 +91,8 @@ class VJP:
     """The pullback that `vjp` returns: output cotangents to input cotangents.
 
     `args_res` is a list of the arguments, with `NotNeeded` for arrays of which no use
-    is made; it may be emptied to free memory and filled again. `opaque_residuals` are
-    the other values that were saved.
+    is made, and tuples in the place of containers; it may be emptied to free memory and
+    filled again. `opaque_residuals` are the other values that were saved.
     """
 
     __slots__ = ("__weakref__", "_linear", "_places", "args_res", "opaque_residuals")
@@ -122,8 +122,8 @@ class VJP:
             if not is_argument:
                 opaque.append(x)
         used = {i for is_argument, i in places if is_argument}
-        kept = [x if i in used else NotNeeded() for i, x in enumerate(found.leaves)]
-        args = tree_util.tree_unflatten(found.linear.in_tree, kept)
+        kept = (x if i in used else NotNeeded() for i, x in enumerate(found.leaves))
+        args = _in_tuples(found.linear.in_tree, kept)
         return cls(found.linear, tuple(places), list(args), opaque)
 
     @property
@@ -132,7 +132,12 @@ class VJP:
         return self._linear.jaxpr
 
     def _residuals(self) -> list[Any]:
-        args = self._linear.in_tree.flatten_up_to(tuple(self.args_res))
+        args = tree_util.tree_leaves(self.args_res, is_leaf=_is_left_out)
+        if len(args) != self._linear.in_tree.num_leaves:
+            raise ValueError(
+                "the arguments were taken out of `args_res`: put them back before the"
+                f" pullback of {self._linear.debug_info.name} is called."
+            )
         return [
             args[i] if is_argument else self.opaque_residuals[i]
             for is_argument, i in self._places
@@ -216,6 +221,17 @@ class VJP:
     def __repr__(self) -> str:
         name = self._linear.debug_info.function()
         return f"VJP(fun={name}, out_tree={self._linear.out_tree})"
+
+
+def _in_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
+    """A pytree with tuples for its containers, which do not take any leaf."""
+    if tree_util.treedef_is_leaf(tree):
+        return next(leaves)
+    return tuple([_in_tuples(child, leaves) for child in tree.children()])
+
+
+def _is_left_out(x: Any) -> bool:
+    return isinstance(x, NotNeeded)
 
 
 def _check_accumulator(ref: Ref, ct: Any) -> None:

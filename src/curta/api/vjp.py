@@ -246,6 +246,4 @@ class _Transposed:
 
 
 def _with_kwargs(args_tree: Any) -> Any:
-    return tree_util.tree_structure(
-        (tree_util.tree_unflatten(args_tree, [0] * args_tree.num_leaves), {})
-    )
+    return tree_util.treedef_tuple([args_tree, tree_util.tree_structure({})])

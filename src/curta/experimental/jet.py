@@ -75,6 +75,9 @@ def jet(
     (8.0, [12.0, 12.0, 6.0])
     """
     check_callable(fun)
+    for what, given in (("primals", primals), ("series", series)):
+        if not np.iterable(given):
+            raise TypeError(f"jet takes {what} as a sequence, got {given}")
     lengths = {len(terms) for terms in series}
     if len(lengths) != 1:
         raise ValueError("jet terms have inconsistent lengths for different arguments")
@@ -117,7 +120,7 @@ def _varying(x: Any, terms: Sequence[Any]) -> Any:
 def _scaled(x: Any, terms: Sequence[Any], factors: Sequence[int]) -> list[Any] | None:
     """The coefficients of powers of t, as arrays like x; None for integers."""
     aval = typeof(x)
-    if not dtypes.issubdtype(aval.dtype, np.inexact) or not terms:
+    if not dtypes.issubdtype(aval.dtype, np.inexact) or not len(terms):
         return None
     return [_like(aval, c) / f for c, f in zip(terms, factors, strict=True)]
 

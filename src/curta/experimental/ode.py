@@ -99,7 +99,18 @@ def odeint(
     (flat,) = promote_dtypes_inexact(flat)
 
     def derivative(y: Any, t: Any, *args: Any) -> Any:
-        return ravel_pytree(converted(unravel(y), t, *args))[0].astype(y.dtype)
+        slope, _ = ravel_pytree(converted(unravel(y), t, *args))
+        if slope.shape != y.shape:
+            raise ValueError(
+                "odeint func must return a tree like the state y0, which has"
+                f" {y.size} elements in all, but returned {slope.size} of them."
+            )
+        if jnp.iscomplexobj(slope) and not jnp.iscomplexobj(y):
+            raise TypeError(
+                f"odeint func returned {slope.dtype} for a state of {y.dtype}: give a"
+                " complex y0."
+            )
+        return slope.astype(y.dtype)
 
     settings = (rtol, atol, mxstep, hmax)
     states = _solve(derivative, settings, flat, t, *args, *constants)

@@ -1,5 +1,22 @@
-"""The older place of `shard_map`."""
+"""The older place of `shard_map`, which says that it is."""
 
-from curta.api.shard_map import older_shard_map as shard_map
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from curta.api.shard_map import older_shard_map
 
 __all__ = ["shard_map"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "shard_map":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        "jax.experimental.shard_map is deprecated in v0.8.0. Use jax.shard_map"
+        " instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return older_shard_map

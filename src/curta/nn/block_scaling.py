@@ -77,6 +77,11 @@ def scaled_dot_general(
             stacklevel=2,
         )
     if configs is not None:
+        if not all(isinstance(config, BlockScaleConfig) for config in configs[:2]):
+            raise TypeError(
+                "scaled_dot_general takes configs as a sequence of BlockScaleConfig for"
+                f" lhs and rhs, got {configs}: get_scaled_dot_general_config makes one."
+            )
         (left, right), _ = dimension_numbers
         lhs = _rounded_along(lhs, left, configs[0])
         rhs = _rounded_along(rhs, right, configs[1])

@@ -102,13 +102,14 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 def _initializer(make: Callable[[Any, Any, Any], Any], default: Any) -> Initializer:
     """The initializer that calls `make(key, shape, dtype)`."""
 
-    @takes_out_sharding
     def init(
         key: Any, shape: Any, dtype: Any = default, out_sharding: Any = None
     ) -> Any:
         return make(key, shape, _chosen(dtype))
 
-    return init
+    # Python's errors name the function by the public one that made it.
+    init.__qualname__ = f"{make.__qualname__.rpartition('.')[0]}.init"
+    return takes_out_sharding(init)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:

@@ -15,7 +15,13 @@ from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key, split_key, used_again
 from curta.random.samplers import uniform
-from curta.random.shapes import asked_dtype, float_dtype, parameter_shape
+from curta.random.shapes import (
+    asked_dtype,
+    float_dtype,
+    parameter_shape,
+    sample_shape,
+    sequence,
+)
 
 Shape = Sequence[int]
 
@@ -150,6 +156,8 @@ def binomial(
     """
     typed, _ = check_key("binomial", key)
     check_arraylike("binomial", n, p)
+    if jnp.iscomplexobj(n) or jnp.iscomplexobj(p):
+        raise TypeError("binomial does not accept complex numbers as n or p.")
     chosen = float_dtype("binomial", dtype)
     return _binomial(typed, n, p, parameter_shape("binomial", shape, n, p), chosen)
 
@@ -298,7 +306,7 @@ def multinomial(
     typed, _ = check_key("multinomial", key)
     check_arraylike("multinomial", n, p)
     n, p = promote_dtypes_inexact(n, p)
-    shape = tuple(p.shape if shape is None else shape)
+    shape = p.shape if shape is None else sample_shape(sequence(shape))
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
 
     def draw(left: Any, outcome: Any) -> Any:

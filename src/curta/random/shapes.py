@@ -15,7 +15,7 @@ from curta.errors import TypePromotionError
 def sample_shape(shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of ints; TypeError if it is none."""
     if not isinstance(shape, (int, tuple)):
-        shape = _entries(shape)
+        shape = sequence(shape)
     found = canonicalize_shape(shape)
     if any(d < 0 for d in found):
         raise TypeError(
@@ -25,7 +25,8 @@ def sample_shape(shape: Any) -> tuple[int, ...]:
     return found
 
 
-def _entries(shape: Any) -> tuple[Any, ...]:
+def sequence(shape: Any) -> tuple[Any, ...]:
+    """The entries of a shape; TypeError for a number."""
     try:
         return tuple(shape)
     except TypeError as error:

@@ -12,6 +12,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
+from curta.numpy.arguments import check_arraylike
 from curta.random.keys import check_key, random_bits, split_key
 from curta.random.samplers import bernoulli, normal, uniform, uniform_draws
 from curta.random.shapes import (
@@ -456,6 +457,7 @@ def double_sided_maxwell(
     (2,)
     """
     typed, _ = check_key("double_sided_maxwell", key)
+    check_arraylike("double_sided_maxwell", loc, scale)
     chosen = float_dtype("double_sided_maxwell", dtype)
     shape = sample_shape(shape)
     return _double_sided_maxwell(typed, loc, scale, shape, chosen)

@@ -309,7 +309,9 @@ class ArrayImpl(Array):
     global_shards = addressable_shards
 
     def addressable_data(self, index: int) -> ArrayImpl:
-        """The part of the array on the device of number `index`."""
+        """The part on the device of number `index`, of as many as hold parts."""
+        if self.is_fully_replicated:
+            index = 0
         return self.addressable_shards[index].data
 
     # ---- life

@@ -73,6 +73,11 @@ def map_coordinates(
         check_hashable(value)
     if np.ndim(cval):
         raise ValueError(f"map_coordinates takes cval as one number, got {cval}.")
+    if np.ndim(coordinates) == 0:
+        raise TypeError(
+            "iteration over a 0-d array: map_coordinates takes coordinates as one array"
+            f" for each dim of input, got {coordinates}."
+        )
     input, coordinates = jnp.asarray(input), [jnp.asarray(c) for c in coordinates]
     if len(coordinates) != input.ndim:
         raise ValueError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import curta.api.grad as dense_grad
 from curta import tree_util
 from curta.api import jacobian as dense_jacobian
-from curta.api.arguments import check_callable, differentiated_argnums
+from curta.api.arguments import differentiated_argnums
 from curta.experimental.sparse.base import JAXSparse
 
 
@@ -23,8 +24,8 @@ def _flattened(
         has_aux: bool = False,
         **kwargs: Any,
     ) -> Callable[..., Any]:
-        check_callable(fun)
         one, chosen = differentiated_argnums(argnums)
+        transform(fun, chosen, has_aux=has_aux, **kwargs)  # checks them
 
         def call(*args: Any, **more: Any) -> Any:
             dense_grad.check_enough_arguments(args, argnums, chosen)
@@ -145,7 +146,7 @@ def _jacobian(transform: Callable[..., Any]) -> Callable[..., Any]:
 
         return call
 
-    return apply
+    return functools.update_wrapper(apply, transform, ("__name__", "__qualname__"), ())
 
 
 def _batched(x: Any, derivative: Any) -> Any:

@@ -12,6 +12,7 @@ from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.bcsr import BCSR
 from curta.experimental.sparse.coo import COO
 from curta.experimental.sparse.csr import CSC, CSR
+from curta.numpy.arguments import concrete
 
 _FORMATS = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
 
@@ -60,7 +61,10 @@ def eye(
     """
     kind = _format(sparse_format, "bcsr")
     return kind._eye(
-        *(operator.index(n) for n in (N, N if M is None else M, k)),
+        *(
+            concrete(n, "argument of sparse.eye()", operator.index)
+            for n in (N, N if M is None else M, k)
+        ),
         dtype=dtype,
         index_dtype=index_dtype,
         **kwds,

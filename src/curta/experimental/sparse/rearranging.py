@@ -13,7 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.tracing import eval_shape
 from curta.core.primitive import primitive_of
-from curta.core.shapes import canonicalize_shape
+from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     from_linear,
@@ -25,7 +25,7 @@ from curta.experimental.sparse.coordinates import (
 )
 from curta.experimental.sparse.layout import every_index, fewer, set_nse
 from curta.experimental.sparse.operations import SparseOp
-from curta.experimental.sparse.util import SparseInfo, refuse_sharding
+from curta.experimental.sparse.util import Shape, SparseInfo, refuse_sharding
 from curta.lazy_dataclass import dataclass
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
@@ -116,7 +116,7 @@ def bcoo_reduce_sum(mat: Coordinates, *, axes: Sequence[int]) -> Any:
     >>> sparse.bcoo_reduce_sum(x, axes=[0]).todense()
     Array([1, 3, 2], dtype=int32)
     """
-    axes = sorted({axis % mat.ndim for axis in axes})
+    axes = sorted({*canonicalize_axes(axes, mat.ndim)})
     shape = [size for i, size in enumerate(mat.shape) if i not in axes]
     summed = [i for i in range(mat.n_batch) if i in axes]
     kept = [i for i in range(mat.n_batch) if i not in axes]
@@ -170,24 +170,7 @@ def bcoo_reshape(
             f" another number of elements; got shape={mat.shape} new_shape={sizes}"
             f" with n_dense={mat.n_dense}"
         )
-    cuts, products = [], [math.prod(sizes[:i]) for i in range(1, len(sizes) + 1)]
-    end = mat.n_batch + mat.n_sparse
-    for first, last, what, count in (
-        (0, mat.n_batch, "batch and sparse", f"n_batch={mat.n_batch}"),
-        (mat.n_batch, end, "sparse and dense", f"n_dense={mat.n_dense}"),
-    ):
-        size = math.prod(mat.shape[:last])
-        if math.prod(mat.shape[first:last]) != 1 and size not in products:
-            raise ValueError(
-                f"bcoo_reshape: new shape cannot mix {what} dimensions; got"
-                f" shape={mat.shape} new_shape={sizes} with {count}"
-            )
-        cuts.append(sum(product <= size for product in products))
-    new_batch, sparse, dense = (
-        sizes[: cuts[0]],
-        sizes[cuts[0] : cuts[1]],
-        sizes[cuts[1] :],
-    )
+    new_batch, sparse, dense = _kinds_of_dims(mat, sizes)
     flat = linear_index(mat.indices, sparse_shape(mat))
     indices = from_linear(flat, sparse)
     return mat.made(
@@ -201,6 +184,24 @@ def bcoo_reshape(
     )
 
 
+def _kinds_of_dims(mat: Coordinates, sizes: Shape) -> tuple[Shape, Shape, Shape]:
+    """The batch, sparse and dense dims of a new shape; ValueError if they mix."""
+    cuts, products = [], [math.prod(sizes[:i]) for i in range(1, len(sizes) + 1)]
+    end = mat.n_batch + mat.n_sparse
+    for first, last, what, count in (
+        (0, mat.n_batch, "batch and sparse", f"n_batch={mat.n_batch}"),
+        (mat.n_batch, end, "sparse and dense", f"n_dense={mat.n_dense}"),
+    ):
+        size = math.prod(mat.shape[:last])
+        if math.prod(mat.shape[first:last]) != 1 and size not in products:
+            raise ValueError(
+                f"bcoo_reshape: new shape cannot mix {what} dimensions; got"
+                f" shape={mat.shape} new_shape={sizes} with {count}"
+            )
+        cuts.append(sum(product <= size for product in products))
+    return sizes[: cuts[0]], sizes[cuts[0] : cuts[1]], sizes[cuts[1] :]
+
+
 def bcoo_squeeze(mat: Coordinates, *, dimensions: Sequence[int]) -> Any:
     """The array without some dims of size 1.
 
@@ -211,10 +212,11 @@ def bcoo_squeeze(mat: Coordinates, *, dimensions: Sequence[int]) -> Any:
     >>> sparse.bcoo_squeeze(row, dimensions=[0]).todense()
     Array([1, 0, 2], dtype=int32)
     """
-    dims = sorted({d % mat.ndim for d in dimensions})
+    dims = sorted({*canonicalize_axes(dimensions, mat.ndim)})
     if any(mat.shape[d] != 1 for d in dims):
         raise ValueError(
-            f"cannot select an axis to squeeze out of shape {mat.shape}: {dims}"
+            "cannot select an axis to squeeze out which has size not equal to one, got"
+            f" shape={mat.shape} and dimensions={tuple(dims)}"
         )
     n_batch, n_sparse = mat.n_batch, mat.n_sparse
     end = n_batch + n_sparse

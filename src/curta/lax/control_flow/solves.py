@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
+from curta.api.arguments import check_callable
 from curta.api.vjp import linear_transpose, linearize
 from curta.control.custom_jvp import CustomJVP
 from curta.control.linear_solve import LinearSolve, SolveParts
@@ -59,6 +60,8 @@ def custom_root(
     >>> print(root(9.0), curta.grad(root)(9.0))
     3.0 0.16666667
     """
+    for given in (f, solve, tangent_solve):
+        check_callable(given)
     guess, tree = flat_arrays(initial_guess)
     avals = [typeof(x) for x in guess]
     function = TracedFunction("custom_root", f, args_tree(initial_guess), avals)
@@ -68,6 +71,7 @@ def custom_root(
         functools.partial(solve, f),
         args_tree(initial_guess),
         avals,
+        solve,
     )
     _check_tree("solve", "initial_guess", solver.out_tree, tree, has_aux)
 
@@ -120,12 +124,25 @@ def _root_call(jaxprs: Sequence[ClosedJaxpr], count: int) -> CustomJVP:
         dots = [*split(tangents)[0], *zeros]
         _, right = jvp(lambda *xs: run_closed(function, xs), [*consts, *root], dots)
         found = run_closed(tangent, [*tangent_consts, *root, *map(instantiate, right)])
+        _check_tangents(root, found)
         aux = [instantiate(zero_tangent(typeof(x))) for x in outs[count:]]
         return outs, [*map(neg, found), *aux]
 
     info = DebugInfo("custom_jvp fun", "_custom_root")
     call = CustomJVP(run, rule, info, "_root_jvp")
     return call
+
+
+def _check_tangents(root: Sequence[Any], tangents: Sequence[Any]) -> None:
+    for x, tangent in zip(map(typeof, root), map(typeof, tangents), strict=True):
+        expected = x.to_tangent_aval()
+        if (tangent.shape, tangent.dtype) != (expected.shape, expected.dtype):
+            raise TypeError(
+                "Custom JVP rule must produce primal and tangent outputs with"
+                f" corresponding shapes and dtypes. Expected {expected.str_short()}"
+                f" (tangent type of {x.str_short()}) but got {tangent.str_short()}."
+                " For custom_root this is what tangent_solve returns."
+            )
 
 
 @api_boundary
@@ -167,6 +184,12 @@ def custom_linear_solve(
     """
     if transpose_solve is None and symmetric:
         transpose_solve = solve
+    for given in (
+        matvec,
+        solve,
+        *(() if transpose_solve is None else [transpose_solve]),
+    ):
+        check_callable(given)
     leaves, tree = flat_arrays(b)
     avals = [typeof(x) for x in leaves]
     system = _System(args_tree(b), tree, avals)
@@ -221,9 +244,8 @@ class _System:
                 self._check_shapes(name, y[0])
             return y  # where it is no pair the check of the structure says so
 
-        checked.__name__ = getattr(fun, "__name__", name)
         traced = TracedFunction(
-            f"custom_linear_solve {name}", checked, self.in_tree, self.avals
+            f"custom_linear_solve {name}", checked, self.in_tree, self.avals, fun
         )
         _check_tree(name, "b", traced.out_tree, self.tree, has_aux)
         return traced

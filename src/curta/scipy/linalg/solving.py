@@ -82,8 +82,18 @@ def cho_solve(
     >>> linalg.cho_solve(linalg.cho_factor(jnp.array([[4.0]])), jnp.array([8.0]))
     Array([2.], dtype=float32)
     """
-    factor, lower = c_and_lower
+    factor, lower = _pair("cho_solve", "c_and_lower", c_and_lower)
     return _cho_solve(factor, b, lower)
+
+
+def _pair(name: str, what: str, given: Any) -> tuple[Any, Any]:
+    try:
+        first, second = given
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{error}: {name} takes {what} as a pair, got {given}"
+        ) from None
+    return first, second
 
 
 @inner_jit(static_argnames=("lower",))
@@ -117,7 +127,7 @@ def lu_solve(
     >>> linalg.lu_solve(linalg.lu_factor(jnp.array([[4.0]])), jnp.array([8.0]))
     Array([2.], dtype=float32)
     """
-    factors, pivots = lu_and_piv
+    factors, pivots = _pair("lu_solve", "lu_and_piv", lu_and_piv)
     factors, b = inexact(factors, b)
     rows, _ = factors.shape[-2:]
     permutation = lax.linalg.lu_pivots_to_permutation(pivots, rows)

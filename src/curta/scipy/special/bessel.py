@@ -131,10 +131,11 @@ def sph_harm_y(
     theta, phi = (jnp.atleast_1d(x) for x in inexact_operands("sph_harm_y", theta, phi))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
     for degrees in (n, m):
-        if typeof(degrees).dtype.kind not in "iub":
+        dtype = typeof(degrees).dtype
+        if not jnp.issubdtype(dtype, np.integer) and dtype != np.bool_:
             raise TypeError(
                 "Indexer must have integer or boolean type, got indexer with type"
-                f" {typeof(degrees).dtype}: the degrees and orders of sph_harm_y count."
+                f" {dtype}: the degrees and orders of sph_harm_y count."
             )
     order, degree = jnp.abs(m), jnp.minimum(n, n_max)
     legendre = _normalised_legendre(

@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax, random, tree_util
 from curta.api.vmap import vmap
-from curta.core.trace import typeof
+from curta.core.trace import is_array_like, typeof
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.scipy.special import logsumexp, ndtr
@@ -75,7 +75,7 @@ class gaussian_kde:
             return jnp.power(self.neff * (self.d + 2) / 4.0, -1.0 / (self.d + 4))
         if callable(method):
             return method(self)
-        if not isinstance(method, str) and np.ndim(method) == 0:
+        if is_array_like(method) and np.ndim(method) == 0:
             return method
         raise ValueError(
             "`bw_method` should be 'scott', 'silverman', a scalar, or a callable."
@@ -159,6 +159,7 @@ class gaussian_kde:
         """The probability of an interval, for d = 1."""
         if self.d != 1:
             raise ValueError("integrate_box_1d() only handles 1D pdfs")
+        check_arraylike("gaussian_kde.integrate_box_1d", low, high)
         if np.ndim(low) != 0 or np.ndim(high) != 0:
             raise ValueError(
                 "the limits of integration in integrate_box_1d must be scalars"
