@@ -48,6 +48,14 @@ class custom_jvp(CustomFunction):
     jvp: Callable[..., Any] | None = None
     symbolic_zeros = False
 
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+
     def defjvp(
         self, jvp: Callable[..., Any], symbolic_zeros: bool = False
     ) -> Callable[..., Any]:
@@ -245,6 +253,14 @@ class custom_vjp(CustomFunction):
     bwd: Callable[..., Any] | None = None
     symbolic_zeros = False
     optimize_remat = False
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
 
     def defvjp(
         self,

@@ -52,6 +52,24 @@ class BCOO(Coordinates):
     [2. 3.] [20.  3.]
     """
 
+    def __init__(
+        self,
+        args: tuple[Any, Any],
+        *,
+        shape: Sequence[int],
+        indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> None:
+        super().__init__(
+            args,
+            shape=shape,
+            indices_sorted=indices_sorted,
+            unique_indices=unique_indices,
+        )
+
+    def todense(self) -> Any:
+        return super().todense()
+
     @classmethod
     def fromdense(
         cls,

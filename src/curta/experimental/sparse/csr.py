@@ -44,6 +44,9 @@ class CSR(Matrix):
 
     _fields = ("data", "indices", "indptr")
 
+    def __init__(self, args: tuple[Any, Any, Any], *, shape: Shape) -> None:
+        super().__init__(args, shape=shape)
+
     def coordinates(self) -> tuple[Any, Any]:
         return rows_of(self.indptr, self.nse), self.indices
 
@@ -85,6 +88,9 @@ class CSC(Matrix):
 
     _fields = ("data", "indices", "indptr")
     _compressed = 1
+
+    def __init__(self, args: tuple[Any, Any, Any], *, shape: Shape) -> None:
+        super().__init__(args, shape=shape)
 
     def coordinates(self) -> tuple[Any, Any]:
         return self.indices, rows_of(self.indptr, self.nse)
