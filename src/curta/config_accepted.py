@@ -38,6 +38,7 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_compilation_cache_expect_pgle": False,
         "jax_cuda_visible_devices": "all",
         "jax_enable_pgle": False,
+        "jax_mock_gpu_topology": "",
         "jax_mosaic_allow_hlo": False,
         "jax_oneapi_visible_devices": "all",
         "jax_pallas_enable_debug_checks": False,

@@ -35,6 +35,33 @@ def test_trees_of_arguments():
     assert pull(1.0) == ({"a": 7.0, "b": 5.0},)
 
 
+class Numbers:
+    """A container that refuses what is no array."""
+
+    def __init__(self, x):
+        self.x = jnp.asarray(x)
+
+
+curta.tree_util.register_pytree_node(
+    Numbers, lambda n: ((n.x,), None), lambda _, children: Numbers(*children)
+)
+
+
+def test_containers_get_arrays_alone():
+    numbers = Numbers(jnp.arange(3.0))
+    dicts = {"a": [jnp.float32(2.0), 3.0]}
+    _, pull = curta.vjp(lambda n, d: n.x.sum() * d["a"][0], numbers, dicts)
+    assert pull.args_res == [(NotNeeded(),), ((dicts["a"][0], NotNeeded()),)]
+    ct, _ = pull(1.0)
+    assert ct.x.tolist() == [2.0, 2.0, 2.0]
+    curta.lax.scan(lambda c, x: (c, x), numbers, numbers)
+    curta.lax.cond(True, lambda n: n, lambda n: n, numbers)
+    curta.lax.while_loop(lambda n: n.x[0] < 3, lambda n: Numbers(n.x + 1), numbers)
+    pull.args_res = [None, None]
+    with pytest.raises(ValueError, match="taken out of `args_res`"):
+        pull(1.0)
+
+
 def test_pullbacks_without_their_arguments_cross_jit():
     @curta.jit
     def first():

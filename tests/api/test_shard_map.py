@@ -436,7 +436,8 @@ class TestErrors:
 
 
 def test_older_names():
-    old = curta.experimental.shard_map.shard_map
+    with pytest.warns(DeprecationWarning, match="Use jax.shard_map instead"):
+        old = curta.experimental.shard_map.shard_map
     f = old(lambda x: lax.psum(x, "x"), mesh(), P("x"), P(), check_rep=False)
     np.testing.assert_array_equal(f(X), X.reshape(4, 2, 2).sum(0))
     grid = curta.experimental.mesh_utils.create_device_mesh((4, 2))

@@ -9,6 +9,8 @@ from curta.api.shard_map import older_shard_map
 
 __all__ = ["shard_map"]
 
+shard_map: Any  # made by __getattr__, which warns
+
 
 def __getattr__(name: str) -> Any:
     if name != "shard_map":

@@ -72,12 +72,7 @@ def check_same_outputs(
                 f" {names[0]} and/or {names[i]} so that they have the same pytree"
                 " structure."
             )
-        wrong = [
-            (path, a, b)
-            for path, a, b in zip(_paths(trees[0]), avals[0], avals[i], strict=True)
-            if not same_type(a, b)
-        ]
-        if wrong:
+        if wrong := _different(trees[0], avals[0], avals[i]):
             differences = [
                 f"the output of {names[0]}{_at(path)} has type {a.str_short()} but the"
                 f" corresponding output of {names[i]} has type {b.str_short()},"
@@ -125,8 +120,7 @@ def check_carry(
         )
     wrong = [
         (component(path), a, b)
-        for path, a, b in zip(_paths(in_tree), in_avals, out_avals, strict=True)
-        if not same_type(a, b)
+        for path, a, b in _different(in_tree, in_avals, out_avals)
     ]
     differences = [
         f"{place} has type {a.str_short()} but the corresponding output carry"
@@ -163,9 +157,16 @@ def _component(names: Sequence[str], argument: int) -> Callable[[Any], str]:
     )
 
 
-def _paths(tree: Any) -> list[Any]:
+def _different(
+    tree: Any, avals: Sequence[ShapedArray], others: Sequence[ShapedArray]
+) -> list[tuple[Any, ShapedArray, ShapedArray]]:
+    """The leaves that differ in type: where they are, and both types."""
+    if all(map(same_type, avals, others)):
+        return []
     filled = tree_util.tree_unflatten(tree, [0] * tree.num_leaves)
-    return [path for path, _ in tree_util.tree_leaves_with_path(filled)]
+    paths = [path for path, _ in tree_util.tree_leaves_with_path(filled)]
+    found = zip(paths, avals, others, strict=True)
+    return [(path, a, b) for path, a, b in found if not same_type(a, b)]
 
 
 def _at(path: Any) -> str:

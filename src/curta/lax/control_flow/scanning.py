@@ -121,8 +121,9 @@ def scan_for(
 def _pair(body: TracedFunction) -> tuple[Any, Any]:
     """The structures of the carry and of the output."""
     children = tree_util.treedef_children(body.out_tree)
-    shown = tree_util.tree_unflatten(body.out_tree, body.out_avals)
-    if not isinstance(shown, (tuple, list)) or len(children) != 2:
+    kind, _ = body.out_tree.node_data() or (None, None)
+    if kind is None or not issubclass(kind, (tuple, list)) or len(children) != 2:
+        shown = tree_util.tree_unflatten(body.out_tree, body.out_avals)
         raise TypeError(f"scan body output must be a pair, got {shown}.")
     return children[0], children[1]
 

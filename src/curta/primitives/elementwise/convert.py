@@ -348,6 +348,22 @@ class Name(Identity, Linear):
         yield cls("kept"), [((0, 2), "any")]
 
 
+@dataclass(frozen=True)
+class XlaMetadataValue(Identity, Linear):
+    """The operand, with notes for XLA on what made it."""
+
+    name: ClassVar[str] = "xla_metadata_value"
+    xla_metadata_kvs: tuple[tuple[str, Any], ...]
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [cotangent]
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls((("key", "a"),)), [((2, 3), "any")]
+        yield cls((("key", 1),)), [((0,), "any")]
+
+
 class StopGradient(Identity):
     """The operand, as a constant to differentiation."""
 

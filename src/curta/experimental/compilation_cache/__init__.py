@@ -1,0 +1,1 @@
+"""Where compiled kernels are kept; see `compilation_cache`."""
