@@ -107,7 +107,7 @@ MISTAKES = [
     (lambda: lax.conv_shape_tuple(*SIZES, (1, 1), (1, 1)), ValueError,
      "padding argument to conv_shape_tuple should be a string or a sequence", ""),
     (lambda: lax.conv_general_shape_tuple(np.ones(2, int), SIZES[1], (1, 1), "SAME",
-     LAYOUT), IndexError, "tuple index out of range", ""),
+     LAYOUT), IndexError, "convolution dimension_numbers name 4 dims", "(1, 1)"),
     (lambda: lax.conv_transpose_shape_tuple(*SIZES, (1, 1), ((0, 0),), LAYOUT),
      TypeError, "Wrong number of explicit pads for convolution: expected 2, got 1",
      ""),

@@ -110,6 +110,17 @@ def integer(name: str, value: Any) -> Any:
         raise TypeError(message) from None
 
 
+def real(name: str, value: Any) -> float:
+    """`value`, which is called `name`, as a float; TypeError for what is no number."""
+    try:
+        return float(value + 0.0)
+    except TypeError as error:
+        if type(error) is not TypeError:  # a traced value
+            raise
+        message = f"{name} must be a real number, got {value!r}."
+        raise TypeError(message) from None
+
+
 def integers(name: str, values: Any, least: int | None = 0) -> tuple[Any, ...]:
     """`values`, which are called `name`, as a tuple of dims.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree
+from curta.api.arguments import check_callable
 from curta.api.out_sharding import takes_out_sharding
 from curta.control.composite import Composite
 from curta.core.array import Array
@@ -40,6 +41,7 @@ def composite(
     >>> tangent(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
+    check_callable(decomposition)
 
     @functools.wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:

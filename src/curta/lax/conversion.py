@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes, tree
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
-from curta.core.trace import typeof
+from curta.core.trace import operand_type, typeof
 from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives import elementwise as ops
 from curta.primitives.barrier import OptimizationBarrier
@@ -166,4 +166,5 @@ def stage(x: Any, /) -> Any:
     >>> lax.stage(2.0)
     Array(2., dtype=float32, weak_type=True)
     """
+    operand_type("stage", 0, x)
     return Stage()(x)

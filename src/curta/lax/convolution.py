@@ -22,7 +22,7 @@ from curta.lax.conversion import stage
 from curta.lax.dimension_numbers import conv_dimension_numbers, transposed_padding
 from curta.lax.dot import canonicalize_precision, dot_general
 from curta.lax.shape import broadcast_in_dim, reshape, rev, transpose
-from curta.lax.windows import explicit_padding, padtype_to_pads
+from curta.lax.windows import explicit_padding, window_padding
 from curta.primitives.convolution import ConvGeneralDilated
 from curta.primitives.convolution.shapes import check_padding_count, taken
 from curta.primitives.precision import Precision
@@ -98,7 +98,7 @@ def conv_general_dilated(
         kernel = taken(rhs_shape, numbers.rhs_spec[2:])
         reach = tuple(map(dilated, kernel, within))
         sizes = taken(lhs_shape, numbers.lhs_spec[2:])
-        padding = padtype_to_pads(sizes, reach, strides, padding)
+        padding = window_padding(sizes, reach, strides, padding)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(
             preferred_element_type, "conv_general_dilated"

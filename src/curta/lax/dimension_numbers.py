@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.core.shapes import canonicalize_shape, dim_of, integer, sequence
-from curta.lax.windows import explicit_padding, padtype_to_pads
+from curta.lax.windows import explicit_padding, window_padding
 from curta.primitives.convolution import ConvDimensionNumbers
 from curta.primitives.convolution.shapes import (
     check_padding_count,
@@ -133,7 +133,7 @@ def conv_shape_tuple(
     name = "conv_shape_tuple"
     lhs, rhs, steps = _sizes(name, lhs_shape, rhs_shape, strides)
     if isinstance(pads, str):
-        pads = padtype_to_pads(lhs[2:], rhs[2:], steps, pads)
+        pads = window_padding(lhs[2:], rhs[2:], steps, pads)
     groups = integer("conv_shape_tuple batch_group_count", batch_group_count)
     if groups < 1 or lhs[0] % groups:
         raise ValueError(
@@ -159,7 +159,7 @@ def conv_general_shape_tuple(
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     shapes = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
-    sizes = map(taken, shapes, (lhs, rhs))
+    sizes = map(_named_sizes, shapes, (lhs, rhs))
     shape = conv_shape_tuple(*sizes, window_strides, padding)
     return _in_order(shape, out)
 
@@ -181,7 +181,7 @@ def conv_transpose_shape_tuple(
     name = "conv_transpose_shape_tuple"
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     shapes = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
-    sizes = map(taken, shapes, (lhs_spec, rhs_spec))
+    sizes = map(_named_sizes, shapes, (lhs_spec, rhs_spec))
     lhs, rhs, steps = _sizes(name, *sizes, window_strides)
     if isinstance(padding, str):
         padding = [transposed_padding(k, s, padding) for k, s in zip(rhs[2:], steps)]
@@ -192,6 +192,16 @@ def conv_transpose_shape_tuple(
         for i, k, s, pads in zip(lhs[2:], rhs[2:], steps, padding)
     ]
     return _in_order((lhs[0], rhs[0], *spatial), out_spec)
+
+
+def _named_sizes(shape: tuple[int, ...], spec: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of a shape in the order of `spec`; IndexError for too few."""
+    if len(shape) < len(spec):
+        raise IndexError(
+            f"convolution dimension_numbers name {len(spec)} dims, of which the shape"
+            f" {shape} has {len(shape)}."
+        )
+    return taken(shape, spec)
 
 
 def _sizes(name: str, lhs_shape: Any, rhs_shape: Any, strides: Any) -> list[Any]:

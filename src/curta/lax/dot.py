@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from curta import dtypes
 from curta.api.out_sharding import sum_of_terms, takes_out_sharding
 from curta.config import config
 from curta.core.trace import operand_type, typeof
-from curta.primitives.dot import DotDims, DotGeneral
+from curta.primitives.dot import DotDims, DotGeneral, dot_dims
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.precision import (
     PRECISIONS,
@@ -49,11 +47,7 @@ def dot(
     """
     if dimension_numbers is None:
         dimension_numbers = _simple_numbers(np.shape(lhs), np.shape(rhs))
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    numbers = (
-        (_dims(lhs_contract), _dims(rhs_contract)),
-        (_dims(lhs_batch), _dims(rhs_batch)),
-    )
+    numbers = dot_dims("dot_general", dimension_numbers)
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot")
     precision = canonicalize_precision(precision)
@@ -96,6 +90,8 @@ def dot_general(
     >>> curta.lax.dot_general(x, x, (((2,), (2,)), ((0,), (0,)))).shape
     (4, 2, 2)
     """
+    if dimension_numbers is None:  # which `dot` takes for those of matrices
+        dot_dims("dot_general", dimension_numbers)
     return dot(
         lhs,
         rhs,
@@ -172,7 +168,3 @@ def _simple_numbers(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> DotDims:
             f" products; got lhs_shape={lhs} rhs_shape={rhs}"
         )
     return ((len(lhs) - 1,), (0,)), ((), ())
-
-
-def _dims(dims: Iterable[Any] | Any) -> tuple[int, ...]:
-    return tuple(map(operator.index, dims if hasattr(dims, "__iter__") else (dims,)))

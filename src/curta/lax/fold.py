@@ -27,7 +27,7 @@ from curta.lax.reduction import (
     reduce_sum,
     reduce_xor,
 )
-from curta.lax.windows import explicit_padding, padtype_to_pads
+from curta.lax.windows import explicit_padding, window_padding
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.families import check_axes
 from curta.primitives.reduction import (
@@ -170,8 +170,10 @@ def reduce_window(
 
 def _window_fields(shape: tuple[int, ...], given: Sequence[Any]) -> tuple[Any, ...]:
     dimensions, strides, padding, base, window = given
-    dimensions = sequence("reduce_window window_dimensions", dimensions)
+    dimensions = integers("reduce_window window_dimensions", dimensions, None)
     ones = (1,) * len(dimensions)
+    if strides is not None:
+        strides = integers("reduce_window window_strides", strides, None)
     if isinstance(padding, str):
         wide = dimensions
         if window is not None:
@@ -179,7 +181,7 @@ def _window_fields(shape: tuple[int, ...], given: Sequence[Any]) -> tuple[Any, .
             if any(d < 1 for d in window):
                 raise TypeError(f"All dilations must be positive, got {window}.")
             wide = tuple(map(dilated, dimensions, window))
-        padding = padtype_to_pads(shape, wide, strides or ones, padding)
+        padding = window_padding(shape, wide, strides or ones, padding)
 
     def sizes(name: str, given: Any) -> tuple[Any, ...]:
         return integers(f"reduce_window {name}", ones if given is None else given, 1)

@@ -12,7 +12,7 @@ from curta.api.inner import inner_jit
 from curta.config import config
 from curta.core.avals import is_python_scalar
 from curta.core.dim import as_dim
-from curta.core.shapes import canonicalize_shape
+from curta.core.shapes import canonicalize_shape, dim_of, sequence
 from curta.core.trace import operand_type, typeof
 from curta.lax.bounds import check_index_vectors, check_windows
 from curta.lax.shape import concatenate, expand_dims, squeeze
@@ -521,7 +521,10 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     Array([20,  0], dtype=int32)
     """
     shape = operand_type("index_take", 0, src).shape
-    if len(axes) == 0:
+    axes = sequence("index_take axes", axes)
+    for axis in axes:
+        dim_of("index_take axes", axis, shape)
+    if not axes:
         raise ValueError("indices must have an integer type: index_take got no axes")
     places = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
     dtype = typeof(places).dtype
@@ -532,5 +535,5 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     places = select_n(lt(places, zero), places, add(places, bounds))
     sizes = [1 if d in axes else size for d, size in enumerate(shape)]
     kept = tuple(range(1, len(shape) - len(axes) + 1))
-    numbers = GatherDimensionNumbers(kept, tuple(axes), tuple(axes))
+    numbers = GatherDimensionNumbers(kept, axes, axes)
     return gather(src, places, numbers, sizes)

@@ -27,6 +27,7 @@ from curta.control.primitives import (
     tridiagonal_p as tridiagonal_p,
     tridiagonal_solve_p as tridiagonal_solve_p,
 )
+from curta.core.shapes import integer, real
 from curta.core.trace import operand_type
 from curta.lax.arithmetic import add
 from curta.lax.polar import qdwh as qdwh
@@ -300,7 +301,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     >>> curta.lax.linalg.lu_pivots_to_permutation(pivots, 3)
     Array([2, 0, 1], dtype=int32)
     """
-    return ops.LUPivotsToPermutation(permutation_size)(pivots)
+    size = integer("lu_pivots_to_permutation permutation_size", permutation_size)
+    return ops.LUPivotsToPermutation(size)(pivots)
 
 
 def ormqr(
@@ -429,21 +431,14 @@ def symmetric_product(
     Array([[1., 2.],
            [2., 4.]], dtype=float32)
     """
-    factors = _real("alpha", alpha), _real("beta", beta)
+    factors = (
+        real("symmetric_product alpha", alpha),
+        real("symmetric_product beta", beta),
+    )
     out = ops.SymmetricProduct(*factors)(a_matrix, c_matrix)
     if symmetrize_output:
         out = add(matrices.tril(out), matrices.swapped(matrices.tril(out, -1)))
     return out
-
-
-def _real(name: str, value: Any) -> float:
-    try:
-        return float(value + 0.0)
-    except TypeError as error:
-        if type(error) is not TypeError:  # a traced value
-            raise
-        message = f"symmetric_product {name} must be a real number, got {value!r}."
-        raise TypeError(message) from None
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
@@ -462,7 +457,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     >>> print(d, e)
     [2. 3.] [1.]
     """
-    return tuple(ops.Tridiagonal(lower)(a))
+    return tuple(ops.Tridiagonal(bool(lower))(a))
 
 
 def tridiagonal_solve(
@@ -487,7 +482,7 @@ def tridiagonal_solve(
     Array([[1.],
            [1.]], dtype=float32)
     """
-    return ops.TridiagonalSolve(perturb_singular)(dl, d, du, b)
+    return ops.TridiagonalSolve(bool(perturb_singular))(dl, d, du, b)
 
 
 def triangular_solve(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.shapes import sequence
 from curta.core.trace import current_trace, typeof
 
 AxisName = Any
@@ -29,6 +30,7 @@ def axis_size(axis_name: AxisName) -> int:
     """
     sizes = current_trace().axis_sizes()
     for name in names_of(axis_name):
+        _require_hash(name)
         if name not in sizes and isinstance(name, int):
             raise ValueError(
                 f"axis {name} is out of bounds for array of dimension 0: a number is no"
@@ -37,6 +39,14 @@ def axis_size(axis_name: AxisName) -> int:
         if name not in sizes:
             raise NameError(_unbound(name))
     return math.prod(sizes[name] for name in names_of(axis_name))
+
+
+def _require_hash(name: Any) -> None:
+    try:
+        hash(name)
+    except TypeError as error:
+        message = f"{error}: the name of an axis must have a hash, got {name!r}."
+        raise TypeError(message) from None
 
 
 def _unbound(name: Any) -> str:
@@ -50,6 +60,7 @@ def require_bound(axis_name: AxisName, user: str) -> None:
     """Raise NameError that names the function `user` unless all names are bound."""
     sizes = current_trace().axis_sizes()
     for name in names_of(axis_name):
+        _require_hash(name)
         if name not in sizes:
             raise NameError(
                 f"Found an unbound axis name: {name}. To fix this, please call {user}"
@@ -82,7 +93,8 @@ def checked_groups(axis_name: AxisName, groups: Groups) -> Any:
         return None
     if len(names_of(axis_name)) > 1:
         raise NotImplementedError("axis_index_groups is for a single named axis")
-    found = tuple(map(tuple, groups))
+    name = "axis_index_groups"
+    found = tuple(sequence(name, group) for group in sequence(name, groups))
     if sorted(i for g in found for i in g) != [*range(axis_size(axis_name))]:
         raise ValueError("axis_index_groups must cover all indices exactly once")
     return tuple(tuple(map(int, g)) for g in found)

@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.jit_options import check_hashable
+from curta.core.shapes import real
 from curta.core.trace import concrete_or_error, typeof
 from curta.lax.arithmetic import abs, mul, sqrt
 from curta.lax.control_flow.branches import cond
@@ -81,7 +82,7 @@ def qdwh(
         )
     if eps is None:
         eps = float(dtypes.finfo(aval.dtype).eps)
-    eps = concrete_or_error(float, eps, reason.format("eps"))
+    eps = real("qdwh eps", concrete_or_error(None, eps, reason.format("eps")))
     if not eps > 0:
         raise ValueError(f"qdwh expects eps > 0, the relative precision, got {eps}.")
     if dynamic_shape is not None:

@@ -12,6 +12,7 @@ from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.trace import typeof
 from curta.lax.dot import canonicalize_precision
+from curta.primitives.dot import dot_dims
 from curta.primitives.ragged_dot import RaggedDotDimensionNumbers, RaggedDotGeneral
 from curta.primitives.scaled_dot import ScaledDot
 
@@ -138,16 +139,15 @@ def scaled_dot(
             raise TypeError("scaled_dot does not support 0-rank and 1-rank operands.")
         batch = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (batch, batch))
-    contract, batches = dimension_numbers
-    numbers = tuple(map(tuple, contract)), tuple(map(tuple, batches))
+    numbers = dot_dims("scaled_dot", dimension_numbers)
     if preferred_element_type is None:
         preferred_element_type = ml_dtypes.bfloat16
     wanted = dtypes.check_user_dtype(preferred_element_type, "scaled_dot")
     scales = [
         _no_scale(x, dims) if scale is None else scale
-        for x, scale, dims in zip((lhs, rhs), (lhs_scale, rhs_scale), contract)
+        for x, scale, dims in zip((lhs, rhs), (lhs_scale, rhs_scale), numbers[0])
     ]
-    return ScaledDot(numbers, wanted)(lhs, rhs, *scales)  # type: ignore[arg-type]
+    return ScaledDot(numbers, wanted)(lhs, rhs, *scales)
 
 
 def _no_scale(x: Any, contract: Sequence[int]) -> Any:

@@ -16,7 +16,6 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.api.placing import reshard
 from curta.core.array import Array
 from curta.core.avals import is_python_scalar
-from curta.core.dim import as_dim
 from curta.core.mesh import AbstractMesh, get_abstract_mesh
 from curta.core.placement import placed_as
 from curta.core.shapes import (
@@ -38,7 +37,7 @@ from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.random_bits.ops import RandomWrap
 from curta.primitives.random_bits.registry import implementation_of
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile, check_repetitions
-from curta.primitives.slicing import Pad, Slice, check_padding_length, padding_entry
+from curta.primitives.slicing import Pad, Slice, padding_entries
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 from curta.runtime.transfer import to_array
 
@@ -186,7 +185,8 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     >>> lax.shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
-    return np.asarray(tuple(map(as_dim, shape)), dtypes.canonicalize_dtype(np.int64))
+    sizes = [integer("shape_as_value shape", d) for d in shape]
+    return np.asarray(sizes, dtypes.canonicalize_dtype(np.int64))
 
 
 def _as_array(x: Any) -> Any:
@@ -263,7 +263,9 @@ def collapse(
     (2, 12)
     """
     shape = typeof(operand).shape
-    lo, hi, _ = _slice(start_dimension, stop_dimension).indices(len(shape))
+    start = start_dimension and integer("collapse start_dimension", start_dimension)
+    stop = stop_dimension and integer("collapse stop_dimension", stop_dimension)
+    lo, hi, _ = _slice(start, stop).indices(len(shape))
     if hi < lo:
         raise ValueError(
             f"Invalid dimension range passed to collapse: {shape}"
@@ -308,12 +310,12 @@ def slice_in_dim(
     shape = typeof(operand).shape
     axis = dim_of("slice_in_dim axis", axis, shape)
     size = shape[axis]
-    start = 0 if start_index is None else as_dim(start_index)
-    limit = size if limit_index is None else as_dim(limit_index)
+    start = 0 if start_index is None else integer("slice_in_dim start", start_index)
+    limit = size if limit_index is None else integer("slice_in_dim limit", limit_index)
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = as_dim(stride)
+    strides[axis] = integer("slice_in_dim stride", stride)
     return slice(operand, starts, limits, strides)
 
 
@@ -353,8 +355,8 @@ def pad(
     >>> curta.lax.pad(curta.numpy.arange(3.), 9., ((1, 0, 1),))
     Array([9., 0., 9., 1., 9., 2.], dtype=float32)
     """
-    check_padding_length(padding_config, operand_type("pad", 0, operand).shape)
-    return Pad(tuple(map(padding_entry, padding_config)))(operand, padding_value)
+    config = padding_entries(padding_config, operand_type("pad", 0, operand).shape)
+    return Pad(config)(operand, padding_value)
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
@@ -374,8 +376,9 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     >>> curta.lax.tile(curta.numpy.arange(2), (2,))
     Array([0, 1, 0, 1], dtype=int32)
     """
+    reps = sequence("tile reps", reps)
     check_repetitions(reps, operand_type("tile", 0, operand).ndim)
-    return Tile(canonicalize_shape(tuple(reps)))(operand)
+    return Tile(canonicalize_shape(reps))(operand)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -526,8 +529,7 @@ def full_like(
     typed = isinstance(x, Tracer) or aval.vma
     alike = sharding is None and shape is None and typed
     shape = aval.shape if shape is None else canonicalize_shape(shape)
-    if dtype is None:
-        dtype = aval.dtype
+    dtype = aval.dtype if dtype is None else dtype
     if sharding is None and not isinstance(x, Tracer):
         found = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         same = found is not None and (shape == aval.shape or found.is_fully_replicated)

@@ -39,6 +39,24 @@ def padtype_to_pads(
     >>> lax.padtype_to_pads((5, 4), (2, 2), (1, 2), "SAME")
     [(0, 1), (0, 0)]
     """
+    names = "in_shape", "window_shape", "window_strides"
+    given = in_shape, window_shape, window_strides
+    sizes = [integers(f"padtype_to_pads {n}", d, None) for n, d in zip(names, given)]
+    if len({*map(len, sizes)}) > 1:
+        raise ValueError(
+            f"operands of padtype_to_pads must have one length, got {in_shape},"
+            f" {window_shape} and {window_strides}"
+        )
+    return window_padding(*sizes, padding)
+
+
+def window_padding(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | PaddingType,
+) -> list[tuple[int, int]]:
+    """`padtype_to_pads` of sizes that are integers, as far as there are all three."""
     if isinstance(padding, str):
         try:
             padding = PaddingType[padding.upper()]
@@ -56,7 +74,6 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides):
-        size, window, stride = as_dim(size), as_dim(window), as_dim(stride)
         if stride < 1:
             raise ValueError(f"window_strides must be positive, got {window_strides}.")
         windows = -(-size // stride)
@@ -80,7 +97,8 @@ def reduce_window_shape_tuple(
     >>> lax.reduce_window_shape_tuple((5,), (2,), (2,), ((0, 1),))
     (3,)
     """
-    name, shape = "reduce_window", tuple(map(as_dim, operand_shape))
+    name = "reduce_window"
+    shape = integers(f"{name} operand_shape", operand_shape)
     ones = (1,) * len(shape)
     spread, reach = (
         ones if d is None else _dilation(name, d)

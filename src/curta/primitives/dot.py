@@ -14,6 +14,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.core.shapes import integer
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -26,6 +27,34 @@ from curta.primitives.taylor import product
 Dims = tuple[int, ...]
 DotDims = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 """((lhs contracting, rhs contracting), (lhs batch, rhs batch))."""
+
+
+def dot_dims(name: str, numbers: Any) -> DotDims:
+    """`numbers` as tuples of ints; a lone dim stands for a tuple of one.
+
+    Raises TypeError or ValueError unless they are two pairs.
+    """
+    try:
+        (lhs, rhs), (lhs_batch, rhs_batch) = numbers
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):  # a traced value
+            raise
+        raise type(error)(
+            f"{error}: dimension_numbers of {name} are ((lhs contracting dims, rhs"
+            " contracting dims), (lhs batch dims, rhs batch dims)), got"
+            f" {numbers}"
+        ) from None
+    return (
+        (_dims(name, lhs), _dims(name, rhs)),
+        (_dims(name, lhs_batch), _dims(name, rhs_batch)),
+    )
+
+
+def _dims(name: str, dims: Any) -> Dims:
+    dims = tuple(dims) if hasattr(dims, "__iter__") else (dims,)
+    if all(type(d) is int for d in dims):
+        return dims
+    return tuple(integer(f"{name} dimension_numbers", d) for d in dims)
 
 
 class Bilinear(Op):

@@ -11,12 +11,13 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
+from curta.core.shapes import sequence
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.cumulative import CumSum
-from curta.primitives.dot import Dims, DotDims, DotGeneral, others
+from curta.primitives.dot import Dims, DotDims, DotGeneral, dot_dims, others
 from curta.primitives.elementwise import and_, ge, lt, select_n, sub
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.shape import Iota
@@ -51,13 +52,10 @@ class RaggedDotDimensionNumbers:
     rhs_group_dimensions: Dims
 
     def __post_init__(self) -> None:
-        contract, batch = self.dot_dimension_numbers
-        numbers = tuple(map(tuple, contract)), tuple(map(tuple, batch))
-        for field, value in (
-            ("dot_dimension_numbers", numbers),
-            ("lhs_ragged_dimensions", tuple(self.lhs_ragged_dimensions)),
-            ("rhs_group_dimensions", tuple(self.rhs_group_dimensions)),
-        ):
+        numbers = dot_dims("ragged_dot_general", self.dot_dimension_numbers)
+        object.__setattr__(self, "dot_dimension_numbers", numbers)
+        for field in "lhs_ragged_dimensions", "rhs_group_dimensions":
+            value = sequence(f"ragged_dot_general {field}", getattr(self, field))
             object.__setattr__(self, field, value)
 
 

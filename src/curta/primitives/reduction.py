@@ -277,8 +277,7 @@ class ArgReduction(NonDifferentiable):
             )
         if not dtypes.issubdtype(self.index_dtype, np.integer):
             raise TypeError(
-                "index_dtype must be an integer type, but got"
-                f" {np.dtype(self.index_dtype).name}"
+                f"index_dtype must be an integer type, but got {self.index_dtype.name}"
             )
         shape = x.shape[:axis] + x.shape[axis + 1 :]
         return ShapedArray(shape, self.index_dtype)

@@ -11,7 +11,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.dim import max_dim
 from curta.core.key_use import KeyReuseSignature, Sink, Source
-from curta.core.shapes import check_nonnegative, integer
+from curta.core.shapes import check_nonnegative, integer, sequence
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -145,13 +145,21 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 """(low, high, interior) for every dim; low and high may be negative."""
 
 
-def padding_entry(entry: Any) -> tuple[int, ...]:
-    """One entry of a padding_config; ValueError unless it is of three integers."""
+def padding_entries(config: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """A padding_config as tuples of three integers, one for each dim of `shape`."""
+    config = sequence("pad padding_config", config)
+    check_padding_length(config, shape)
+    return tuple(map(_padding_entry, config))
+
+
+def _padding_entry(entry: Any) -> tuple[int, ...]:
     try:
         low, high, between = entry
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):  # a traced value
+            raise
         message = f"{error}: padding_config has (low, high, interior) for every dim"
-        raise ValueError(f"{message}, got {entry}.") from None
+        raise type(error)(f"{message}, got {entry}.") from None
     return tuple(integer("padding_config", d) for d in (low, high, between))
 
 

@@ -55,7 +55,14 @@ def associative_scan(
 
     def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         pair = tree_util.tree_unflatten(tree, a), tree_util.tree_unflatten(tree, b)
-        return tree_util.tree_leaves(fn(*pair))
+        found = tree_util.tree_leaves(fn(*pair))
+        got, want = ([np.shape(x) for x in xs] for xs in (found, a))
+        if got != want:
+            raise ValueError(
+                "associative_scan fn must return arrays of the shapes that it takes,"
+                f" {want}, got {got}"
+            )
+        return found
 
     if reverse:
         leaves = [rev(x, [axis]) for x in leaves]

@@ -39,7 +39,7 @@ class Tolerance:
     """
 
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
-        if atol < 0 or rtol < 0 or ulps < 0:
+        if atol < 0.0 or rtol < 0.0 or ulps < 0.0:
             raise ValueError("Tolerances must be non-negative.")
         if not (atol or rtol or ulps):
             raise ValueError("At least one of atol, rtol, or ulps must be set.")
