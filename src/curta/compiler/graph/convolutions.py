@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curta.compiler.graph.dots import KINDS, summing_dtype
-from curta.compiler.graph.folds import FoldCode
+from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library.contraction import Axis, Contraction, merged, panel_width
 from curta.compiler.library.gemm import Dot
@@ -160,15 +160,10 @@ def _fold(
     maker: ItemMaker, conv: _Conv, index: tuple[Any, ...], result: Buffer
 ) -> None:
     """The sums as loops over the window and the input features."""
-    b, zero = maker.builder, maker.builder.const(0, conv.working)
+    b = maker.builder
     reduced = loop_dims((*conv.window, conv.inputs), len(variables(index)))
     *tap, i = reduced
-    code = FoldCode(
-        (zero,),
-        lambda x, _: (x,),
-        lambda x, y: (b.add(x[0], y[0]),),
-        lambda x: b.convert(x[0], conv.out.dtype),
-    )
+    code = simple_fold(b, conv.working, conv.out.dtype, b.add)
     term = _term(maker, conv, index, i, tap)
     maker.emit_fold(result, index, reduced, (term,), code, conv.op.name)
 

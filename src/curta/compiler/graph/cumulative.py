@@ -6,9 +6,10 @@ vectors, and each row is combined with the row before it, in an ordered loop.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from curta.compiler.graph.folds import FoldCode
+from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.items import loop_item
 from curta.compiler.loops.build import computed_dtype
 from curta.compiler.loops.index import Affine, as_index, row_major
@@ -37,12 +38,8 @@ def cumulative_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     x = b.convert(maker.elements.at(eqn.invars[0], tuple(place)), working)
     offset = row_major(place, aval.shape)
     if all(d == 1 for d in aval.shape[op.axis + 1 :]):
-        code = FoldCode(
-            (b.const(op.identity(dtype), working),),
-            lambda x, _: (x,),
-            lambda x, y: (op.combine(b, x[0], y[0]),),
-            lambda x: b.convert(x[0], dtype),
-        )
+        combine = partial(op.combine, b)
+        code = simple_fold(b, working, dtype, combine, op.identity(dtype))
         kept, along = index[: op.axis], index[op.axis :]
         maker.emit_fold(result, kept, along, (x,), code, op.name, offset)
     else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curta.compiler.graph.folds import FoldCode
+from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library import blas
 from curta.compiler.library.gemm import Dot
@@ -141,18 +141,13 @@ def _fold(maker: ItemMaker, eqn: Eqn, result: Buffer, working: Any) -> None:
             )
         ),
     ]
-    b, zero = maker.builder, maker.builder.const(0, working)
-    product = zero
+    b = maker.builder
+    product = b.const(0, working)
     if left.aval.size and right.aval.size:
         x, y = (
             maker.elements.at(v, tuple(place[d] for d in range(v.aval.ndim)))
             for v, place in zip((left, right), places, strict=True)
         )
         product = b.mul(b.convert(x, working), b.convert(y, working))
-    code = FoldCode(
-        (zero,),
-        lambda x, _: (x,),
-        lambda x, y: (b.add(x[0], y[0]),),
-        lambda x: b.convert(x[0], out.dtype),
-    )
+    code = simple_fold(b, working, out.dtype, b.add)
     maker.emit_fold(result, kept, summed, (product,), code, "dot_general")

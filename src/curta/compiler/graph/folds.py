@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,21 @@ def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
             lambda final: b.convert(final[1], op.index_dtype),
         )
     assert isinstance(op, Reduction)
-    wide = computed_dtype(dtype)
+    combine, wide = partial(op.combine, b), computed_dtype(dtype)
+    return simple_fold(b, wide, dtype, combine, op.identity(dtype))
+
+
+def simple_fold(
+    b: ScalarBuilder,
+    working: Any,
+    dtype: Any,
+    combine: Callable[[Any, Any], Any],
+    identity: Any = 0,
+) -> FoldCode:
+    """The code of a fold in the dtype `working`, whose result is rounded to `dtype`."""
     return FoldCode(
-        (b.const(op.identity(dtype), wide),),
-        lambda x, place: (b.convert(x, wide),),
-        lambda left, right: (op.combine(b, left[0], right[0]),),
+        (b.const(identity, working),),
+        lambda x, _: (b.convert(x, working),),
+        lambda x, y: (combine(x[0], y[0]),),
         lambda final: b.convert(final[0], dtype),
     )

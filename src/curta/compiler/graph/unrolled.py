@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
+from curta.compiler.graph.folds import FoldCode, fold_code, is_fold, simple_fold
 from curta.compiler.loops.build import INT32, NoLowering, computed_dtype
 from curta.compiler.loops.index import as_index, row_major, unravel
 from curta.compiler.loops.lower import Operand
@@ -195,12 +195,7 @@ def _product(
         return (b.mul(x, y),)
 
     if rows > maker.most_rows and (rows > MOST_TERMS or aval.size <= 2):
-        code = FoldCode(
-            (b.const(0, working),),
-            lambda x, _: (x,),
-            lambda x, y: (b.add(x[0], y[0]),),
-            lambda x: b.convert(x[0], out),
-        )
+        code = simple_fold(b, working, out, b.add)
         return fold_rows(maker, args, aval, rows, term, code)
 
     def total(index: Index) -> Any:

@@ -9,6 +9,7 @@ updated twice; which element a window chose is a value of its own.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curta.compiler.graph.folds import FoldCode
+from curta.compiler.graph.folds import FoldCode, simple_fold
 from curta.compiler.loops.build import INT32, computed_dtype
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
@@ -47,12 +48,9 @@ def window_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     assert isinstance(op, WindowReduction)
     b, dtype = maker.builder, maker.dtype(result)
     wide = computed_dtype(dtype)
-    code = FoldCode(
-        (b.const(op.identity(dtype), wide),),
-        lambda xs, _: (b.convert(xs[0], wide),),
-        lambda x, y: (op.combine(b, x[0], y[0]),),
-        lambda final: b.convert(final[0], dtype),
-    )
+    combine = functools.partial(op.combine, b)
+    one = simple_fold(b, wide, dtype, combine, op.identity(dtype))
+    code = dataclasses.replace(one, inputs=lambda xs, _: one.inputs(xs[0], None))
     return _fold_windows(maker, eqn.invars, op.window, code, result, op)
 
 
@@ -187,12 +185,7 @@ def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
             total = b.add(total, part(back))
         return maker.emit_map(result, index, b.convert(total, dtype), op.name)
     reduced = loop_dims(reaching, len(variables(index)))
-    code = FoldCode(
-        (zero,),
-        lambda x, _: (x,),
-        lambda x, y: (b.add(x[0], y[0]),),
-        lambda x: b.convert(x[0], dtype),
-    )
+    code = simple_fold(b, wide, dtype, b.add)
     return maker.emit_fold(result, index, reduced, (part(reduced),), code, op.name)
 
 

@@ -7,6 +7,7 @@ one thread; the result is cut into blocks and each is a call of its own.
 from __future__ import annotations
 
 from curta.compiler.library.gemm import Dot
+from curta.compiler.library.routine import emit_chunks
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Type, Value
 
@@ -29,14 +30,7 @@ def emit_blas(module: Module, name: str, dot: Dot) -> None:
     rows, columns = -(-dot.m // _BLOCK), -(-dot.n // _BLOCK)
     chunk = f"{name}.chunk"
     _emit_chunk(module, chunk, dot, rows, columns)
-    b = module.function(name, [PTR, PTR, PTR, PTR])
-    *arrays, launcher = b.arguments
-    table = b.scratch(24, align=8)
-    for i, array in enumerate(arrays):
-        b.store(array, b.offset(table, i, PTR))
-    count = b.const(I64, dot.batch * rows * columns)
-    b.call(launcher, None, b.function_address(chunk), table, count)
-    b.ret()
+    emit_chunks(module, name, chunk, 3, dot.batch * rows * columns)
 
 
 def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) -> None:

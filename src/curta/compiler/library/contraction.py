@@ -20,6 +20,7 @@ from itertools import groupby
 
 from curta.compiler.library.gemm import TILED, by_part
 from curta.compiler.library.packing import even_parts
+from curta.compiler.library.routine import emit_chunks
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.lazy_dataclass import dataclass
@@ -128,15 +129,8 @@ class _Emitter:
     def emit(self) -> None:
         chunk = f"{self.name}.chunk"
         self._emit_chunk(chunk)
-        b = self.module.function(self.name, [PTR, PTR, PTR, PTR])
-        *arrays, launcher = b.arguments
-        table = b.scratch(24, align=8)
-        for i, array in enumerate(arrays):
-            b.store(array, b.offset(table, i, PTR))
-        code = b.function_address(chunk)
         chunks = self.panels * -(-self.count // self.per_chunk)
-        b.call(launcher, None, code, table, b.const(I64, chunks))
-        b.ret()
+        emit_chunks(self.module, self.name, chunk, 3, chunks)
 
     def _emit_chunk(self, name: str) -> None:
         """`void chunk(ptr table, i64 index)`."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from curta.compiler.library.butterflies import Complex, product
 from curta.compiler.library.packing import turn_rows
+from curta.compiler.library.routine import emit_chunks, run_chunks
 from curta.compiler.library.stockham import Columns
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
@@ -32,12 +33,7 @@ class FourierCode:
     def emit(self, name: str) -> None:
         unit = {"columns": self._block, "rows": self._rows, "split": self._split}
         chunk = self._chunk(unit[self.what.layout[0]]())
-        b = self.module.function(name, [PTR] * 5)
-        context = b.scratch(40, align=8)
-        for i, pointer in enumerate(b.arguments):
-            b.store(pointer, b.offset(context, i, PTR))
-        self._run(b, chunk, context, self.what.chunks)
-        b.ret()
+        emit_chunks(self.module, name, chunk, 4, self.what.chunks)
 
     def _chunk(self, unit: str) -> str:
         """`void chunk(ptr context, i64 number)`: its units, in memory of its own."""
@@ -54,14 +50,6 @@ class FourierCode:
             b.call(unit, None, own, loop.index)
         b.ret()
         return b.name
-
-    def _run(self, b: Builder, function: str, context: Value, count: int) -> None:
-        if count == 1:
-            b.call(function, None, context, b.const(I64, 0))
-        else:
-            launcher, code = self._word(b, context, _LAUNCHER), function
-            address = b.function_address(code)
-            b.call(launcher, None, address, context, b.const(I64, count))
 
     # ---------------------------------------------------------------- columns
 
@@ -122,7 +110,8 @@ class FourierCode:
                 word = b.offset(word, number * (2 * what.size), self.element)
             b.store(word, b.offset(own, i, PTR))
         for part in parts:
-            self._run(b, part, own, what.steps)
+            launcher = self._word(b, own, _LAUNCHER)
+            run_chunks(b, launcher, part, own, what.steps)
         b.ret()
         return b.name
 

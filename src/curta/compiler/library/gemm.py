@@ -21,6 +21,7 @@ from functools import cached_property, partial
 from itertools import groupby
 
 from curta.compiler.library.packing import even_parts, pack, pack_transposed
+from curta.compiler.library.routine import emit_chunks
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.lazy_dataclass import dataclass
@@ -175,18 +176,8 @@ class _Emitter:
     def emit(self) -> None:
         chunk = f"{self.name}.chunk"
         self._emit_chunk(chunk)
-        b = self.module.function(self.name, [PTR, PTR, PTR, PTR])
-        *arrays, launcher = b.arguments
-        table = b.scratch(24, align=8)
-        for i, array in enumerate(arrays):
-            b.store(array, b.offset(table, i, PTR))
         chunks = -(-self.cut.units // self.cut.units_per_chunk)
-        if chunks == 1:
-            b.call(chunk, None, table, b.const(I64, 0))
-        else:
-            code = b.function_address(chunk)
-            b.call(launcher, None, code, table, b.const(I64, chunks))
-        b.ret()
+        emit_chunks(self.module, self.name, chunk, 3, chunks)
 
     def _emit_chunk(self, name: str) -> None:
         """`void chunk(ptr table, i64 index)`: its units in turn."""

@@ -44,7 +44,7 @@ def pack_transposed(
 ) -> None:
     """Turn columns that lie in memory as rows, a vector of columns at a time.
 
-    It calls a function of `turn_module`, because LLVM takes long over many shuffles.
+    It calls the function of `emit_turn`, because LLVM takes long over many shuffles.
     """
     element, lanes = vector.with_lanes(1), vector.lanes
     width, row = (b.const(I64, stride) for stride in (to[1], source[1]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from curta.compiler.library.routine import emit_chunks, run_chunks
 from curta.compiler.library.sort_keys import (
     bits_of,
     decode,
@@ -44,16 +45,7 @@ class RadixSort:
     def emit(self, name: str) -> None:
         sort = self.sort
         chunk = self._short_rows() if sort.size <= SHORT else self._long_rows()
-        b = self.module.function(name, [PTR] * (len(sort.kinds) + 3))
-        table = b.scratch(8 * len(b.arguments), align=8)
-        for i, pointer in enumerate(b.arguments):
-            b.store(pointer, b.offset(table, i, PTR))
-        launcher, code = b.arguments[-1], b.function_address(chunk)
-        if sort.chunks == 1:
-            b.call(chunk, None, table, b.const(I64, 0))
-        else:
-            b.call(launcher, None, code, table, b.const(I64, sort.chunks))
-        b.ret()
+        emit_chunks(self.module, name, chunk, len(sort.kinds) + 2, sort.chunks)
 
     def encoded(self, b: Builder, x: Value, key: int) -> Value:
         kind = self.sort.kinds[key]
@@ -158,11 +150,7 @@ class RadixSort:
         context = b.scratch(64, align=8)
 
         def run(function: str) -> None:
-            if sort.pieces == 1:
-                b.call(function, None, context, b.const(I64, 0))
-            else:
-                code, pieces = b.function_address(function), b.const(I64, sort.pieces)
-                b.call(launcher, None, code, context, pieces)
+            run_chunks(b, launcher, function, context, sort.pieces)
 
         def row(result: Value, sources: list[Value]) -> None:
             b.store(result, b.offset(context, RESULT, PTR))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.types import I64, PTR, Type
+from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.types import I64, PTR, Type, Value
 
 
 class Routine(ABC):
@@ -42,15 +42,22 @@ def emit_chunks(
 ) -> None:
     """Add `void name(ptr pointers.., parallel_for)`, which runs chunks on threads.
 
-    A chunk is `void chunk(ptr table, i64 number)`, where the table has the pointers.
+    A chunk is `void chunk(ptr table, i64 number)`; the table has all that is given.
     """
     b = module.function(name, [PTR] * (pointers + 1))
-    table = b.scratch(8 * pointers, align=8)
-    for i, pointer in enumerate(b.arguments[:-1]):
+    table = b.scratch(8 * (pointers + 1), align=8)
+    for i, pointer in enumerate(b.arguments):
         b.store(pointer, b.offset(table, i, PTR))
-    if chunks == 1:
-        b.call(chunk, None, table, b.const(I64, 0))
-    else:
-        code, count = b.function_address(chunk), b.const(I64, chunks)
-        b.call(b.arguments[-1], None, code, table, count)
+    run_chunks(b, b.arguments[-1], chunk, table, chunks)
     b.ret()
+
+
+def run_chunks(
+    b: Builder, launcher: Value, function: str, table: Value, count: int
+) -> None:
+    """Call `void function(ptr table, i64 number)` for each number, on threads."""
+    if count == 1:
+        b.call(function, None, table, b.const(I64, 0))
+    else:
+        code = b.function_address(function)
+        b.call(launcher, None, code, table, b.const(I64, count))

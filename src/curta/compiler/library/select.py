@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from functools import cached_property
 
-from curta.compiler.library.routine import Routine
+from curta.compiler.library.routine import Routine, run_chunks
 from curta.compiler.library.sort import RowSort
 from curta.compiler.library.sort_keys import bits_of, encode_total
 from curta.compiler.llvm.builder import Builder, Module, Values
@@ -139,11 +139,7 @@ class _Emitter:
             (_LAUNCHER, launcher),
         ):  # fmt: skip
             b.store(value, b.offset(table, word, PTR))
-        if what.chunks == 1:
-            b.call(rows, None, table, b.const(I64, 0))
-        else:
-            code = b.function_address(rows)
-            b.call(launcher, None, code, table, b.const(I64, what.chunks))
+        run_chunks(b, launcher, rows, table, what.chunks)
         b.call(sorter, None, at[2], at[0], at[3], launcher)
         with b.loop(0, what.rows) as row, b.loop(0, what.count) as loop:
             place = row.index * what.count + loop.index

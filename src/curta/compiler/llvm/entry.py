@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem, RoutineItem
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
-from curta.compiler.library.routine import Routine
+from curta.compiler.library.routine import Routine, run_chunks
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.control_flow import emit_control
 from curta.compiler.llvm.emit import emit_kernel
@@ -205,8 +205,4 @@ def _launch(
     table = b.scratch(8 * max(1, len(arguments)), align=8)
     for i, buffer in enumerate(arguments):
         b.store(address[buffer], b.offset(table, i, PTR))
-    if chunks == 1:
-        b.call(name, None, table, b.const(I64, 0))
-    else:
-        kernel = b.function_address(name)
-        b.call(launcher, None, kernel, table, b.const(I64, chunks))
+    run_chunks(b, launcher, name, table, chunks)
