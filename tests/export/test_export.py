@@ -8,6 +8,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import core, export
+from curta.export.exporting import UnexpectedDimVar
 
 
 def exported(f, *specs, constraints=(), **arrays):
@@ -235,6 +236,13 @@ def test_shardings():
     assert found.in_shardings_jax(mesh) == (place,)
     assert found.out_shardings_jax(mesh) == (None,)
     np.testing.assert_array_equal(found.call(jnp.ones(4)), 2.0)
+
+
+def test_dims_that_no_argument_has():
+    (k,) = export.symbolic_shape("k", constraints=["k <= 10"])
+    f = curta.jit(lambda k, x: curta.lax.top_k(x, k)[0], static_argnums=0)
+    with pytest.raises(UnexpectedDimVar, match="variable 'k' that is not appearing"):
+        export.export(f)(k, jnp.arange(40).reshape(4, 10))
 
 
 def test_devices_in_another_order():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from curta import tree_util
@@ -11,7 +11,7 @@ from curta.api.vjp import vjp
 from curta.config import config
 from curta.control.platform import PLATFORM
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import Jaxpr, jaxpr_as_fun, subjaxprs
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
 from curta.core.sharding import Sharding
 from curta.core.trace import Tracer
 from curta.export.dimensions import path_text, solve
@@ -131,6 +131,7 @@ def _exported(
     version = _version()
     closed = traced.jaxpr
     solve(closed.in_avals, traced.in_tree, closed.in_avals)
+    _check_variables(closed)
     staged = traced._staged
     shardings = _in_shardings(staged, traced.in_tree, given)
     used = {v for e in closed.eqns for v in e.invars} | {*closed.jaxpr.outvars}
@@ -154,6 +155,28 @@ def _exported(
         jaxpr=closed,
         _get_vjp=_export_vjp,
     )
+
+
+class UnexpectedDimVar(Exception):
+    """A dimension variable that no shape of an argument gives a value."""
+
+
+def _check_variables(closed: ClosedJaxpr) -> None:
+    known = _variables(closed.in_avals)
+    made = [v.aval for eqn in closed.eqns for v in eqn.outvars]
+    for name in sorted(_variables([*made, *closed.out_avals]) - known):
+        raise UnexpectedDimVar(
+            f"Encountered dimension variable '{name}' that is not appearing in the"
+            " shapes of the function arguments.\nThe following dimension variables are"
+            f" appearing in the shapes of the function arguments: {sorted(known)}.\nLet"
+            " an argument that is not static have it in its shape."
+        )
+
+
+def _variables(avals: Iterable[Any]) -> set[str]:
+    """The dimension variables of some shapes."""
+    dims: list[Any] = [d for a in avals for d in a.shape if is_symbolic_dim(d)]
+    return {name for dim in dims for name in dim._get_vars()}
 
 
 def _shardings_within(jaxpr: Jaxpr) -> Iterator[Any]:
