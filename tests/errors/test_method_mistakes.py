@@ -201,6 +201,15 @@ MISTAKES = [
         "position 2",
     ),
     (lambda: jnp.argmax(b"x"), TypeError, "asarray: expected ArrayLike, got b'x'", ""),
+    (lambda: V.take(True, mode="clip"), ValueError, "indices must have an integer", ""),
+    (
+        lambda: jnp.interp(V, V, V, period=jnp.float8_e4m3fn(1)),
+        ValueError,
+        "Input dtypes",
+        "float8_e4m3fn",
+    ),
+    (lambda: M.at["x"].set(K), TypeError, "JAX does not support string indexing", ""),
+    (lambda: K.at[0].set(1), IndexError, "Too many indices: array is 0-dim", ""),
     (lambda: jnp.size(M, (0, -2)), ValueError, "repeated axis: (0, 0)", ""),
     (lambda: jnp.average(M, axis=(0, 0)), ValueError, "repeated axis: (0, 0)", ""),
     (
@@ -291,6 +300,7 @@ def test_what_is_accepted():
     assert jnp.repeat(V, V > 0).shape == jnp.repeat(V, True).shape == (3,)
     assert jnp.repeat(jnp.array(1.0), 2, axis=0).shape == (2,)
     assert jnp.zeros_like(2**40) == 0
+    assert curta.jit(jnp.unravel_index)(N, 3)[0].tolist() == [0, 1, 2]
     assert jnp.kaiser(3, M).shape == (2, 3)
     assert jnp.nan_to_num(M * np.nan, nan=[1, 2, 3]).tolist() == [[1, 2, 3]] * 2
     steps = jnp.unwrap(M * 4, discont=np.ones(3), period=V, axis=0)

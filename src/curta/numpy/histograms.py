@@ -279,7 +279,7 @@ _INTERPOLATIONS = {
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     if np.ndim(period) != 0:
         raise ValueError(f"period must be a scalar; got {period}")
-    period = cast(absolute(period), x.dtype)
+    x, xp, period = promote_dtypes(x, xp, absolute(period))
     x, xp = remainder(x, period), remainder(xp, period)
     xp, fp = lax.sort_key_val(xp, fp)
     first, last = np.s_[:1], np.s_[-1:]

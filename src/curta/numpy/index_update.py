@@ -38,9 +38,9 @@ def scatter_update(
     """
     dtype, weak_type = x.dtype, x.weak_type
     y = _update_value(y, dtype)
+    entries = parse(index, x.shape)
     if not dtypes.safe_to_cast(y, x):
         _warn_of_cast(y, dtype)
-    entries = parse(index, x.shape)
     if mode is None or _promised(mode):
         check_entries(entries, x.shape, wrap_negative)
     entries = expand_masks(entries, x.shape)

@@ -12,6 +12,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
+from curta.core.array import Array
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
@@ -339,7 +340,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     flat = ensure_operand("unravel_index", indices)
-    sizes = list(shape) if isinstance(shape, Iterable) else [shape]
+    scalar = isinstance(shape, Array) and not shape.ndim
+    sizes = list(shape) if isinstance(shape, Iterable) and not scalar else [shape]
     if any(np.ndim(d) for d in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     places: list[Any] = [0] * len(sizes)

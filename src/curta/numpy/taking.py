@@ -82,7 +82,7 @@ def _take(
     fill_value: Any,
 ) -> Any:
     a, indices = ensure_operands("take", a, indices)
-    if indices.dtype == np.bool_:
+    if indices.dtype == np.bool_ and mode != "clip":
         indices = lax.convert_element_type(indices, np.int32)
     if is_complex(indices):
         raise ValueError(f"indices must have an integer type, got {indices.dtype}")
