@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.user_op import UserOp, lowering_rules
@@ -28,7 +28,7 @@ def inline_calls(closed: ClosedJaxpr, expand: Expand | None = None) -> ClosedJax
     env: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
         inliner.add(eqn, env)
-    outs = [_read(v, env) for v in jaxpr.outvars]
+    outs = [called(v, env) for v in jaxpr.outvars]
     flat = jaxpr.replace(
         constvars=tuple(inliner.constvars),
         eqns=tuple(inliner.eqns),
@@ -48,7 +48,7 @@ class _Inliner:
 
     def add(self, eqn: Eqn, env: dict[Var, Atom]) -> None:
         """Append the eqn, or what it calls; `env` says how variables are now called."""
-        invars = tuple(_read(v, env) for v in eqn.invars)
+        invars = tuple(called(v, env) for v in eqn.invars)
         body = _stands_for(eqn.op, invars, self.expand)
         if body is None:
             self.eqns.append(
@@ -70,7 +70,7 @@ class _Inliner:
             self.add(eqn.replace(outvars=renamed), env)
             for old, new in zip(eqn.outvars, renamed, strict=True):
                 env[old] = env.get(new, new)
-        return [_read(v, env) for v in jaxpr.outvars]
+        return [called(v, env) for v in jaxpr.outvars]
 
 
 def _stands_for(
@@ -94,5 +94,6 @@ def _lowered(op: UserOp, avals: list[ShapedArray]) -> ClosedJaxpr | None:
     return stage(op.lowered, avals)
 
 
-def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:
-    return atom if isinstance(atom, Literal) else env.get(atom, atom)
+def called(atom: Atom, names: Mapping[Var, Atom]) -> Atom:
+    """What an atom is called."""
+    return names.get(atom, atom) if isinstance(atom, Var) else atom

@@ -27,7 +27,7 @@ from curta.compiler.graph.values import (
 )
 from curta.compiler.graph.windows import window_items
 from curta.compiler.loops.build import ScalarBuilder, component
-from curta.compiler.loops.complexes import ComplexExpr
+from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import Affine, as_index, row_major
 from curta.compiler.loops.lower import (
     Elements,
@@ -283,12 +283,9 @@ class ItemMaker:
         self, buffer: Buffer, offset: Affine, value: Any, where: Any = None
     ) -> tuple[Store, ...]:
         """The store of a value, or of both parts of a complex one."""
-        if isinstance(value, ComplexExpr):
-            return (
-                Store(buffer, offset * 2, value.re, where),
-                Store(buffer, offset * 2 + 1, value.im, where),
-            )
-        return (Store(buffer, offset, value, where),)
+        values = parts(value)
+        first = offset * len(values)
+        return tuple(Store(buffer, first + i, v, where) for i, v in enumerate(values))
 
     def _fold(self, eqn: Eqn) -> None:
         (operand,), (var,) = eqn.invars, eqn.outvars
@@ -336,7 +333,7 @@ class ItemMaker:
             offset = row_major(kept, self.avals[buffer].shape)
         stores = self.stores(buffer, offset, code.result(holes[0]))
         x, start, left, right, new = map(
-            parts, (inputs, code.initial, *holes, combined)
+            _parts, (inputs, code.initial, *holes, combined)
         )
         fold = Fold(x, start, left, right, new, stores, running is not None)
         return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
@@ -362,13 +359,9 @@ class ItemMaker:
             self.outputs.append(buffer)
 
 
-def parts(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _parts(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The real expressions that values consist of."""
-    return tuple(
-        part
-        for x in values
-        for part in ((x.re, x.im) if isinstance(x, ComplexExpr) else (x,))
-    )
+    return tuple(part for x in values for part in parts(x))
 
 
 def _placeholders(b: ScalarBuilder, side: str, code: FoldCode) -> tuple[Any, ...]:

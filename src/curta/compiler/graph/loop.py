@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
+from curta.compiler.graph.inline import called
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
@@ -215,11 +216,6 @@ def renamed(eqn: Eqn, names: Names) -> Eqn:
     """The eqn with its operands under other names."""
     invars = tuple(called(v, names) for v in eqn.invars)
     return eqn if invars == eqn.invars else eqn.replace(invars=invars)
-
-
-def called(atom: Atom, names: Names) -> Atom:
-    """What an atom is called."""
-    return names.get(atom, atom) if isinstance(atom, Var) else atom
 
 
 def copied(eqns: Iterable[Eqn], names: dict[Var, Atom]) -> list[Eqn]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.loop import Loop, called, copied, live_eqns
+from curta.compiler.graph.inline import called, inline_calls
+from curta.compiler.graph.loop import Loop, copied, live_eqns
 from curta.compiler.graph.values import SHARED_COST, is_virtual, op_cost
 from curta.core.jaxpr import (
     Atom,

@@ -11,8 +11,8 @@ from typing import Any
 
 from curta.compiler.graph.expansions import natively, natively_in_loop
 from curta.compiler.graph.gamma import gammas_in_loops
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.loop import Loop, called, renamed
+from curta.compiler.graph.inline import called, inline_calls
+from curta.compiler.graph.loop import Loop, renamed
 from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
 from curta.compiler.graph.loop_residuals import recompute

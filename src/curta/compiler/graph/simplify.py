@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from curta.compiler.graph.inline import called
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
@@ -61,7 +62,7 @@ def simplify(jaxpr: Jaxpr, rewrites: dict[str, Rewrite] | None = None) -> Jaxpr:
     env: dict[Var, Atom] = {}
     known: dict[Any, tuple[Var, ...]] = {}
     for eqn in jaxpr.eqns:
-        invars = tuple(_read(v, env) for v in eqn.invars)
+        invars = tuple(called(v, env) for v in eqn.invars)
         if invars != eqn.invars:
             eqn = eqn.replace(invars=invars)
         results = _rewritten(eqn, context, rewrites)
@@ -74,7 +75,7 @@ def simplify(jaxpr: Jaxpr, rewrites: dict[str, Rewrite] | None = None) -> Jaxpr:
             context.add(eqn)
         else:
             env.update(zip(eqn.outvars, results, strict=True))
-    outvars = tuple(_read(v, env) for v in jaxpr.outvars)
+    outvars = tuple(called(v, env) for v in jaxpr.outvars)
     return jaxpr.replace(eqns=tuple(context.eqns), outvars=outvars)
 
 
@@ -86,10 +87,6 @@ def _rewritten(
         if results is not None:
             return results
     return None
-
-
-def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:
-    return env.get(atom, atom) if isinstance(atom, Var) else atom
 
 
 def _key(eqn: Eqn) -> Any:

@@ -22,6 +22,7 @@ from curta.compiler.loops.nodes import (
 from curta.compiler.loops.schedule import (
     GRAIN_COST,
     MANY_CHUNKS,
+    chains_of,
     compute_size,
     weight,
 )
@@ -238,8 +239,7 @@ def blocks(code: RegisterCode, vector_bytes: int) -> Blocks:
     found = _expressions(code.steps)
     sizes = [compute_size(e) for e in found if isinstance(e, (Instr, Load))]
     heavy = sum(map(weight, found))
-    chains = 4 if heavy <= 24 else 2 if heavy <= 160 else 1
-    lanes = max(1, vector_bytes // max(sizes, default=4)) * chains
+    lanes = max(1, vector_bytes // max(sizes, default=4)) * chains_of(heavy)
     while lanes >= 2 * code.lane.extent:
         lanes //= 2
     count = -(-code.lane.extent // lanes)

@@ -177,15 +177,7 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     )
     native = max(1, vector_bytes // widest)
     heavy = sum(weight(e) for e in body)
-    chains = (
-        1
-        if little or is_running(stage)
-        else 4
-        if heavy <= 24
-        else 2
-        if heavy <= 160
-        else 1
-    )
+    chains = 1 if little or is_running(stage) else chains_of(heavy)
     lanes = native * chains
     while lanes > 1 and lanes >= 2 * extent:
         lanes //= 2
@@ -194,6 +186,14 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     if extent % lanes and not little and extent >= 8 * native * chains:
         lanes = native * chains
     return Vectors(lanes, little or heavy > 24 or extent < 4 * lanes)
+
+
+def chains_of(weight: int) -> int:
+    """How many registers a vector takes, for a body of that weight: independent chains.
+
+    Light bodies hide the latency of instructions so; heavy ones would spill.
+    """
+    return 4 if weight <= 24 else 2 if weight <= 160 else 1
 
 
 def _in_order(stage: Stage) -> bool:
