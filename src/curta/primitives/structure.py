@@ -399,12 +399,22 @@ def unbroadcast(ct: Any, aval: ShapedArray) -> Any:
 
 
 def full(aval: ShapedArray, value: Any) -> Any:
-    """An array of `aval` with every element `value`."""
+    """An array of `aval` with every element `value`; a Python number if it is one."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    scalar = exact_scalar(value, aval.dtype)
+    if aval.weak_type and (aval.shape or aval.placement is None):
+        scalar = _weak_scalar(value, aval.dtype)
+    else:
+        scalar = exact_scalar(value, aval.dtype)
     found = BroadcastInDim(aval.shape, ())(scalar) if aval.shape else scalar
     return placed_as(found, None, aval.placement)
+
+
+def _weak_scalar(value: Any, dtype: Any) -> Any:
+    kind = dtypes.scalar_type_of(dtype)
+    if dtypes.python_scalar_dtype(kind(0), kind) == dtype:
+        return kind(value)
+    return exact_scalar(value, dtype)
 
 
 def exact_scalar(value: Any, dtype: Any) -> Any:
@@ -417,11 +427,6 @@ def exact_scalar(value: Any, dtype: Any) -> Any:
 
 def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of `aval`; a Python number if the aval is that of one."""
-    plain = not aval.shape and aval.placement is None and aval.dtype != dtypes.float0
-    if aval.weak_type and plain:
-        kind = dtypes.scalar_type_of(aval.dtype)
-        if dtypes.python_scalar_dtype(kind(0), kind) == aval.dtype:
-            return kind(0)
     return full(aval, 0)
 
 
