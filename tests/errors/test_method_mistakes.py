@@ -210,6 +210,12 @@ MISTAKES = [
     ),
     (lambda: M.at["x"].set(K), TypeError, "JAX does not support string indexing", ""),
     (lambda: K.at[0].set(1), IndexError, "Too many indices: array is 0-dim", ""),
+    (
+        lambda: jnp.result_type(np.longdouble, 1),
+        ValueError,
+        "dtype=dtype('float128') is not a valid dtype for JAX type promotion.",
+        "",
+    ),
     (lambda: jnp.size(M, (0, -2)), ValueError, "repeated axis: (0, 0)", ""),
     (lambda: jnp.average(M, axis=(0, 0)), ValueError, "repeated axis: (0, 0)", ""),
     (
@@ -300,6 +306,7 @@ def test_what_is_accepted():
     assert jnp.repeat(V, V > 0).shape == jnp.repeat(V, True).shape == (3,)
     assert jnp.repeat(jnp.array(1.0), 2, axis=0).shape == (2,)
     assert jnp.zeros_like(2**40) == 0
+    assert jnp.ones_like(False).dtype == bool
     assert curta.jit(jnp.unravel_index)(N, 3)[0].tolist() == [0, 1, 2]
     assert jnp.kaiser(3, M).shape == (2, 3)
     assert jnp.nan_to_num(M * np.nan, nan=[1, 2, 3]).tolist() == [[1, 2, 3]] * 2

@@ -257,6 +257,10 @@ def _of_name(x: Any) -> tuple[DType, bool]:
     if isinstance(x, type) and x in python_scalar_types:
         return python_type_dtype(x), x is not bool
     named = np.dtype(x)
+    if isinstance(x, type) and issubclass(x, np.generic) and not is_valid_dtype(named):
+        raise ValueError(
+            f"dtype={named!r} is not a valid dtype for JAX type promotion."
+        )
     _check_valid(x, named)
     return explicit_dtype(named, "dtype", 5), False
 

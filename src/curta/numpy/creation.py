@@ -188,7 +188,7 @@ def _filled_like(
     name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
 ) -> Any:
     if not (hasattr(a, "dtype") and isinstance(getattr(a, "shape", 0), (tuple, list))):
-        a = 0 if isinstance(a, int) else ensure_arraylike(name, a)
+        a = 0 if type(a) is int else ensure_arraylike(name, a)
     check_arraylike(name, value)
     dtype = user_dtype(dtype, name)
     shape = None if shape is None else canonical_shape(shape)
