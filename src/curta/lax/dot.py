@@ -90,8 +90,6 @@ def dot_general(
     >>> curta.lax.dot_general(x, x, (((2,), (2,)), ((0,), (0,)))).shape
     (4, 2, 2)
     """
-    if dimension_numbers is None:  # which `dot` takes for those of matrices
-        dot_dims("dot_general", dimension_numbers)
     return dot(
         lhs,
         rhs,

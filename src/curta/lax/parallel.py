@@ -63,6 +63,7 @@ from curta.primitives.unreduced import (
     UnreducedPsum,
     UnreducedReduceScatter,
     VaryUnreducedCast,
+    require_varying,
 )
 
 
@@ -207,8 +208,15 @@ def all_gather(
     groups = checked_groups(names, axis_index_groups)
     kind = _GATHERS[to] if manual_names(names) else AllGather
     axis_size(names)
+    if to == "invarying" and {*names} - {*get_abstract_mesh().manual_axes}:
+        raise ValueError(
+            "pvary should be called under jax.shard_map. There alone can all_gather"
+            f" give results that are the same for all of {names}."
+        )
 
     def leaf(v: Any) -> Any:
+        if to == "reduced":
+            require_varying(typeof(v), frozenset(names))
         rank = operand_type(kind.name, 0, v).ndim
         dim = canonicalize_axis(axis, rank + (not tiled))
         out = v

@@ -263,9 +263,9 @@ def collapse(
     (2, 12)
     """
     shape = typeof(operand).shape
-    start = start_dimension and integer("collapse start_dimension", start_dimension)
-    stop = stop_dimension and integer("collapse stop_dimension", stop_dimension)
-    lo, hi, _ = _slice(start, stop).indices(len(shape))
+    given = start_dimension, stop_dimension
+    ends = [d if d is None else integer("collapse dimension", d) for d in given]
+    lo, hi, _ = _slice(*ends).indices(len(shape))
     if hi < lo:
         raise ValueError(
             f"Invalid dimension range passed to collapse: {shape}"

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.mesh import get_abstract_mesh, scope
@@ -174,6 +175,12 @@ class Ppermute(Linear, Collective):
     def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
         x = batch_dim_at(x, dim, axis.size, 0)
         source = {target: s for s, target in self.perm}
+        dtype = typeof(x).dtype
+        if len(source) < axis.size and isinstance(dtype, dtypes.ExtendedDType):
+            raise TypeError(
+                f"ppermute of {dtype} must hand a key to each of {axis.size}"
+                f" examples: there are no zeros among keys. Got perm {self.perm}"
+            )
         return rows_in_order(x, [source.get(i) for i in range(axis.size)]), 0
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:

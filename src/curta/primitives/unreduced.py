@@ -63,6 +63,16 @@ class UnreducedReduceScatter(PsumScatter):
         return [op(cotangent)]
 
 
+def require_varying(x: ShapedArray, names: Axes) -> None:
+    """Raise ValueError unless `x` is a value of its own on all these axes."""
+    if not names <= x.mat.varying:
+        raise ValueError(
+            "all_gather_reduced only accepts inputs that are varying. Got"
+            f" {x.str_short(short_dtypes=True)}, for axes {tuple(names)} of a shard_map"
+            " with check_vma=True"
+        )
+
+
 @dataclass(frozen=True)
 class AllGatherReduced(AllGather):
     """The values of all devices, for each of them, counted once for each."""
@@ -70,6 +80,7 @@ class AllGatherReduced(AllGather):
     name: ClassVar[str] = "all_gather_reduced"
 
     def manual_type(self, x: ShapedArray, names: Axes) -> ManualAxisType:
+        require_varying(x, names)
         return x.mat.update(
             varying=x.mat.varying - names, reduced=x.mat.reduced | names
         )
