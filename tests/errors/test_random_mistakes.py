@@ -195,6 +195,13 @@ MISTAKES = [
         "Shapes must be 1D sequences of concrete values of integer type, got 2",
     ),
     (
+        "a traced dimension of a ball",
+        lambda: curta.jit(lambda d: random.ball(random.key(0), d))(2),
+        curta.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered where concrete value is expected",
+        "The error occurred in jax.random.ball()",
+    ),
+    (
         "complex trials",
         lambda: random.binomial(random.key(0), 1j, 0.5),
         TypeError,

@@ -6,7 +6,7 @@ from tests.errors.checks import check_message
 
 import curta.numpy as jnp
 from curta import image, nn, random
-from curta.scipy import fft, linalg, ndimage, special, stats
+from curta.scipy import fft, linalg, ndimage, signal, special, stats
 from curta.scipy.spatial.transform import Rotation
 
 M = jnp.eye(3)
@@ -348,3 +348,9 @@ def test_one_count_stands_for_all_categories():
 )
 def test_what_functions_take(mistake, kind, opening, help):
     check_message(mistake, kind, opening, help)
+
+
+@pytest.mark.parametrize("axes", [np.array([0]), jnp.array([0]), [0], 0])
+def test_axes_of_a_convolution_may_be_an_array(axes):
+    x = jnp.ones((3, 2))
+    assert signal.fftconvolve(x, x, axes=axes).shape == (5, 2)

@@ -398,6 +398,20 @@ MISTAKES = [
         "has 1 elements in all, but returned 3",
     ),
     (
+        "one time that is no vector",
+        lambda: odeint(lambda y, t: y, 1.0, 1.0),
+        TypeError,
+        "t must be a vector of times, but got the shape ().",
+        "",
+    ),
+    (
+        "tolerances that are lists",
+        lambda: odeint(lambda y, t: y, 1.0, jnp.arange(2.0), rtol=[1.0]),
+        TypeError,
+        "odeint requires ndarray or scalar arguments, got <class 'list'>",
+        "",
+    ),
+    (
         "complex slopes of a real state",
         lambda: odeint(lambda y, t: 1j * y, 1.0, jnp.arange(2.0)),
         TypeError,

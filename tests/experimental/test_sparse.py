@@ -421,6 +421,18 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
             "bcoo_reshape: new shape cannot mix sparse and dense dimensions",
         ),
         (lambda: sparse.jacrev(), TypeError, "^jacrev.. missing 1 required"),
+        (lambda: BCOO.fromdense(ONES, n_batch=2), ValueError, "Invalid n_batch=2"),
+        (lambda: sparse.empty("a"), TypeError, "Shapes must be 1D sequences"),
+        (
+            lambda: curta.jit(lambda x: x.sum_duplicates())(BCOO.fromdense(ONES)),
+            ValueError,
+            "bcoo_sum_duplicates: nse must be specified when using the function within",
+        ),
+        (
+            lambda: sparse.linalg.spsolve(ONES, TWO, THREE, ONES, tol="a"),
+            ValueError,
+            "could not convert string to float: 'a'",
+        ),
         (
             lambda: sparse.grad(jnp.sum, nope=1),
             TypeError,

@@ -16,6 +16,7 @@ from curta.api.vjp import vjp
 from curta.api.vmap import vmap
 from curta.core.trace import typeof
 from curta.flatten_util import ravel_pytree
+from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.on_demand import own
 
@@ -91,9 +92,12 @@ def odeint(
             raise TypeError(
                 f"The contents of odeint *args must be arrays or scalars, but got {x}."
             ) from error
+    check_arraylike("odeint", rtol, atol, mxstep, hmax)
     if not jnp.issubdtype(typeof(t).dtype, np.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
     t = jnp.asarray(t)
+    if t.ndim != 1:
+        raise TypeError(f"t must be a vector of times, but got the shape {t.shape}.")
     converted, constants = closure_convert(func, y0, t[0], *args)
     flat, unravel = ravel_pytree(y0)
     (flat,) = promote_dtypes_inexact(flat)

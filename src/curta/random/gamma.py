@@ -13,6 +13,7 @@ from curta import lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.nn.normalisation import softmax
+from curta.numpy.arguments import concrete
 from curta.random.keys import check_key, random_gamma, split_key
 from curta.random.samplers import normal
 from curta.random.shapes import (
@@ -275,7 +276,8 @@ def ball(
     """
     typed, _ = check_key("ball", key)
     chosen = float_dtype("ball", dtype)
-    return _ball(typed, p, operator.index(d), sample_shape(shape), chosen)
+    d = concrete(d, "The error occurred in jax.random.ball()", operator.index)
+    return _ball(typed, p, d, sample_shape(shape), chosen)
 
 
 @inner_jit(static_argnames=("d", "shape", "dtype"))

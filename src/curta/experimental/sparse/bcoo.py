@@ -270,7 +270,7 @@ def bcoo_fromdense(
            [1, 1]], dtype=int32)
     """
     mat = jnp.asarray(mat)
-    layout = known_layout("bcoo_fromdense", n_batch, n_dense, index_dtype)
+    layout = known_layout("bcoo_fromdense", mat.ndim, n_batch, n_dense, index_dtype)
     if nse is None:
         nse = _count_stored_elements(mat, layout["n_batch"], layout["n_dense"])
     buffers = _bcoo_fromdense(mat, nse=nse, **layout)

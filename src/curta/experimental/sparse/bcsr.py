@@ -368,7 +368,7 @@ def bcsr_fromdense(
     Array([0, 2, 3], dtype=int32)
     """
     mat = jnp.asarray(mat)
-    layout = known_layout("bcsr_fromdense", n_batch, n_dense, index_dtype)
+    layout = known_layout("bcsr_fromdense", mat.ndim, n_batch, n_dense, index_dtype)
     if nse is None:
         nse = _count_stored_elements(mat, layout["n_batch"], layout["n_dense"])
     buffers = _bcsr_fromdense(mat, nse=nse, **layout)

@@ -13,6 +13,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.core.primitive import primitive_of
+from curta.errors import ConcretizationTypeError
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     full_batch,
@@ -129,7 +130,11 @@ class BcooSumDuplicates(SparseOp):
 
 bcoo_sum_duplicates_p = primitive_of(BcooSumDuplicates)
 
-_TRACED_NSE = "bcoo_sum_duplicates: pass a concrete nse in traced code."
+_TRACED_NSE = (
+    "bcoo_sum_duplicates: nse must be specified when using the function within jit,"
+    " vmap, and other transformations requiring abstract evaluation: how many places"
+    " differ is not known there."
+)
 
 
 def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Any:
@@ -152,7 +157,10 @@ def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Any:
             return (new & is_inside(rows, shape)).sum()
 
         counts = over_batch(count, mat.n_batch)(mat.indices)
-        nse = concrete(counts.max(initial=0), _TRACED_NSE, int)
+        try:
+            nse = concrete(counts.max(initial=0), _TRACED_NSE, int)
+        except ConcretizationTypeError:
+            raise ValueError(_TRACED_NSE) from None
     nse = concrete(nse, _TRACED_NSE, operator.index)
     data, indices = BcooSumDuplicates(mat._info, nse)(mat.data, mat.indices)
     return mat.replaced(data, indices, indices_sorted=True, unique_indices=True)

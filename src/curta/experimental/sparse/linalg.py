@@ -251,6 +251,7 @@ def spsolve(
     """
     for place, x in enumerate((data, indices, indptr, b)):
         operand_type("spsolve", place, x)
+    float(tol)  # raises TypeError or ValueError for what is no number
     data, indices, indptr, b = map(asarray, (data, indices, indptr, b))
     if data.dtype != b.dtype:
         raise ValueError(

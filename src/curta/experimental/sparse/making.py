@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.core.shapes import canonicalize_shape
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.bcsr import BCSR
 from curta.experimental.sparse.coo import COO
@@ -40,7 +41,8 @@ def empty(
     0
     """
     kind = _format(sparse_format)
-    return kind._empty(tuple(shape), dtype=dtype, index_dtype=index_dtype, **kwds)
+    shape = canonicalize_shape(shape)
+    return kind._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
 
 def eye(

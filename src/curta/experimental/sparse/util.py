@@ -132,11 +132,18 @@ def _count_stored_elements_per_batch(
     return mask.sum(tuple(range(n_batch, mask.ndim)))
 
 
-def known_layout(name: str, n_batch: Any, n_dense: Any, index_dtype: Any) -> Any:
+def known_layout(
+    name: str, rank: int, n_batch: Any, n_dense: Any, index_dtype: Any
+) -> Any:
     """The settings of a sparse format, each as what it has to be known as."""
+    n_batch, n_dense = operator.index(n_batch), operator.index(n_dense)
+    if min(n_batch, n_dense) < 0 or n_batch + n_dense > rank:
+        raise ValueError(
+            f"Invalid {n_batch=}, {n_dense=}: {name} got an array of {rank} dims"
+        )
     return {
-        "n_batch": operator.index(n_batch),
-        "n_dense": operator.index(n_dense),
+        "n_batch": n_batch,
+        "n_dense": n_dense,
         "index_dtype": dtypes.check_user_dtype(index_dtype, name),
     }
 
