@@ -465,3 +465,26 @@ def test_carry_with_data_that_has_no_hash():
     )
     out = lax.fori_loop(0, 3, lambda i, x: Tagged(x.value + i), Tagged(1))
     assert out.value == 4
+
+
+def test_maps_and_solvers_see_that_what_their_functions_read_has_changed():
+    scale = 1.0
+
+    def scaled(x):
+        return scale * x
+
+    def solve(matvec, b):
+        return b / scale
+
+    def newton(f, x):
+        return x - f(x) / scale
+
+    found = []
+    for scale in 1.0, 2.0:
+        mapped = lax.map(scaled, jnp.array([1.0, 3.0]))
+        batched = lax.map(scaled, jnp.array([1.0, 3.0]), batch_size=2)
+        solved = lax.custom_linear_solve(scaled, 8.0, solve, symmetric=True)
+        root = lax.custom_root(lambda x: scaled(x) - 8.0, 1.0, newton, solve)
+        prefixes = lax.associative_scan(lambda a, b: scaled(a * b), jnp.ones(3))
+        found.append([*mapped, *batched, solved, root, *prefixes])
+    assert found == [[1, 3, 1, 3, 8, 8, 1, 1, 1], [2, 6, 2, 6, 4, 4, 1, 2, 4]]
