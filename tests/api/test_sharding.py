@@ -336,6 +336,9 @@ class TestArrays:
 
         f(x), f(x)
         assert [s.spec for s in seen] == [P("x", "y")]
+        seen.clear()
+        f.lower(x.T).compile()
+        assert [s.spec for s in seen] == [P("y", "x")]
         with pytest.raises(ValueError, match="1 and 2 dims"):
             curta.debug.visualize_sharding((2, 2, 2), x.sharding)
 

@@ -215,7 +215,10 @@ class Lowered(Stage):
                     x, "A function that closes over it cannot be compiled by itself."
                 )
         rest = self._staged, self.in_tree, self._arg_names, self._places
-        return Compiled(self.fun_name, *rest)
+        compiled = Compiled(self.fun_name, *rest)
+        if "InspectSharding" in self._staged.closed.effects:
+            compiled._out_places()  # where everything is, which is shown
+        return compiled
 
 
 class Compiled(Stage):
