@@ -468,19 +468,19 @@ def test_carry_with_data_that_has_no_hash():
 
 
 def test_maps_and_solvers_see_that_what_their_functions_read_has_changed():
-    scale = 1.0
+    setting = {}
 
     def scaled(x):
-        return scale * x
+        return setting["scale"] * x
 
     def solve(matvec, b):
-        return b / scale
+        return b / setting["scale"]
 
     def newton(f, x):
-        return x - f(x) / scale
+        return x - f(x) / setting["scale"]
 
     found = []
-    for scale in 1.0, 2.0:
+    for setting["scale"] in 1.0, 2.0:
         mapped = lax.map(scaled, jnp.array([1.0, 3.0]))
         batched = lax.map(scaled, jnp.array([1.0, 3.0]), batch_size=2)
         solved = lax.custom_linear_solve(scaled, 8.0, solve, symmetric=True)
