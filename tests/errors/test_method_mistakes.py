@@ -14,6 +14,7 @@ K = curta.random.key(0)
 WIDE = np.zeros(2, np.longdouble)
 RECORDS = np.zeros(2, "f8,i4")
 STRUCT = curta.ShapeDtypeStruct((2,), "float32")
+AVAL = curta.core.ShapedArray((2,), np.dtype("float32"))
 NONE = jnp.ones((0, 3))
 
 LISTED = "requires ndarray or scalar arguments, got"
@@ -123,6 +124,14 @@ MISTAKES = [
     (lambda: curta.jit(lambda: WIDE[0])(), TypeError, "Argument '0.0' of type", ""),
     (lambda: jnp.all(WIDE[0]), TypeError, "Argument '0.0' of type <class", "all"),
     (lambda: curta.jit(jnp.sin)(WIDE[0]), TypeError, "Argument '0.0' of type", "x"),
+    (lambda: jnp.all(AVAL), TypeError, "Argument 'float32[2]' of type <class", "all"),
+    (lambda: jnp.nansum(AVAL), TypeError, "Argument 'float32[2]' of type <class", "a."),
+    (
+        lambda: jnp.zeros_like(WIDE),
+        TypeError,
+        "Value '[0. 0.]' with dtype float128",
+        "",
+    ),
     (lambda: jnp.sum(STRUCT), TypeError, "Argument 'argument 0 of sum' of shape", ""),
     (lambda: curta.jit(jnp.sin)(RECORDS), TypeError, "Error interpreting argument", ""),
     (lambda: jnp.from_dlpack(K), TypeError, "The array passed to from_dlpack", "must"),

@@ -58,7 +58,11 @@ from curta.runtime.eager import BASE
 from curta.runtime.executables import refuse_execution
 from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS
-from curta.runtime.shape_struct import ShapeDtypeStruct, no_value_message
+from curta.runtime.shape_struct import (
+    ShapeDtypeStruct,
+    is_like_array,
+    no_value_message,
+)
 from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
 
@@ -257,7 +261,7 @@ class Jitted:
                 f" {type(x)} with value {x}"
             ) from None
         except TypeError:
-            if isinstance(x, (np.generic, ShapeDtypeStruct)):
+            if is_like_array(x):
                 path = self._path(x, arguments)
                 raise TypeError(no_value_message(x, path)) from None
             raise TypeError(

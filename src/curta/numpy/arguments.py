@@ -17,7 +17,7 @@ from curta.core.dim import as_dim, is_symbolic_dim
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
-from curta.runtime.shape_struct import ShapeDtypeStruct, no_value_message
+from curta.runtime.shape_struct import is_like_array, no_value_message
 
 Axis = int | Sequence[int] | None
 _Fun = TypeVar("_Fun", bound=Callable[..., Any])
@@ -139,7 +139,7 @@ def _no_operand(name: str, x: Any, position: int) -> TypeError:
         f"{name} requires ndarray or scalar arguments: booleans, integers, floats or"
         " complex numbers."
     )
-    if isinstance(x, (np.generic, ShapeDtypeStruct)):
+    if is_like_array(x):
         place = f"argument {position} of {name}"
         return TypeError(f"{no_value_message(x, place)} {needs}")
     what = f" with dtype {x.dtype}" if isinstance(x, np.ndarray) else ""

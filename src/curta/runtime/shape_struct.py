@@ -173,9 +173,14 @@ def _check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
         )
 
 
-def no_value_message(x: np.generic | ShapeDtypeStruct, name: str) -> str:
-    """What is said of a scalar of a foreign dtype, or a struct, as an argument."""
-    if isinstance(x, np.generic):
+def is_like_array(x: Any) -> bool:
+    """Whether it has a shape and a dtype, but is no array."""
+    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.ndarray)
+
+
+def no_value_message(x: Any, name: str) -> str:
+    """What is said of scalars of foreign dtypes, structs and the like as arguments."""
+    if not isinstance(x, ShapeDtypeStruct):
         return (
             f"Argument '{x}' of type {type(x)} is not a valid JAX type. It was passed"
             f" as {name}."
