@@ -48,17 +48,36 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes are here."""
+    """Wait until all processes are here.
+
+    >>> from curta.experimental import multihost_utils
+    >>> multihost_utils.sync_global_devices("saved")
+    """
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raise AssertionError unless all processes have the same values."""
+    """Raise AssertionError unless all processes have the same values.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import multihost_utils
+    >>> multihost_utils.assert_equal({"step": jnp.int32(3)}, "steps differ")
+    """
 
 
 def host_local_array_to_global_array(
     local_inputs: Any, global_mesh: Mesh, pspecs: Any
 ) -> Any:
-    """What each process has, as arrays over the devices of all."""
+    """What each process has, as arrays over the devices of all.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> from curta.experimental import multihost_utils
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> local_to_global = multihost_utils.host_local_array_to_global_array
+    >>> x = local_to_global(jnp.arange(2), mesh, P("i"))
+    >>> x, x.sharding.spec
+    (Array([0, 1], dtype=int32), P('i',))
+    """
     specs = tree_util.broadcast_prefix(pspecs, local_inputs, is_leaf=_is_none)
     leaves, tree = tree_util.tree_flatten(local_inputs)
     outs = [
@@ -75,7 +94,15 @@ def _is_none(x: Any) -> bool:
 def global_array_to_host_local_array(
     global_inputs: Any, global_mesh: Mesh, pspecs: Any
 ) -> Any:
-    """Arrays over the devices of all, as what each process has."""
+    """Arrays over the devices of all, as what each process has.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> from curta.experimental import multihost_utils
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> multihost_utils.global_array_to_host_local_array(jnp.arange(2), mesh, P("i"))
+    Array([0, 1], dtype=int32)
+    """
     return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
 
 
@@ -124,12 +151,21 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     """Whether the processes are about to be stopped and should save their state now.
 
     Nobody tells this process of it: False.
+
+    >>> from curta.experimental import multihost_utils
+    >>> multihost_utils.reached_preemption_sync_point(3)
+    False
     """
     return False
 
 
 class ProcessFailureError(Exception):
-    """Processes ended within a `live_devices` block; theirs are `failed_devices`."""
+    """Processes ended within a `live_devices` block; theirs are `failed_devices`.
+
+    >>> from curta.experimental import multihost_utils
+    >>> multihost_utils.ProcessFailureError({3}).failed_devices
+    {3}
+    """
 
     def __init__(self, failed_devices: set[Any]):
         self.failed_devices = failed_devices

@@ -91,6 +91,14 @@ def deserialize_and_load(
 
     Raises:
       ValueError: if the devices are of another backend, or too few.
+
+    >>> import curta
+    >>> from curta.experimental import serialize_executable
+    >>> compiled = curta.jit(lambda x: x + 1).lower(1.0).compile()
+    >>> parts = serialize_executable.serialize(compiled)
+    >>> again = serialize_executable.deserialize_and_load(*parts)
+    >>> again(2.0)
+    Array(3., dtype=float32, weak_type=True)
     """
     platform = (
         backend if isinstance(backend, str) else getattr(backend, "platform", None)

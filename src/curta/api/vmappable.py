@@ -78,7 +78,12 @@ def unregister_vmappable(data_type: type) -> None:
 
 
 def is_vmappable(x: Any) -> bool:
-    """Whether `x` is of a registered type."""
+    """Whether `x` is of a registered type.
+
+    >>> from curta.interpreters import batching
+    >>> batching.is_vmappable([1.0])
+    False
+    """
     return type(x) in _handlers
 
 

@@ -251,6 +251,13 @@ def tangent_dtype(dtype: Any) -> Any:
     """The dtype of tangents of `dtype`: itself if inexact, else `float0`.
 
     Dtypes of which tangents have another say so themselves.
+
+    >>> import numpy as np
+    >>> from curta.extend.core import primal_dtype_to_tangent_dtype
+    >>> primal_dtype_to_tangent_dtype(np.dtype("float32"))
+    dtype('float32')
+    >>> primal_dtype_to_tangent_dtype(np.dtype("int32"))
+    dtype([('float0', 'V')])
     """
     if isinstance(dtype, dtypes.PrimalTangentDType):
         return dtype.tangent

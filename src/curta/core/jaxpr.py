@@ -16,7 +16,13 @@ from curta.lazy_dataclass import dataclass
 
 
 class Var:
-    """A variable of one jaxpr, bound once. Compared by identity."""
+    """A variable of one jaxpr, bound once. Compared by identity.
+
+    >>> import curta
+    >>> jaxpr = curta.make_jaxpr(lambda x: x + 1)(2.0).jaxpr
+    >>> jaxpr.invars[0].aval
+    ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ("aval",)
 
@@ -34,7 +40,13 @@ class DropVar(Var):
 
 
 class Literal:
-    """A scalar constant written where it is used."""
+    """A scalar constant written where it is used.
+
+    >>> import curta
+    >>> [eqn] = curta.make_jaxpr(lambda x: x + 1)(2.0).eqns
+    >>> eqn.invars[1].val
+    1.0
+    """
 
     __slots__ = ("aval", "val")
 
@@ -51,7 +63,13 @@ Atom = Var | Literal
 
 @dataclass(frozen=True, eq=False)
 class Eqn:
-    """`outvars = op(invars)`, with the user's line that made it."""
+    """`outvars = op(invars)`, with the user's line that made it.
+
+    >>> import curta
+    >>> [eqn] = curta.make_jaxpr(lambda x: x.sum())(curta.numpy.ones(3)).eqns
+    >>> eqn.primitive.name, eqn.params["axes"]
+    ('reduce_sum', (0,))
+    """
 
     op: Op
     invars: tuple[Atom, ...]
@@ -83,7 +101,14 @@ class Eqn:
 
 @dataclass(frozen=True)
 class DebugInfo:
-    """What errors and dumps say of a traced function."""
+    """What errors and dumps say of a traced function.
+
+    >>> import curta
+    >>> def f(x):
+    ...     return x
+    >>> curta.make_jaxpr(f)(1.0).jaxpr.debug_info.name
+    'f'
+    """
 
     traced_for: str = "jit"
     name: str = "<unknown>"
@@ -100,7 +125,13 @@ _NO_EFFECTS: frozenset[Effect] = frozenset()
 
 
 class Jaxpr:
-    """`lambda constvars; invars. let eqns in outvars`. Compared by identity."""
+    """`lambda constvars; invars. let eqns in outvars`. Compared by identity.
+
+    >>> import curta
+    >>> jaxpr = curta.make_jaxpr(lambda x: x + 1)(2.0).jaxpr
+    >>> len(jaxpr.invars), [eqn.primitive.name for eqn in jaxpr.eqns]
+    (1, ['add'])
+    """
 
     __slots__ = (
         "__weakref__",
@@ -160,7 +191,13 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A jaxpr with the values of its constvars. Compared by identity."""
+    """A jaxpr with the values of its constvars. Compared by identity.
+
+    >>> import curta
+    >>> closed = curta.make_jaxpr(lambda x: x + 1)(2.0)
+    >>> closed.in_avals, closed.consts
+    ((ShapedArray(float32[], weak_type=True),), [])
+    """
 
     __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
 
@@ -239,7 +276,14 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The jaxpr as a function of its flat arguments."""
+    """The jaxpr as a function of its flat arguments.
+
+    >>> import curta
+    >>> from curta.extend.core import jaxpr_as_fun
+    >>> closed = curta.make_jaxpr(lambda x: x + 1)(2.0)
+    >>> jaxpr_as_fun(closed)(5.0)
+    [Array(6., dtype=float32, weak_type=True)]
+    """
 
     def fun(*args: Any) -> list[Any]:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
@@ -248,13 +292,27 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The jaxprs among the parameters of the eqns."""
+    """The jaxprs among the parameters of the eqns.
+
+    >>> import curta
+    >>> from curta.extend.core import subjaxprs
+    >>> closed = curta.make_jaxpr(curta.jit(lambda x: x + 1))(2.0)
+    >>> [len(jaxpr.eqns) for jaxpr in subjaxprs(closed.jaxpr)]
+    [1]
+    """
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.op.params())
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The jaxprs among an op's parameters."""
+    """The jaxprs among an op's parameters.
+
+    >>> import curta
+    >>> from curta.extend.core import jaxprs_in_params
+    >>> [eqn] = curta.make_jaxpr(curta.jit(lambda x: x + 1))(2.0).eqns
+    >>> [len(jaxpr.eqns) for jaxpr in jaxprs_in_params(eqn.params)]
+    [1]
+    """
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):

@@ -84,5 +84,10 @@ EMPTY = NameStack()
 
 
 def new_name_stack(name: str = "") -> NameStack:
-    """A stack of one scope, or of none."""
+    """A stack of one scope, or of none.
+
+    >>> from curta.extend import source_info_util
+    >>> str(source_info_util.new_name_stack("layer"))
+    'layer'
+    """
     return EMPTY.extend(name) if name else EMPTY

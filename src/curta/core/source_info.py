@@ -73,7 +73,13 @@ _scopes = _Scopes()
 
 
 class SetNameStack(contextlib.ContextDecorator):
-    """Makes `name_stack` the current one within a `with` block, or a function."""
+    """Makes `name_stack` the current one within a `with` block, or a function.
+
+    >>> from curta.extend import source_info_util
+    >>> with source_info_util.set_name_stack(source_info_util.new_name_stack("layer")):
+    ...     print(source_info_util.current_name_stack())
+    layer
+    """
 
     def __init__(self, name_stack: NameStack):
         self.name_stack = name_stack
@@ -94,7 +100,13 @@ class SetNameStack(contextlib.ContextDecorator):
 
 
 class NamedScope(SetNameStack):
-    """Names the eqns recorded within a `with` block or a decorated function."""
+    """Names the eqns recorded within a `with` block or a decorated function.
+
+    >>> from curta.extend import source_info_util
+    >>> with source_info_util.extend_name_stack("layer"):
+    ...     print(source_info_util.current_name_stack())
+    layer
+    """
 
     def __init__(self, name: str):
         super().__init__(EMPTY.extend(name))
@@ -104,14 +116,28 @@ class NamedScope(SetNameStack):
 
 
 class Transforming(NamedScope):
-    """Names a transformation of what is recorded within."""
+    """Names a transformation of what is recorded within.
+
+    >>> from curta.extend import source_info_util
+    >>> with source_info_util.transform_name_stack("vmap"):
+    ...     with source_info_util.extend_name_stack("layer"):
+    ...         print(source_info_util.current_name_stack())
+    vmap(layer)
+    """
 
     def __init__(self, name: str):
         SetNameStack.__init__(self, EMPTY.transform(name))
 
 
 def current_name_stack() -> NameStack:
-    """The scopes and transformations that this thread is in."""
+    """The scopes and transformations that this thread is in.
+
+    >>> import curta
+    >>> from curta.extend import source_info_util
+    >>> with curta.named_scope("layer"):
+    ...     print(source_info_util.current_name_stack())
+    layer
+    """
     return _scopes.names
 
 
@@ -204,7 +230,12 @@ def known_place(outer: int = 0) -> SourceInfo:
 
 
 def user_frame(outer: int = 0) -> SourceInfo:
-    """The line of the user's that is being run, or transformed; see `known_place`."""
+    """The line of the user's that is being run, or transformed; see `known_place`.
+
+    >>> from curta.extend import source_info_util
+    >>> source_info_util.current().name_stack
+    NameStack('')
+    """
     if _scopes.place is not None:
         return _named(_scopes.place, outer)
     frame = sys._getframe(1)

@@ -8,7 +8,14 @@ from curta.core.avals import ShapedArray
 
 
 class Zero:
-    """A tangent or cotangent known to be zero, without an array being made."""
+    """A tangent or cotangent known to be zero, without an array being made.
+
+    >>> from curta.interpreters import ad
+    >>> import curta
+    >>> zero = ad.Zero(curta.typeof(1.0))
+    >>> ad.instantiate_zeros(zero)
+    0.0
+    """
 
     __slots__ = ("aval",)
 
@@ -20,7 +27,13 @@ class Zero:
 
 
 class LinearArg:
-    """Stands for an argument in which a linear op is transposed."""
+    """Stands for an argument in which a linear op is transposed.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> ad.UndefinedPrimal(curta.typeof(1.0)).aval
+    ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ("aval",)
 
@@ -32,7 +45,13 @@ class LinearArg:
 
 
 def is_linear(x: Any) -> bool:
-    """Whether `x` is the placeholder of a linear argument."""
+    """Whether `x` is the placeholder of a linear argument.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> ad.is_undefined_primal(ad.UndefinedPrimal(curta.typeof(1.0)))
+    True
+    """
     return type(x) is LinearArg
 
 

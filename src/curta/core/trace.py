@@ -123,7 +123,14 @@ def swap_trace(trace: Trace) -> Trace:
 
 @contextlib.contextmanager
 def use_trace(trace: Trace) -> Iterator[Trace]:
-    """Make `trace` the current one within the `with` block."""
+    """Make `trace` the current one within the `with` block.
+
+    >>> import curta
+    >>> from curta.extend.core import find_top_trace, set_current_trace
+    >>> with set_current_trace(find_top_trace()):
+    ...     print(curta.numpy.sin(0.0))
+    0.0
+    """
     before = swap_trace(trace)
     try:
         yield trace

@@ -95,6 +95,11 @@ def init_lstm_weight(
     """Weights drawn evenly from between -1/sqrt(hidden_size) and its opposite.
 
     Returns a float32 vector of `get_num_params_in_lstm(...)` elements.
+
+    >>> from curta import random
+    >>> from curta.experimental import rnn
+    >>> rnn.init_lstm_weight(random.key(0), 2, 3, 1, False).shape
+    (84,)
     """
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
     bound = np.sqrt(1.0 / hidden_size)
@@ -108,7 +113,15 @@ def unpack_lstm_weights(
     num_layers: int,
     bidirectional: bool,
 ) -> tuple[dict[int, Any], dict[int, Any], dict[int, Any], dict[int, Any]]:
-    """The arrays `W_ih`, `W_hh`, `b_ih`, `b_hh` in a vector of weights, by layer."""
+    """The arrays `W_ih`, `W_hh`, `b_ih`, `b_hh` in a vector of weights, by layer.
+
+    >>> from curta import random
+    >>> from curta.experimental import rnn
+    >>> weights = rnn.init_lstm_weight(random.key(0), 2, 3, 1, False)
+    >>> W_ih, W_hh, b_ih, b_hh = rnn.unpack_lstm_weights(weights, 2, 3, 1, False)
+    >>> W_ih[0].shape, W_hh[0].shape, b_ih[0].shape
+    ((12, 2), (12, 3), (12,))
+    """
     found: dict[str, dict[int, Any]] = {kind: {} for kind in _KINDS}
     layout = _layout(input_size, hidden_size, num_layers, bidirectional)
     for kind, layer, place, shape in layout:
@@ -170,6 +183,15 @@ def lstm(
 
     Raises:
       NotImplementedError: for lengths of another dtype, and for dropout.
+
+    >>> from curta import numpy as jnp, random
+    >>> from curta.experimental import rnn
+    >>> weights = rnn.init_lstm_weight(random.key(0), 2, 3, 1, False)
+    >>> x, state = jnp.ones((5, 4, 2)), jnp.zeros((1, 5, 3))
+    >>> lengths = jnp.full(5, 4, "int32")
+    >>> y, h, c = rnn.lstm(x, state, state, weights, lengths, 2, 3, 1, 0.0, False)
+    >>> y.shape, h.shape, c.shape
+    ((5, 4, 3), (1, 5, 3), (1, 5, 3))
     """
     arrays = unpack_lstm_weights(
         weights, input_size, hidden_size, num_layers, bidirectional
@@ -277,7 +299,18 @@ def lstm_ref(
     dropout: float,
     bidirectional: bool,
 ) -> tuple[Any, Any, Any]:
-    """As `lstm`, with the arrays that `unpack_lstm_weights` gives."""
+    """As `lstm`, with the arrays that `unpack_lstm_weights` gives.
+
+    >>> from curta import numpy as jnp, random
+    >>> from curta.experimental import rnn
+    >>> weights = rnn.init_lstm_weight(random.key(0), 2, 3, 1, False)
+    >>> arrays = rnn.unpack_lstm_weights(weights, 2, 3, 1, False)
+    >>> x, state = jnp.ones((5, 4, 2)), jnp.zeros((1, 5, 3))
+    >>> lengths = jnp.full(5, 4, "int32")
+    >>> y, h, c = rnn.lstm_ref(x, state, state, *arrays, lengths, 2, 3, 1, 0.0, False)
+    >>> y.shape, h.shape, c.shape
+    ((5, 4, 3), (1, 5, 3), (1, 5, 3))
+    """
     _check(seq_lengths, dropout)
     arrays = W_ih, W_hh, b_ih, b_hh
     return _run(x, (h_0, c_0), arrays, seq_lengths, num_layers, bidirectional, None)

@@ -26,14 +26,24 @@ __dir__ = listed(__all__)
 
 
 class TopologyDescription:
-    """A number of `devices` that work together."""
+    """A number of `devices` that work together.
+
+    >>> from curta.experimental import topologies
+    >>> topologies.get_attached_topology().devices
+    [CpuDevice(id=0)]
+    """
 
     def __init__(self, devices: list[Device]):
         self.devices = devices
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """The devices that there are."""
+    """The devices that there are.
+
+    >>> from curta.experimental import topologies
+    >>> len(topologies.get_attached_topology().devices)
+    1
+    """
     return TopologyDescription(devices(platform))
 
 
@@ -44,6 +54,12 @@ def get_topology_desc(
 
     Raises:
       NotImplementedError: always: programs are compiled for the processor at hand.
+
+    >>> from curta.experimental import topologies
+    >>> topologies.get_topology_desc("v5e:2x2", "tpu")
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: UNIMPLEMENTED: topology not implemented for ...
     """
     raise NotImplementedError(
         f"UNIMPLEMENTED: topology not implemented for platform {platform!r}: programs"
@@ -59,7 +75,12 @@ def make_mesh(
     *,
     contiguous_submeshes: bool = False,
 ) -> Mesh:
-    """The devices of a topology as a mesh of this shape."""
+    """The devices of a topology as a mesh of this shape.
+
+    >>> from curta.experimental import topologies
+    >>> topologies.make_mesh(topologies.get_attached_topology(), (1,), ("i",)).shape
+    OrderedDict([('i', 1)])
+    """
     grid = create_device_mesh(
         mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes
     )

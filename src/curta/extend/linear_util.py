@@ -67,6 +67,11 @@ class WrappedFun:
 
     `transforms` are the layers around `f`, the outermost first, with their static
     arguments; `stores` has for each of them where it puts its side value, if it does.
+
+    >>> from curta.extend import linear_util
+    >>> info = linear_util.DebugInfo("example", "f")
+    >>> linear_util.wrap_init(lambda x: x + 1, debug_info=info).call_wrapped(2)
+    3
     """
 
     def __init__(

@@ -70,6 +70,15 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
 
     `rules[i](tangent, *primals, **params)` is what the tangent of operand i adds to
     that of the result; None where the derivative is zero.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import ad
+    >>> cube = Primitive("cube")
+    >>> _ = cube.def_impl(lambda x: x**3)
+    >>> ad.defjvp(cube, lambda t, x: 3 * x**2 * t)
+    >>> curta.jvp(cube.bind, (2.0,), (1.0,))[1]
+    Array(12., dtype=float32, weak_type=True)
     """
 
     def rule(
@@ -88,7 +97,17 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
 
 
 def defjvp2(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
-    """As `defjvp`, with `rules[i](tangent, out, *primals, **params)`."""
+    """As `defjvp`, with `rules[i](tangent, out, *primals, **params)`.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import ad
+    >>> power = Primitive("power")
+    >>> _ = power.def_impl(lambda x: 2.0**x)
+    >>> ad.defjvp2(power, lambda t, out, x: t * out * 0.693)
+    >>> curta.jvp(power.bind, (3.0,), (1.0,))[1]
+    Array(5.544, dtype=float32, weak_type=True)
+    """
 
     def rule(
         primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -106,7 +125,18 @@ def defjvp2(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
 
 
 def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
-    """As `deflinear2`, with `transpose_rule(cotangent, **params)`."""
+    """As `deflinear2`, with `transpose_rule(cotangent, **params)`.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import ad
+    >>> twice = Primitive("twice")
+    >>> _ = twice.def_impl(lambda x: 2 * x)
+    >>> _ = twice.def_abstract_eval(lambda x: x)
+    >>> ad.deflinear(twice, lambda ct: [2 * ct])
+    >>> curta.grad(twice.bind)(3.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
 
     def transpose(cotangent: Any, *args: Any, **params: Any) -> Any:
         return transpose_rule(cotangent, **params)
@@ -123,6 +153,16 @@ def defbilinear(
 
     `left_rule(cotangent, x, y, **params)` gives the cotangent of the left operand x,
     which is an `UndefinedPrimal` then, `right_rule` that of the right one.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import ad
+    >>> times = Primitive("times")
+    >>> _ = times.def_impl(lambda x, y: x * y)
+    >>> _ = times.def_abstract_eval(lambda x, y: x)
+    >>> ad.defbilinear(times, lambda ct, x, y: ct * y, lambda ct, x, y: ct * x)
+    >>> curta.grad(times.bind)(2.0, 3.0)
+    Array(3., dtype=float32, weak_type=True)
     """
     defjvp(
         primitive,
@@ -139,7 +179,15 @@ def defbilinear(
 
 
 def get_primitive_transpose(primitive: Primitive) -> Callable[..., Any]:
-    """The transposition rule of a primitive; NotImplementedError if it has none."""
+    """The transposition rule of a primitive; NotImplementedError if it has none.
+
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import ad
+    >>> ad.get_primitive_transpose(Primitive("cube"))
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: Transpose rule (for reverse-mode differentiation) ...
+    """
     try:
         return primitive_transposes[primitive]
     except KeyError:
@@ -150,7 +198,18 @@ def get_primitive_transpose(primitive: Primitive) -> Callable[..., Any]:
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
-    """A linear primitive: its own derivative, transposed by `transpose_rule`."""
+    """A linear primitive: its own derivative, transposed by `transpose_rule`.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import ad
+    >>> twice = Primitive("twice")
+    >>> _ = twice.def_impl(lambda x: 2 * x)
+    >>> _ = twice.def_abstract_eval(lambda x: x)
+    >>> ad.deflinear2(twice, lambda ct, x: [2 * ct])
+    >>> curta.grad(twice.bind)(3.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
 
     def rule(
         primals: Sequence[Any], tangents: Sequence[Any], **params: Any

@@ -70,7 +70,17 @@ not_mapped = None
 
 
 def defvectorized(primitive: Primitive) -> None:
-    """Let a primitive of one operand be applied to a whole batch at once."""
+    """Let a primitive of one operand be applied to a whole batch at once.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import batching
+    >>> cube = Primitive("cube")
+    >>> _ = cube.def_impl(lambda x: x**3)
+    >>> batching.defvectorized(cube)
+    >>> curta.vmap(cube.bind)(curta.numpy.arange(3))
+    Array([0, 1, 8], dtype=int32)
+    """
 
     def rule(
         args: Sequence[Any], dims: Sequence[int | None], **params: Any
@@ -81,7 +91,13 @@ def defvectorized(primitive: Primitive) -> None:
 
 
 def broadcast(x: Any, size: int, axis: int) -> Any:
-    """`x` repeated `size` times along a new axis."""
+    """`x` repeated `size` times along a new axis.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.interpreters import batching
+    >>> batching.broadcast(jnp.ones(3), 2, 0).shape
+    (2, 3)
+    """
     shape = list(typeof(x).shape)
     shape.insert(axis, size)
     dims = tuple(i for i in range(len(shape)) if i != axis)
@@ -89,7 +105,15 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
-    """`x` with its batch dim first; a new one if it has none."""
+    """`x` with its batch dim first; a new one if it has none.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.interpreters import batching
+    >>> batching.bdim_at_front(jnp.ones((3, 2)), 1, 2).shape
+    (2, 3)
+    >>> batching.bdim_at_front(jnp.ones(3), None, 2).shape
+    (2, 3)
+    """
     return batch_dim_at(x, bdim, size, 0)
 
 
@@ -97,6 +121,15 @@ def defbroadcasting(primitive: Primitive) -> None:
     """Let a primitive of operands of one shape be applied to whole batches.
 
     Operands without a batch dim get one, of size 1 if they have dims at all.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import batching
+    >>> times = Primitive("times")
+    >>> _ = times.def_impl(lambda x, y: x * y)
+    >>> batching.defbroadcasting(times)
+    >>> curta.vmap(times.bind, (0, None))(curta.numpy.arange(3), 2)
+    Array([0, 2, 4], dtype=int32)
     """
 
     def rule(
@@ -117,7 +150,17 @@ def defbroadcasting(primitive: Primitive) -> None:
 
 
 def defreducer(primitive: Primitive) -> None:
-    """Batch a primitive of one operand with a parameter `axes` that it reduces."""
+    """Batch a primitive of one operand with a parameter `axes` that it reduces.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import batching
+    >>> total = Primitive("total")
+    >>> _ = total.def_impl(lambda x, axes: x.sum(axes))
+    >>> batching.defreducer(total)
+    >>> curta.vmap(lambda x: total.bind(x, axes=(0,)))(curta.numpy.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
+    """
 
     def rule(
         args: Sequence[Any], dims: Sequence[int | None], *, axes: Any, **params: Any

@@ -48,6 +48,11 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowerin
     """The rule by which a primitive is compiled as `fun(*args, **params)` is.
 
     `fun` gives a sequence with `multiple_results`, else one array.
+
+    >>> from curta.interpreters import mlir
+    >>> rule = mlir.lower_fun(lambda x: x**3, multiple_results=False)
+    >>> rule.results(2)
+    [8]
     """
     return LoweringRule(fun, multiple_results)
 
@@ -64,6 +69,16 @@ def register_lowering(
     A rule that writes MLIR itself is left aside, as are those for another `platform`
     than the CPU; the primitive is then run by its `def_impl` rule, outside of machine
     code.
+
+    >>> import curta
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import mlir
+    >>> cube = Primitive("cube")
+    >>> _ = cube.def_abstract_eval(lambda x: x)
+    >>> rule = mlir.lower_fun(lambda x: x**3, multiple_results=False)
+    >>> mlir.register_lowering(cube, rule)
+    >>> curta.jit(cube.bind)(2.0)
+    Array(8., dtype=float32, weak_type=True)
     """
     if platform in (None, "cpu") and isinstance(rule, LoweringRule):
         lowering_rules[prim] = rule.results

@@ -38,7 +38,15 @@ __dir__ = listed(__all__)
 
 
 class PartialVal(tuple[Any, Any]):
-    """`(None, value)` of what is known, `(aval, None)` of what is not."""
+    """`(None, value)` of what is known, `(aval, None)` of what is not.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval
+    >>> partial_eval.PartialVal.known(3).is_known()
+    True
+    >>> partial_eval.PartialVal.unknown(curta.typeof(1.0)).is_known()
+    False
+    """
 
     __slots__ = ()
 
@@ -76,6 +84,16 @@ def trace_to_jaxpr_nounits(
 
     The jaxpr takes the residuals and the unknown arguments, and gives the results that
     are not known: those that depend on unknown arguments, and those to `instantiate`.
+
+    >>> import curta
+    >>> from curta.extend import linear_util
+    >>> from curta.interpreters.partial_eval import PartialVal, trace_to_jaxpr_nounits
+    >>> info = linear_util.DebugInfo("example", "f")
+    >>> fun = linear_util.wrap_init(lambda x, y: [x * 2.0, y * 2.0], debug_info=info)
+    >>> given = [PartialVal.known(3.0), PartialVal.unknown(curta.typeof(1.0))]
+    >>> jaxpr, outs, residuals = trace_to_jaxpr_nounits(fun, given)
+    >>> [out.is_known() for out in outs], len(jaxpr.eqns), residuals
+    ([True, False], 1, [Array(2., dtype=float32, weak_type=True)])
     """
     partial = PartialTrace(current_trace(), fun.debug_info)
     with use_trace(partial):
@@ -124,6 +142,13 @@ def dce_jaxpr(
     """The jaxpr of the used outputs alone, and which inputs it has kept.
 
     Inputs that nothing needs go, but for those to `instantiate`.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval
+    >>> jaxpr = curta.make_jaxpr(lambda x, y: (x + 1, y + 1))(1.0, 2.0).jaxpr
+    >>> used, inputs = partial_eval.dce_jaxpr(jaxpr, [False, True])
+    >>> len(used.eqns), inputs
+    (1, [False, True])
     """
     found = _without_dead_code(jaxpr, used_outputs, within=True)
     needed = {v for e in found.eqns for v in e.invars} | {*found.outvars}

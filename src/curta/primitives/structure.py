@@ -426,7 +426,13 @@ def exact_scalar(value: Any, dtype: Any) -> Any:
 
 
 def zeros(aval: ShapedArray) -> Any:
-    """An array of zeros of `aval`; a Python number if the aval is that of one."""
+    """An array of zeros of `aval`; a Python number if the aval is that of one.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> ad.zeros_like_aval(curta.typeof(curta.numpy.ones(2)))
+    Array([0., 0.], dtype=float32)
+    """
     return full(aval, 0)
 
 
@@ -436,12 +442,25 @@ def zero_like_output(out: Any) -> Zero:
 
 
 def instantiate(x: Any) -> Any:
-    """`x`, or an array of zeros if it is a symbolic zero."""
+    """`x`, or an array of zeros if it is a symbolic zero.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> ad.instantiate_zeros(ad.Zero(curta.typeof(curta.numpy.ones(2))))
+    Array([0., 0.], dtype=float32)
+    """
     return zeros(x.aval) if type(x) is Zero else x
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents, either of which may be a symbolic zero."""
+    """The sum of two tangents, either of which may be a symbolic zero.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> zero = ad.Zero(curta.typeof(1.0))
+    >>> ad.add_tangents(zero, 2.0), ad.add_tangents(1.0, 2.0)
+    (2.0, Array(3., dtype=float32, weak_type=True))
+    """
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else add_any(x, y)

@@ -25,7 +25,14 @@ from curta.transforms.partial_eval import PartialTrace
 
 
 class JVPTracer(Tracer):
-    """A primal value and its tangent."""
+    """A primal value and its tangent.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> curta.jvp(lambda x: print(isinstance(x, ad.JVPTracer)) or x, (1.0,), (1.0,))[1]
+    True
+    Array(1., dtype=float32, weak_type=True)
+    """
 
     __slots__ = ("primal", "tangent")
 

@@ -27,6 +27,11 @@ class JAXSparse(abc.ABC):
     """A matrix, or array, of which only some elements are stored.
 
     Subclasses are pytrees of their buffers.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> isinstance(sparse.BCOO.fromdense(jnp.eye(2)), sparse.JAXSparse)
+    True
     """
 
     data: Any

@@ -170,6 +170,13 @@ def bcoo_gather(
 
     Indices have to be in bounds, or are clipped: NotImplementedError for other modes,
     and for batching dims.
+
+    >>> from curta import lax, numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(10 * jnp.arange(4))
+    >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> sparse.bcoo_gather(x, jnp.array([[3], [1]]), numbers, (1,)).todense()
+    Array([30, 10], dtype=int32)
     """
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode
     allowed = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.CLIP

@@ -19,11 +19,21 @@ Shape = tuple[int, ...]
 
 
 class SparseEfficiencyError(ValueError):
-    """An operation that would lose what a sparse format gains."""
+    """An operation that would lose what a sparse format gains.
+
+    >>> from curta.experimental import sparse
+    >>> issubclass(sparse.SparseEfficiencyError, ValueError)
+    True
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """An operation that is slow in this format."""
+    """An operation that is slow in this format.
+
+    >>> from curta.experimental import sparse
+    >>> issubclass(sparse.SparseEfficiencyWarning, Warning)
+    True
+    """
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):

@@ -54,7 +54,12 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def find_top_trace(xs: Any = ()) -> Trace:
-    """What ops on the arrays `xs` are handed to: the trace at work now."""
+    """What ops on the arrays `xs` are handed to: the trace at work now.
+
+    >>> from curta.extend.core import find_top_trace
+    >>> type(find_top_trace()).__name__
+    'EvalTrace'
+    """
     return current_trace()
 
 
@@ -97,7 +102,15 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether what runs is mapped over a batch."""
+    """Whether what runs is mapped over a batch.
+
+    >>> import curta
+    >>> from curta.extend.core import unsafe_am_i_under_a_vmap_DO_NOT_USE as mapped
+    >>> mapped()
+    False
+    >>> _ = curta.vmap(lambda x: print(mapped()))(curta.numpy.ones(2))
+    True
+    """
     return any(isinstance(trace, BatchTrace) for trace in _traces())
 
 
@@ -114,5 +127,13 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether there are such axes."""
+    """Whether there are such axes.
+
+    >>> import curta
+    >>> from curta.extend.core import nonempty_axis_env_DO_NOT_USE as inside
+    >>> inside()
+    False
+    >>> _ = curta.vmap(lambda x: print(inside()), axis_name="i")(curta.numpy.ones(2))
+    True
+    """
     return bool(unsafe_get_axis_names_DO_NOT_USE())
