@@ -398,6 +398,13 @@ MISTAKES = [
         "has 1 elements in all, but returned 3",
     ),
     (
+        "traced argnums",
+        lambda: curta.jit(lambda n: curta.grad(lambda x: x, argnums=n)(1.0))(0),
+        errors.ConcretizationTypeError,
+        "Abstract tracer value encountered where concrete value is expected",
+        "",
+    ),
+    (
         "one time that is no vector",
         lambda: odeint(lambda y, t: y, 1.0, 1.0),
         TypeError,

@@ -14,7 +14,7 @@ from curta.core.refs import AbstractRef, Ref
 from curta.core.shapes import canonicalize_shape
 from curta.core.sharding import NamedSharding
 from curta.core.stage import recording_trace
-from curta.core.trace import is_array_like, typeof
+from curta.core.trace import concrete_or_error, is_array_like, typeof
 from curta.runtime.transfer import to_array
 
 
@@ -36,6 +36,7 @@ def differentiated_argnums(argnums: Any) -> tuple[bool, tuple[int, ...]]:
 
     Raises TypeError for what are no integers.
     """
+    argnums = concrete_or_error(None, argnums)
     try:
         return True, (operator.index(argnums),)
     except TypeError:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import curta.numpy as jnp
 from curta import tree_util
 from curta.core.primitive import primitive_of
+from curta.core.trace import operand_type
 from curta.experimental.sparse.base import JAXSparse
 from curta.experimental.sparse.operations import SparseOp
 from curta.lazy_dataclass import dataclass
@@ -37,5 +38,7 @@ def todense(arr: Any) -> Any:
     """
     buffers, tree = tree_util.tree_flatten(arr)
     if not isinstance(arr, JAXSparse) and not any(x is arr for x in buffers):
+        for place, x in enumerate(buffers):
+            operand_type("todense", place, x)
         return arr
     return Todense(tree)(*buffers)

@@ -65,19 +65,20 @@ class Matrix(JAXSparse):
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise ValueError for buffers that do not make a matrix of the shape."""
+        """Raise TypeError or ValueError for buffers that do not make the matrix."""
         for name, x in zip(self._fields, self._buffers(), strict=True):
+            if name != "data" and not jnp.issubdtype(x.dtype, np.integer):
+                raise TypeError(
+                    "Indexer must have integer or boolean type, got indexer with type"
+                    f" {x.dtype}: {name} of {type(self).__name__} are integers."
+                )
             size = self.data.size
             if name == "indptr":
                 size = self.shape[self._compressed] + 1
-            is_index = name != "data"
-            what = f"{name} as {'integers' if is_index else 'elements'}"
-            if x.shape != (size,) or (
-                is_index and not jnp.issubdtype(x.dtype, np.integer)
-            ):
+            if x.shape != (size,):
                 raise ValueError(
-                    f"{type(self).__name__} of shape {self.shape} takes {what}"
-                    f" of shape ({size},), got {x.dtype.name}{list(x.shape)}"
+                    f"{type(self).__name__} of shape {self.shape} takes {name} of shape"
+                    f" ({size},), got {x.shape}"
                 )
 
     def __matmul__(self, other: Any) -> Any:
