@@ -240,7 +240,12 @@ class KeyReuseError(JAXTypeError):
 
 
 class JaxprTypeError(TypeError):
-    """A jaxpr breaks its typing rules; raised by the checker, never by user input."""
+    """A jaxpr breaks its typing rules; raised by the checker, never by user input.
+
+    >>> import curta
+    >>> issubclass(curta.errors.JaxprTypeError, TypeError)
+    True
+    """
 
 
 class ShardingTypeError(Exception):
@@ -314,4 +319,9 @@ class InconclusiveDimensionOperation(Exception):
 
 
 class MissingRule(NotImplementedError):
-    """An op lacks the rule a transformation needs; names class, rule and file."""
+    """An op lacks the rule a transformation needs; names class, rule and file.
+
+    >>> import curta
+    >>> issubclass(curta.errors.MissingRule, NotImplementedError)
+    True
+    """

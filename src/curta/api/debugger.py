@@ -229,6 +229,13 @@ def breakpoint(
 
     Raises:
       ValueError: for `ordered` together with `token`.
+
+    >>> import curta
+    >>> def f(x):
+    ...     curta.debug.breakpoint()  # stops when `f` runs, not when it is traced
+    ...     return 2 * x
+    >>> curta.jit(f).trace(1.0).out_info
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
     """
     if token is not None and ordered:
         raise ValueError(

@@ -121,7 +121,16 @@ def older_shard_map(
     out_specs: Any,
     check_rep: bool = True,
 ) -> Any:
-    """`shard_map` with the arguments it had before: see there."""
+    """`shard_map` with the arguments it had before: see there.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> from curta.experimental.shard_map import shard_map
+    >>> mesh = curta.sharding.Mesh(curta.devices()[:1], ("i",))
+    >>> double = shard_map(lambda x: 2 * x, mesh, in_specs=P("i"), out_specs=P("i"))
+    >>> double(jnp.arange(2))
+    Array([0, 2], dtype=int32)
+    """
     return shard_map(
         f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep
     )

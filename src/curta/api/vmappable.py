@@ -73,7 +73,20 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Undo `register_vmappable`; KeyError if it was not registered."""
+    """Undo `register_vmappable`; KeyError if it was not registered.
+
+    >>> from curta.interpreters import batching
+    >>> class Named:
+    ...     pass
+    >>> batching.register_vmappable(
+    ...     Named, int, int, lambda *args: None, lambda *args: None, None
+    ... )
+    >>> batching.is_vmappable(Named())
+    True
+    >>> batching.unregister_vmappable(Named)
+    >>> batching.is_vmappable(Named())
+    False
+    """
     del _handlers[data_type]
 
 

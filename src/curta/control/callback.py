@@ -134,7 +134,14 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(DebugEffect):
-    """That of one whose order among its kind matters."""
+    """That of one whose order among its kind matters.
+
+    >>> import curta
+    >>> def f(x):
+    ...     curta.debug.print("{}", x, ordered=True)
+    >>> curta.make_jaxpr(f)(1).effects
+    frozenset({OrderedDebug})
+    """
 
     def __str__(self) -> str:
         return "OrderedDebug"

@@ -34,7 +34,13 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that nothing reads, in jaxprs that say so; `make_jaxpr` need not."""
+    """A result that nothing reads, in jaxprs that say so; `make_jaxpr` need not.
+
+    >>> import curta
+    >>> from curta.extend.core import DropVar
+    >>> DropVar(curta.typeof(1.0)).aval
+    ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ()
 

@@ -19,7 +19,12 @@ _excluded: list[str] = []  # the beginnings of files' names
 
 
 class SourceInfo(NamedTuple):
-    """A place in a program, resolved to a line only when it is printed."""
+    """A place in a program, resolved to a line only when it is printed.
+
+    >>> from curta.extend import source_info_util
+    >>> isinstance(source_info_util.current(), source_info_util.SourceInfo)
+    True
+    """
 
     code: CodeType | None
     lasti: int
@@ -150,7 +155,11 @@ def is_users(code: CodeType) -> bool:
 
 
 def register_exclusion(path: str) -> None:
-    """Let code in files whose names begin with `path` not be the user's."""
+    """Let code in files whose names begin with `path` not be the user's.
+
+    >>> from curta.extend import source_info_util
+    >>> source_info_util.register_exclusion("/opt/my_framework")
+    """
     _excluded.append(path)
     _inside.clear()
 

@@ -34,7 +34,15 @@ from curta.core.trace import (
 
 
 class JitTracer(Tracer):
-    """A variable of the jaxpr being recorded."""
+    """A variable of the jaxpr being recorded.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval
+    >>> def f(x):
+    ...     print(isinstance(x, partial_eval.DynamicJaxprTracer))
+    >>> curta.jit(f)(1.0)
+    True
+    """
 
     __slots__ = ("_var", "source")
 

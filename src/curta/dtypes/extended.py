@@ -113,7 +113,14 @@ class primal_tangent(extended):
 
 @dataclass(frozen=True, repr=False)
 class PrimalTangentDType(ExtendedDType):
-    """The dtype of numbers stored as `physical`, with tangents of dtype `tangent`."""
+    """The dtype of numbers stored as `physical`, with tangents of dtype `tangent`.
+
+    >>> import numpy as np
+    >>> from curta.experimental import primal_tangent_dtype
+    >>> dtype = primal_tangent_dtype(np.dtype("int8"), np.dtype("float32"))
+    >>> dtype.physical, dtype.tangent
+    (dtype('int8'), dtype('float32'))
+    """
 
     physical: np.dtype[Any]
     tangent: np.dtype[Any]

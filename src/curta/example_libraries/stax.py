@@ -232,7 +232,26 @@ Selu = elementwise(nn.selu)
 Gelu = elementwise(nn.gelu)
 
 
-def _pooling(reducer: Any, start: float, mean: bool = False) -> Callable[..., Layer]:
+_POOLING = """A layer that takes {what} of each window.
+
+    Args:
+      window_shape: of the windows, one size for each spatial dim.
+      strides: from one window to the next; 1 if left out.
+      padding: "VALID", "SAME", or pairs.
+      spec: the order of the dims, "NHWC" if left out.
+
+    >>> from curta import numpy as jnp, random
+    >>> from curta.example_libraries import stax
+    >>> init, apply = stax.{name}((2, 2), strides=(2, 2))
+    >>> shape, params = init(random.key(0), (1, 2, 4, 1))
+    >>> shape, apply(params, jnp.arange(8.0).reshape(1, 2, 4, 1)).ravel()
+    ((1, 1, 2, 1), Array([{first}, {second}], dtype=float32))
+    """
+
+
+def _pooling(
+    name: str, texts: dict[str, str], reducer: Any, start: float, mean: bool = False
+) -> Callable[..., Layer]:
     def layer(
         window_shape: Sequence[int],
         strides: Sequence[int] | None = None,
@@ -268,12 +287,30 @@ def _pooling(reducer: Any, start: float, mean: bool = False) -> Callable[..., La
 
         return init_fun, apply_fun
 
+    layer.__name__ = layer.__qualname__ = name
+    layer.__doc__ = _POOLING.format(name=name, **texts)
     return layer
 
 
-MaxPool = _pooling(lax.max, -np.inf)
-SumPool = _pooling(lax.add, 0.0)
-AvgPool = _pooling(lax.add, 0.0, mean=True)
+MaxPool = _pooling(
+    "MaxPool",
+    {"what": "the greatest", "first": "5.", "second": "7."},
+    lax.max,
+    -np.inf,
+)
+SumPool = _pooling(
+    "SumPool",
+    {"what": "the sum", "first": "10.", "second": "18."},
+    lax.add,
+    0.0,
+)
+AvgPool = _pooling(
+    "AvgPool",
+    {"what": "the mean", "first": "2.5", "second": "4.5"},
+    lax.add,
+    0.0,
+    mean=True,
+)
 
 
 def _flatten_init(rng: Any, input_shape: Any) -> Any:

@@ -218,6 +218,16 @@ def lstm_fwd(
     """What `lstm` returns, and what `lstm_bwd` needs: the arguments and outputs.
 
     The last of these is for what the forward pass could keep, which is nothing.
+
+    >>> from curta import numpy as jnp, random
+    >>> from curta.experimental import rnn
+    >>> weights = rnn.init_lstm_weight(random.key(0), 2, 3, 1, False)
+    >>> x, state = jnp.ones((5, 4, 2)), jnp.zeros((1, 5, 3))
+    >>> lengths = jnp.full(5, 4, "int32")
+    >>> sizes = 2, 3, 1, 0.0, False, None
+    >>> (y, h, c), residuals = rnn.lstm_fwd(x, state, state, weights, lengths, *sizes)
+    >>> y.shape, h.shape, c.shape
+    ((5, 4, 3), (1, 5, 3), (1, 5, 3))
     """
     sizes = input_size, hidden_size, num_layers, dropout, bidirectional
     outs = lstm(x, h_0, c_0, w, seq_lengths, *sizes, precision)
@@ -237,6 +247,17 @@ def lstm_bwd(
     """The cotangents of `x`, `h_0`, `c_0`, the weights and the lengths.
 
     `gradients` are those of what `lstm` returns; `lstm_fwd` gives the `residuals`.
+
+    >>> from curta import numpy as jnp, random
+    >>> from curta.experimental import rnn
+    >>> weights = rnn.init_lstm_weight(random.key(0), 2, 3, 1, False)
+    >>> x, state = jnp.ones((5, 4, 2)), jnp.zeros((1, 5, 3))
+    >>> lengths = jnp.full(5, 4, "int32")
+    >>> sizes = 2, 3, 1, 0.0, False, None
+    >>> outs, residuals = rnn.lstm_fwd(x, state, state, weights, lengths, *sizes)
+    >>> x_ct, *_ = rnn.lstm_bwd(*sizes, residuals, outs)
+    >>> x_ct.shape
+    (5, 4, 2)
     """
     *primals, lengths, _, _ = residuals
     sizes = input_size, hidden_size, num_layers, dropout, bidirectional

@@ -33,7 +33,14 @@ __dir__ = listed(__all__)
 
 
 class StoreException(Exception):
-    """A side value was read before it was stored, or stored twice."""
+    """A side value was read before it was stored, or stored twice.
+
+    >>> from curta.extend import linear_util
+    >>> linear_util.Store().val
+    Traceback (most recent call last):
+        ...
+    curta.extend.linear_util.StoreException: Store empty
+    """
 
 
 class Store:
@@ -212,7 +219,18 @@ def _run_generator(
 def transformation_with_aux(
     layer: Callable[..., Any],
 ) -> Callable[..., tuple[WrappedFun, Callable[[], Any]]]:
-    """As `transformation`; the generator yields the result with a side value."""
+    """As `transformation`; the generator yields the result with a side value.
+
+    >>> from curta.extend import linear_util
+    >>> @linear_util.transformation_with_aux
+    ... def doubled(*args):
+    ...     result = yield args, {}
+    ...     yield 2 * result, "doubled"
+    >>> info = linear_util.DebugInfo("example", "f")
+    >>> fun, note = doubled(linear_util.wrap_init(lambda x: x + 1, debug_info=info))
+    >>> fun.call_wrapped(3), note()
+    (8, 'doubled')
+    """
     return transformation_with_aux2(functools.partial(_run_with_side_value, layer))
 
 
@@ -234,6 +252,12 @@ def merge_linear_aux(
     """Of two thunks of side values that which has one: whether it is the first.
 
     Raises StoreException if both have one, or none.
+
+    >>> from curta.extend import linear_util
+    >>> def empty():
+    ...     raise linear_util.StoreException("empty")
+    >>> linear_util.merge_linear_aux(lambda: "note", empty)
+    (True, 'note')
     """
     found = []
     for thunk, is_first in ((first, True), (second, False)):

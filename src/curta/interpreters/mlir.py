@@ -27,7 +27,13 @@ __dir__ = listed(__all__)
 
 
 class LoweringRule:
-    """Says that a primitive is compiled as `fun(*args, **params)` is."""
+    """Says that a primitive is compiled as `fun(*args, **params)` is.
+
+    >>> from curta.interpreters import mlir
+    >>> rule = mlir.lower_fun(lambda x: [x, 2 * x])
+    >>> isinstance(rule, mlir.LoweringRule), rule.results(3)
+    (True, [3, 6])
+    """
 
     def __init__(self, fun: Callable[..., Any], multiple_results: bool):
         self.fun, self.multiple_results = fun, multiple_results

@@ -104,6 +104,13 @@ def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Perm) -> Any:
       perm: pairs of source and destination; devices that are no destination get zeros.
 
     Raises as `psend` does, and ValueError if other shapes or dtypes are sent.
+
+    >>> import curta
+    >>> from curta import lax
+    >>> def body(x):
+    ...     return lax.precv(lax.psend(x, "i", []), x, "i", [])
+    >>> curta.pmap(body, axis_name="i")(curta.numpy.ones((1, 2)))
+    Array([[0., 0.]], dtype=float32)
     """
     names, pairs = _checked(axis_name, perm, "precv")
     aval = ShapedArray(tuple(out_shape.shape), out_shape.dtype)

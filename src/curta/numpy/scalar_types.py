@@ -43,9 +43,17 @@ class ScalarType(type):
         return isinstance(instance, cls.dtype.type)
 
 
+_TEXT = """An array of rank 0 and dtype {name}; also stands for that dtype.
+
+    >>> from curta import numpy as jnp
+    >>> jnp.dtype(jnp.{name}).name
+    '{name}'
+    """
+
+
 def _scalar_type(scalar: Any) -> ScalarType:
     dtype = np.dtype(scalar)
-    text = f"An array of rank 0 and dtype {dtype.name}; also stands for that dtype."
+    text = _TEXT.format(name=dtype.name)
     namespace = {"dtype": dtype, "__doc__": text, "__module__": "curta.numpy"}
     return ScalarType(dtype.name, (), namespace)
 

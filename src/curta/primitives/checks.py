@@ -249,7 +249,14 @@ class BatchedError(JaxException):
 @functools.total_ordering
 @dataclass(frozen=True)
 class ErrorEffect(Effect):
-    """A kind of error: its class, and the shapes and dtypes of its numbers."""
+    """A kind of error: its class, and the shapes and dtypes of its numbers.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import checkify
+    >>> error, _ = checkify.checkify(jnp.log, checkify.nan_checks)(-1.0)
+    >>> [kind.error_type.__name__ for kind in error._pred]
+    ['NaNError']
+    """
 
     error_type: type[JaxException]
     shape_dtypes: tuple[Any, ...]

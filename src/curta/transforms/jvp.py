@@ -63,7 +63,16 @@ def _shown(x: Any) -> str:
 
 
 class JVPTrace(Trace):
-    """Applies each op's `jvp` rule in the parent trace."""
+    """Applies each op's `jvp` rule in the parent trace.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> def f(x):
+    ...     print(isinstance(x._trace, ad.JVPTrace))
+    ...     return x
+    >>> primal, tangent = curta.jvp(f, (1.0,), (1.0,))
+    True
+    """
 
     passes_refs = True
 

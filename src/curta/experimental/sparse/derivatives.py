@@ -146,7 +146,25 @@ def _jacobian(transform: Callable[..., Any]) -> Callable[..., Any]:
 
         return call
 
+    apply.__doc__ = _JACOBIAN.format(name=transform.__name__)
     return functools.update_wrapper(apply, transform, ("__name__", "__qualname__"), ())
+
+
+_JACOBIAN = """As `curta.{name}`, by the stored elements of sparse arguments.
+
+    The Jacobian by a sparse argument is sparse in the dims of that argument.
+
+    Raises NotImplementedError for arguments with batch dims.
+
+    >>> from curta import numpy as jnp
+    >>> from curta.experimental import sparse
+    >>> x = sparse.BCOO.fromdense(jnp.array([1.0, 0.0, 3.0]))
+    >>> rows = sparse.{name}(lambda x: x.todense() ** 2)(x)
+    >>> print(rows.todense())
+    [[2. 0. 0.]
+     [0. 0. 0.]
+     [0. 0. 6.]]
+    """
 
 
 def _batched(x: Any, derivative: Any) -> Any:

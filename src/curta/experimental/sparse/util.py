@@ -41,6 +41,10 @@ class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
 
     No operation of this package calls such a library: it is never issued, and here for
     programs that filter it.
+
+    >>> import warnings
+    >>> from curta.experimental import sparse
+    >>> warnings.filterwarnings("ignore", category=sparse.CuSparseEfficiencyWarning)
     """
 
 
