@@ -13,6 +13,7 @@ X = jnp.ones((2, 3))
 IMAGE, KERNEL = jnp.ones((1, 2, 5, 6)), jnp.ones((3, 2, 2, 2))
 SQUARE = jnp.eye(3)
 KEY = curta.random.key(0)
+PLACES = jnp.array([[0], [1]])
 FLOAT = "'float' object cannot be interpreted as an integer"
 TEXT = "'str' object cannot be interpreted as an integer"
 
@@ -184,6 +185,10 @@ SETTINGS = [
      "all_gather_reduced only accepts inputs that are varying. Got f32[3]", "('n',)"),
     (along(lambda y: lax.all_gather(y, "n", to="invarying")), ValueError,
      "pvary should be called under jax.shard_map.", "all_gather"),
+    (lambda: curta.vmap(lambda y: lax.scatter_apply(
+        y, PLACES, jnp.sin, lax.ScatterDimensionNumbers(("a",), (), (0,)),
+        update_shape=(2, 1)))(X), TypeError,
+     "update_window_dims in scatter op must be a tuple of integers; got ('a',)", ""),
     (lambda: lax.stage("x"), TypeError, "Error interpreting argument to stage", "'x'"),
     (lambda: curta.vmap(lambda y: lax.dynamic_slice(y, (0.0,), (1,)))(X), TypeError,
      "index arguments to dynamic_slice must be integers of the same type", ""),
@@ -205,6 +210,33 @@ BINDS = [
      "concatenate needs the parameters ['dimension']", ""),
     (lambda: lax.while_p.bind(X), TypeError, "while needs the parameters [", "body"),
 ]  # fmt: skip
+
+
+OPERAND = "Error interpreting argument to {} as a JAX value"
+OPERANDS = [
+    (mistake, TypeError, OPERAND.format(name), "'x' of type <class 'str'>")
+    for name, mistake in [
+        ("reshape", lambda: lax.reshape("x", (1,), (0,))),
+        ("collapse", lambda: lax.collapse("x", 0)),
+        ("slice_in_dim", lambda: lax.slice_in_dim("x", 0, 1)),
+        ("split", lambda: lax.split("x", (1,))),
+        ("stack", lambda: lax.stack(["x"])),
+        ("sort", lambda: lax.sort("x")),
+        ("dynamic_slice", lambda: lax.dynamic_slice("x", (), ())),
+        ("batch_matmul", lambda: lax.batch_matmul("x", X)),
+        ("conv_general_dilated", lambda: lax.conv("x", KERNEL, (1,), "SAME")),
+        ("reduce_window", lambda: lax.reduce_window("x", 0.0, lax.add, ())),
+        ("conj", lambda: lax.conj("x")),
+        ("convert_element_type", lambda: lax.convert_element_type("x", int)),
+        ("cholesky", lambda: lax.linalg.cholesky("x")),
+        ("qdwh", lambda: lax.linalg.qdwh("x")),
+    ]
+]
+
+
+@pytest.mark.parametrize(("mistake", "kind", "opening", "help"), OPERANDS)
+def test_operands(mistake, kind, opening, help):
+    check_message(mistake, kind, opening, help)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +272,21 @@ def test_nothing_to_fold():
 def test_zeros_of_no_bytes_become_zeros():
     found = lax.convert_element_type(np.zeros((2,), curta.dtypes.float0), int)
     assert found.dtype == "int32" and (found == 0).all()
+
+
+def test_sums_over_no_axis():
+    assert lax.psum(X > 0, ()).dtype == bool
+
+
+def test_constraints_are_for_automatic_axes():
+    mesh = curta.make_mesh((1,), ("n",))
+    place = curta.NamedSharding(mesh, curta.P("n"))
+    check_message(
+        lambda: lax.with_sharding_constraint(X, place),
+        ValueError,
+        "The spec of NamedSharding passed to with_sharding_constraint can only refer",
+        "Use `jax.sharding.reshard`",
+    )
 
 
 def test_axes_that_are_booleans():

@@ -147,14 +147,12 @@ def _asserted(x: Any, aval: ShapedArray, sharding: NamedSharding) -> Any:
 
 
 def _check_auto(sharding: NamedSharding) -> None:
-    explicit = [
-        n for n in sharding.spec.used_axes() if n in sharding.mesh.explicit_axes
-    ]
-    if explicit and not sharding.mesh.are_all_axes_explicit:
+    if {*sharding.spec.used_axes()} & {*sharding.mesh.explicit_axes}:
         raise ValueError(
-            "PartitionSpec passed to with_sharding_constraint cannot contain axis names"
-            f" that are of type Explicit. Got PartitionSpec: {sharding.spec} with axis"
-            f" names: {explicit}. Use `jax.sharding.reshard` for those."
+            "The spec of NamedSharding passed to with_sharding_constraint can only"
+            f" refer to Auto axes of the mesh. Got spec={sharding.spec} and"
+            f" mesh={sharding.mesh.abstract_mesh}. Use `jax.sharding.reshard` for"
+            " explicit ones."
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta.core.dim import as_dim
-from curta.core.trace import Tracer, concrete_or_error
+from curta.core.trace import Tracer, concrete_or_error, operand_type
 
 
 def canonicalize_axis(axis: Any, ndim: int) -> int:
@@ -77,6 +77,11 @@ def _shape_message(shape: Any, context: str) -> str:
             " subfunctions."
         )
     return message + "".join(d._origin_msg() for d in tracers)
+
+
+def operand_shape(name: str, x: Any) -> tuple[Any, ...]:
+    """The shape of the first operand of the function of that name; or TypeError."""
+    return operand_type(name, 0, x).shape
 
 
 def dim_of(name: str, axis: Any, shape: Sequence[int]) -> int:
@@ -154,3 +159,29 @@ def check_nonnegative(name: str, shape: Sequence[int]) -> None:
         raise TypeError(
             f"{name} must have every element be nonnegative, got {tuple(shape)}."
         )
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape to which arrays of these shapes broadcast, as in NumPy.
+
+    Raises ValueError if they do not.
+
+    >>> from curta import lax
+    >>> lax.broadcast_shapes((3, 1), (2, 1, 4))
+    (2, 3, 4)
+    """
+    found = [canonicalize_shape(shape) for shape in shapes]
+    for shape in found:
+        if any(d < 0 for d in shape):
+            raise TypeError(
+                "Only non-negative indices are allowed when broadcasting static shapes,"
+                f" but got shape {shape}."
+            )
+    rank = max(map(len, found), default=0)
+    out = []
+    for sizes in zip(*((1,) * (rank - len(s)) + s for s in found), strict=True):
+        distinct = {d for d in sizes if d != 1}
+        if len(distinct) > 1:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={found}")
+        out.append(distinct.pop() if distinct else 1)
+    return tuple(out)

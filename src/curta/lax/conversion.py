@@ -61,7 +61,8 @@ def _in_range(x: int, dtype: Any) -> Any:
 def _is_complex(x: Any) -> bool:
     if is_python_scalar(x):  # an int may be too large for its own dtype
         return isinstance(x, builtins.complex)
-    return dtypes.issubdtype(typeof(x).dtype, np.complexfloating)
+    dtype = operand_type("convert_element_type", 0, x).dtype
+    return dtypes.issubdtype(dtype, np.complexfloating)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
@@ -96,6 +97,7 @@ def conj(x: Any) -> Any:
     >>> lax.conj(1 + 2j)
     Array(1.-2.j, dtype=complex64, weak_type=True)
     """
+    operand_type("conj", 0, x)
     return ops.conj(x)
 
 

@@ -17,7 +17,7 @@ from curta.core.shapes import (
     integers,
     sequence,
 )
-from curta.core.trace import typeof
+from curta.core.trace import operand_type
 from curta.lax.conversion import stage
 from curta.lax.dimension_numbers import conv_dimension_numbers, transposed_padding
 from curta.lax.dot import canonicalize_precision, dot_general
@@ -79,7 +79,7 @@ def conv_general_dilated(
     >>> curta.lax.conv_general_dilated(x, kernel, (1,), "SAME")
     Array([[[-1., -2., -2., -2.,  3.]]], dtype=float32)
     """
-    lhs_shape, rhs_shape = typeof(lhs).shape, typeof(rhs).shape
+    lhs_shape, rhs_shape = _shapes("conv_general_dilated", lhs, rhs)
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     strides = _sizes("window_strides", window_strides)
     _check_ranks(numbers, lhs_shape, strides)
@@ -114,6 +114,10 @@ def conv_general_dilated(
         canonicalize_precision(precision),
         preferred_element_type,
     )(lhs, rhs)
+
+
+def _shapes(name: str, *operands: Any) -> list[tuple[int, ...]]:
+    return [operand_type(name, i, x).shape for i, x in enumerate(operands)]
 
 
 def _sizes(name: str, given: Any) -> tuple[int, ...]:
@@ -216,7 +220,7 @@ def conv_transpose(
     >>> curta.lax.conv_transpose(x, w, (2,), "SAME").shape
     (1, 6, 1)
     """
-    lhs_shape, rhs_shape = typeof(lhs).shape, typeof(rhs).shape
+    lhs_shape, rhs_shape = _shapes("conv_transpose", lhs, rhs)
     rank = len(lhs_shape)
     if rank != len(rhs_shape) or rank < 2:
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from curta import dtypes
 from curta.api.out_sharding import sum_of_terms, takes_out_sharding
 from curta.config import config
-from curta.core.trace import operand_type, typeof
+from curta.core.trace import operand_type
 from curta.primitives.dot import DotDims, DotGeneral, dot_dims
 from curta.primitives.elementwise import convert_element_type
 from curta.primitives.precision import (
@@ -108,7 +108,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     >>> curta.lax.batch_matmul(x, curta.numpy.ones((4, 3, 5))).shape
     (4, 2, 5)
     """
-    ranks = typeof(lhs).ndim, typeof(rhs).ndim
+    operands = enumerate((lhs, rhs))
+    ranks = [operand_type("batch_matmul", i, x).ndim for i, x in operands]
     if min(ranks) < 2:
         raise ValueError(
             f"Arguments to batch_matmul must be at least 2D, got {ranks[0]}, {ranks[1]}"

@@ -13,7 +13,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.control.reduction import Reduce, ReduceWindow
 from curta.core.flat import debug_info
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.shapes import integer, integers, sequence
+from curta.core.shapes import integer, integers, operand_shape, sequence
 from curta.core.stage import stage
 from curta.core.trace import Tracer, concrete_or_none, operand_type, typeof
 from curta.lax.arithmetic import add, max, min, mul
@@ -156,7 +156,7 @@ def reduce_window(
     """
     flat, inits, structure = _flat("reduce_window", operand, init_value)
     fields = _window_fields(
-        typeof(flat[0]).shape,
+        operand_shape("reduce_window", flat[0]),
         (window_dimensions, window_strides, padding, base_dilation, window_dilation),
     )
     if len(flat) == 1:

@@ -12,7 +12,7 @@ from curta.api.inner import inner_jit
 from curta.config import config
 from curta.core.avals import is_python_scalar
 from curta.core.dim import as_dim
-from curta.core.shapes import canonicalize_shape, dim_of, sequence
+from curta.core.shapes import canonicalize_shape, dim_of, operand_shape, sequence
 from curta.core.trace import operand_type, typeof
 from curta.lax.bounds import check_index_vectors, check_windows
 from curta.lax.shape import concatenate, expand_dims, squeeze
@@ -326,7 +326,9 @@ def dynamic_slice(
     >>> curta.lax.dynamic_slice(curta.numpy.arange(5), (3,), (3,))
     Array([2, 3, 4], dtype=int32)
     """
-    starts = _start_indices(operand, start_indices, allow_negative_indices)
+    starts = _start_indices(
+        "dynamic_slice", operand, start_indices, allow_negative_indices
+    )
     sizes = canonicalize_shape(slice_sizes)
     check_windows(operand, start_indices, allow_negative_indices, sizes)
     return DynamicSlice(sizes)(operand, *starts)
@@ -349,15 +351,17 @@ def dynamic_update_slice(
     >>> curta.lax.dynamic_update_slice(x, curta.numpy.ones(2), (1,))
     Array([0., 1., 1., 0.], dtype=float32)
     """
-    starts = _start_indices(operand, start_indices, allow_negative_indices)
+    starts = _start_indices(
+        "dynamic_update_slice", operand, start_indices, allow_negative_indices
+    )
     sizes = operand_type(_dynamic_update_slice.name, 1, update).shape
     check_windows(operand, start_indices, allow_negative_indices, sizes)
     return _dynamic_update_slice(operand, update, *starts)
 
 
-def _start_indices(operand: Any, starts: Any, allow: Any) -> list[Any]:
+def _start_indices(name: str, operand: Any, starts: Any, allow: Any) -> list[Any]:
     """A scalar for each dim of `operand`, negative ones counted from the end."""
-    shape = typeof(operand).shape
+    shape = operand_shape(name, operand)
     if len(starts) != len(shape):
         raise ValueError(
             "Length of slice indices must match number of operand dimensions"
@@ -426,7 +430,7 @@ def dynamic_slice_in_dim(
     >>> curta.lax.dynamic_slice_in_dim(curta.numpy.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    shape = typeof(operand).shape
+    shape = operand_shape("dynamic_slice_in_dim", operand)
     sizes, axis = list(shape), int(axis)
     sizes[axis] = as_dim(slice_size)
     return dynamic_slice(
@@ -452,10 +456,11 @@ def dynamic_update_slice_in_dim(
     >>> curta.lax.dynamic_update_slice_in_dim(x, curta.numpy.ones(2), 1, 0)
     Array([0., 1., 1., 0.], dtype=float32)
     """
+    rank = len(operand_shape("dynamic_update_slice_in_dim", operand))
     return dynamic_update_slice(
         operand,
         update,
-        _starts_in_dim(start_index, typeof(operand).ndim, axis),
+        _starts_in_dim(start_index, rank, axis),
         allow_negative_indices=allow_negative_indices,
     )
 
@@ -520,7 +525,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     >>> curta.lax.index_take(curta.numpy.arange(3) * 10, places, (0,))
     Array([20,  0], dtype=int32)
     """
-    shape = operand_type("index_take", 0, src).shape
+    shape = operand_shape("index_take", src)
     axes = sequence("index_take axes", axes)
     for axis in axes:
         dim_of("index_take axes", axis, shape)

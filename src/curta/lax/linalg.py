@@ -125,6 +125,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
+    operand_type("cholesky", 0, x)
     if symmetrize_input:
         x = matrices.symmetrized(x)
     return matrices.tril(ops.Cholesky()(x))
@@ -214,6 +215,7 @@ def eigh(
     >>> w
     Array([2., 3.], dtype=float32)
     """
+    operand_type("eigh", 0, x)
     if symmetrize_input:
         x = matrices.symmetrized(x)
     if implementation is not None and not isinstance(

@@ -72,6 +72,8 @@ def require_bound(axis_name: AxisName, user: str) -> None:
 def split_names(axis_name: AxisName) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """The names, and the dims of the operand, over which a reduction is taken."""
     given = names_of(axis_name)
+    for name in given:
+        _require_hash(name)
     if len(set(given)) != len(given):
         axis_size([n for n in given if not isinstance(n, int)])
         raise ValueError(

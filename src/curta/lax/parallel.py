@@ -104,6 +104,8 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     if not leaves:
         return x
     names, dims = split_names(axis_name)
+    if not names and not dims:
+        return x
     if any(isinstance(v, Tracer) for v in leaves):
         require_bound(names, "psum")
     groups = checked_groups(names, axis_index_groups)

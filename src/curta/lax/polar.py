@@ -9,7 +9,7 @@ import numpy as np
 from curta import dtypes
 from curta.api.jit_options import check_hashable
 from curta.core.shapes import real
-from curta.core.trace import concrete_or_error, typeof
+from curta.core.trace import concrete_or_error, operand_type
 from curta.lax.arithmetic import abs, mul, sqrt
 from curta.lax.control_flow.branches import cond
 from curta.lax.control_flow.scanning import scan
@@ -57,7 +57,7 @@ def qdwh(
     Array([[2., 0.],
            [0., 2.]], dtype=float32)
     """
-    aval = typeof(x)
+    aval = operand_type("qdwh", 0, x)
     if aval.ndim != 2 or aval.shape[0] < aval.shape[1]:
         raise ValueError(
             "The input matrix of shape M x N must have M >= N: at least as many rows as"

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.shapes import operand_shape
 from curta.core.trace import typeof
 from curta.lax.dot import canonicalize_precision
 from curta.primitives.dot import dot_dims
@@ -133,7 +134,7 @@ def scaled_dot(
     >>> curta.lax.scaled_dot(x, x.T, lhs_scale=scale, preferred_element_type="float32")
     Array([[10.]], dtype=float32)
     """
-    rank = typeof(lhs).ndim
+    rank = len(operand_shape("scaled_dot", lhs))
     if dimension_numbers is None:
         if rank < 2:
             raise TypeError("scaled_dot does not support 0-rank and 1-rank operands.")

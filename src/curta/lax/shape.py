@@ -19,6 +19,7 @@ from curta.core.avals import is_python_scalar
 from curta.core.mesh import AbstractMesh, get_abstract_mesh
 from curta.core.placement import placed_as
 from curta.core.shapes import (
+    broadcast_shapes as broadcast_shapes,
     canonicalize_axes,
     canonicalize_axis,
     canonicalize_shape,
@@ -26,10 +27,11 @@ from curta.core.shapes import (
     dim_of,
     integer,
     integers,
+    operand_shape,
     sequence,
     static_axes,
 )
-from curta.core.trace import Tracer, concrete_or_error, operand_type, typeof
+from curta.core.trace import Tracer, concrete_or_error, typeof
 from curta.lax.conversion import convert_element_type as converted
 from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives.elementwise import convert_element_type
@@ -64,7 +66,7 @@ def reshape(
     """
     shape = canonicalize_shape(new_sizes)
     if dimensions is not None:
-        dims, found = static_axes(dimensions), typeof(operand).shape
+        dims, found = static_axes(dimensions), operand_shape("reshape", operand)
         if set(dims) != {*range(len(found))} or len(dims) != len(found):
             raise TypeError(
                 "reshape dimensions must be a permutation of operand dimensions, got"
@@ -97,7 +99,10 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     >>> curta.lax.broadcast(curta.numpy.ones(3), (2,)).shape
     (2, 3)
     """
-    sizes, shape = sequence("broadcast sizes", sizes), typeof(operand).shape
+    sizes, shape = (
+        sequence("broadcast sizes", sizes),
+        typeof(operand).shape,
+    )
     if not sizes and isinstance(operand, Array):
         return operand
     if not sizes and not shape:
@@ -193,32 +198,6 @@ def _as_array(x: Any) -> Any:
     return x if isinstance(x, Array) else to_array(x)
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape to which arrays of these shapes broadcast, as in NumPy.
-
-    Raises ValueError if they do not.
-
-    >>> from curta import lax
-    >>> lax.broadcast_shapes((3, 1), (2, 1, 4))
-    (2, 3, 4)
-    """
-    found = [canonicalize_shape(shape) for shape in shapes]
-    for shape in found:
-        if any(d < 0 for d in shape):
-            raise TypeError(
-                "Only non-negative indices are allowed when broadcasting static shapes,"
-                f" but got shape {shape}."
-            )
-    rank = max(map(len, found), default=0)
-    out = []
-    for sizes in zip(*((1,) * (rank - len(s)) + s for s in found), strict=True):
-        distinct = {d for d in sizes if d != 1}
-        if len(distinct) > 1:
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={found}")
-        out.append(distinct.pop() if distinct else 1)
-    return tuple(out)
-
-
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """`array` without some of its dims of size 1.
 
@@ -228,7 +207,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     >>> curta.lax.squeeze(curta.numpy.ones((1, 3)), (0,)).shape
     (3,)
     """
-    rank = operand_type("squeeze", 0, array).ndim
+    rank = len(operand_shape("squeeze", array))
     dims = tuple(sorted(canonicalize_axes(dimensions, rank)))
     if not dims and isinstance(array, Array):
         return array
@@ -242,7 +221,10 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     >>> curta.lax.expand_dims(curta.numpy.ones(3), (0, 2)).shape
     (1, 3, 1)
     """
-    shape, places = typeof(array).shape, sequence("expand_dims dimensions", dimensions)
+    shape, places = (
+        typeof(array).shape,
+        sequence("expand_dims dimensions", dimensions),
+    )
     rank = len(shape) + len(places)
     dims = set(canonicalize_axes(places, rank))
     if len(dims) != len(places):
@@ -262,7 +244,7 @@ def collapse(
     >>> curta.lax.collapse(curta.numpy.ones((2, 3, 4)), 1).shape
     (2, 12)
     """
-    shape = typeof(operand).shape
+    shape = operand_shape("collapse", operand)
     given = start_dimension, stop_dimension
     ends = [d if d is None else integer("collapse dimension", d) for d in given]
     lo, hi, _ = _slice(*ends).indices(len(shape))
@@ -307,7 +289,7 @@ def slice_in_dim(
     >>> curta.lax.slice_in_dim(curta.numpy.arange(6), -3, None)
     Array([3, 4, 5], dtype=int32)
     """
-    shape = typeof(operand).shape
+    shape = operand_shape("slice_in_dim", operand)
     axis = dim_of("slice_in_dim axis", axis, shape)
     size = shape[axis]
     start = 0 if start_index is None else integer("slice_in_dim start", start_index)
@@ -329,7 +311,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Array(5, dtype=int32)
     """
     axis = int(axis)
-    shape = typeof(operand).shape
+    shape = operand_shape("index_in_dim", operand)
     size = shape[dim_of("index_in_dim axis", axis, shape)]
     place = integer("index_in_dim index", index)
     place = place + size if place < 0 else place
@@ -355,7 +337,7 @@ def pad(
     >>> curta.lax.pad(curta.numpy.arange(3.), 9., ((1, 0, 1),))
     Array([9., 0., 9., 1., 9., 2.], dtype=float32)
     """
-    config = padding_entries(padding_config, operand_type("pad", 0, operand).shape)
+    config = padding_entries(padding_config, operand_shape("pad", operand))
     return Pad(config)(operand, padding_value)
 
 
@@ -377,7 +359,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     Array([0, 1, 0, 1], dtype=int32)
     """
     reps = sequence("tile reps", reps)
-    check_repetitions(reps, operand_type("tile", 0, operand).ndim)
+    check_repetitions(reps, len(operand_shape("tile", operand)))
     return Tile(canonicalize_shape(reps))(operand)
 
 
@@ -406,7 +388,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     >>> curta.lax.split(curta.numpy.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    axis = canonicalize_axis(axis, typeof(operand).ndim)
+    axis = canonicalize_axis(axis, len(operand_shape("split", operand)))
     return list(Split(integers("split sizes", sizes, None), axis)(operand))
 
 
@@ -420,7 +402,9 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     operands = tuple(operands)
     if not operands:
         raise ValueError("stack requires a non-empty sequence of arrays")
-    return Stack(canonicalize_axis(axis, typeof(operands[0]).ndim + 1))(*operands)
+    return Stack(canonicalize_axis(axis, len(operand_shape("stack", operands[0])) + 1))(
+        *operands
+    )
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
@@ -430,7 +414,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     >>> curta.lax.unstack(curta.numpy.arange(2))
     (Array(0, dtype=int32), Array(1, dtype=int32))
     """
-    return tuple(Unstack(canonicalize_axis(axis, typeof(x).ndim))(x))
+    return tuple(Unstack(canonicalize_axis(axis, len(operand_shape("unstack", x))))(x))
 
 
 def iota(dtype: Any, size: int) -> Any:

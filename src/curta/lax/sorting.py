@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curta.core.shapes import canonicalize_axis, integer
-from curta.core.trace import operand_type, typeof
+from curta.core.shapes import canonicalize_axis, integer, operand_shape
 from curta.primitives import cumulative
 from curta.primitives.sorting import Sort, TopK
 
@@ -33,12 +32,12 @@ def sort(
             raise ValueError(
                 f"num_keys={num_keys} must be between 1 and len(operand)={len(operand)}"
             )
-        dimension = canonicalize_axis(dimension, typeof(operand[0]).ndim)
+        dimension = canonicalize_axis(dimension, len(operand_shape("sort", operand[0])))
         count = integer("sort num_keys", num_keys)
         return tuple(Sort(dimension, is_stable, count)(*operand))
     if num_keys != 1:
         raise ValueError(f"num_keys={num_keys!r} must equal 1 for a single operand.")
-    dimension = canonicalize_axis(dimension, typeof(operand).ndim)
+    dimension = canonicalize_axis(dimension, len(operand_shape("sort", operand)))
     return Sort(dimension, is_stable)(operand)[0]
 
 
@@ -52,7 +51,7 @@ def sort_key_val(
     >>> curta.lax.sort_key_val(jnp.array([2, 1]), jnp.array([5., 6.]))
     (Array([1, 2], dtype=int32), Array([6., 5.], dtype=float32))
     """
-    dimension = canonicalize_axis(dimension, typeof(keys).ndim)
+    dimension = canonicalize_axis(dimension, len(operand_shape("sort", keys)))
     first, second = Sort(dimension, is_stable)(keys, values)
     return first, second
 
@@ -69,7 +68,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     k = integer("top_k k", k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
-    rank = operand_type("top_k", 0, operand).ndim
+    rank = len(operand_shape("top_k", operand))
     return list(TopK(k, canonicalize_axis(axis, rank))(operand))
 
 

@@ -112,6 +112,9 @@ class BatchTrace(Trace):
             if all(d is None for d in dims) and not uses_axis(op, self.axis):
                 return op(*vals)
             out, out_dims = op.batch(self.axis, vals, dims)
+        except (IndexError, TypeError, ValueError):
+            _check_examples(op, vals, dims)
+            raise
         finally:
             swap_trace(before)
         if op.multiple_results:
@@ -139,6 +142,15 @@ class BatchTrace(Trace):
             batched = call.batched(self.axis, [d for _, d in pairs], self)
             outs = handle(batched, [v for v, _ in pairs])
         return [self.box(v, d) for v, d in zip(outs, batched.out_dims, strict=True)]
+
+
+def _check_examples(op: Op, vals: Sequence[Any], dims: Sequence[int | None]) -> None:
+    """Let `op` raise what it has to say of the types of its operands' examples.
+
+    A batching rule that was given others may have failed in another way.
+    """
+    pairs = zip(map(typeof, vals), dims, strict=True)
+    op.aval(*[a if d is None else a.without_dim(d) for a, d in pairs])
 
 
 def uses_axis(op: Op, axis: BatchAxis) -> bool:

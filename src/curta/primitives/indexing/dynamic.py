@@ -87,7 +87,6 @@ class DynamicSlice(Op):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        self.aval(*map(_example, args, dims))
         x, *starts = args
         every = tuple(range(len(starts)))
         op = Gather(
@@ -183,7 +182,6 @@ class DynamicUpdateSlice(WindowUpdate):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        self.aval(*map(_example, args, dims))
         x, update, *starts = args
         every = tuple(range(len(starts)))
         op = Scatter(
@@ -240,11 +238,6 @@ def _window(shape: Dims, starts: Sequence[Any], sizes: Dims) -> tuple[slice, ...
         first = min(max(int(start), 0), bound - size)
         found.append(slice(first, first + size))
     return tuple(found)
-
-
-def _example(x: Any, dim: int | None) -> ShapedArray:
-    """The type of one example of a batch along `dim`."""
-    return typeof(x) if dim is None else typeof(x).without_dim(dim)
 
 
 def _index_vectors(
