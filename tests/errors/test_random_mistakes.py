@@ -208,6 +208,25 @@ MISTAKES = [
         "binomial does not accept complex numbers",
         "",
     ),
+    *(
+        (
+            f"a list as a parameter of {draw.__name__}",
+            lambda draw=draw, args=args: draw(random.key(0), *args),
+            TypeError,
+            f"{name} requires ndarray or scalar arguments, got <class 'list'>",
+            f"at position {args.index([1.0])}",
+        )
+        for draw, name, args in (
+            (random.gamma, "gamma", ([1.0],)),
+            (random.loggamma, "gamma", ([1.0],)),
+            (random.dirichlet, "dirichlet", ([1.0],)),
+            (random.beta, "beta", (0.5, [1.0])),
+            (random.rayleigh, "rayleigh", ([1.0],)),
+            (random.bernoulli, "bernoulli", ([1.0],)),
+            (random.weibull_min, "weibull_min", (1.0, [1.0])),
+            (random.truncated_normal, "truncated_normal", ([1.0], 2.0)),
+        )
+    ),
     (
         "a list as a parameter",
         lambda: random.double_sided_maxwell(random.key(0), [1.0], 1.0),

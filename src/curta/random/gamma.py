@@ -13,7 +13,7 @@ from curta import lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.nn.normalisation import softmax
-from curta.numpy.arguments import concrete
+from curta.numpy.arguments import check_arraylike, concrete
 from curta.random.keys import check_key, random_gamma, split_key
 from curta.random.samplers import normal
 from curta.random.shapes import (
@@ -135,6 +135,7 @@ def dirichlet(
         raise ValueError(
             f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}"
         )
+    check_arraylike("dirichlet", alpha)
     batch = np.shape(alpha)[:-1]
     shape = batch if shape is None else sample_shape(shape)
     check_shape("dirichlet", shape, batch)

@@ -174,6 +174,7 @@ def bernoulli(
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     typed, _ = check_key("bernoulli", key)
+    check_arraylike("bernoulli", p)
     dtype = typeof(p).dtype
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(

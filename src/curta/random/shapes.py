@@ -10,6 +10,7 @@ from curta import dtypes, lax
 from curta.core.shapes import canonicalize_shape
 from curta.core.trace import typeof
 from curta.errors import TypePromotionError
+from curta.numpy.arguments import check_arraylike
 
 
 def sample_shape(shape: Any) -> tuple[int, ...]:
@@ -59,8 +60,10 @@ def float_dtype(
 ) -> Any:
     """The float dtype asked for, or complex one; ValueError if it is neither.
 
-    TypePromotionError for parameters that this dtype cannot hold.
+    TypePromotionError for parameters that this dtype cannot hold, TypeError for those
+    that are no arrays.
     """
+    check_arraylike(name, *parameters)
     chosen = asked_dtype(dtype, float)
     if not dtypes.issubdtype(chosen, np.inexact if or_complex else np.floating):
         kinds = "float or complex" if or_complex else "float"
@@ -93,7 +96,11 @@ def constant(like: Any, value: int) -> Any:
 
 
 def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The shape asked for, or that of the parameters broadcast with each other."""
+    """The shape asked for, or that of the parameters broadcast with each other.
+
+    TypeError for parameters that are no arrays.
+    """
+    check_arraylike(name, *parameters)
     shapes = [np.shape(p) for p in parameters]
     if shape is None:
         return lax.broadcast_shapes(*shapes)

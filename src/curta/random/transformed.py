@@ -390,6 +390,7 @@ def weibull_min(
     (2,)
     """
     typed, _ = check_key("weibull_min", key)
+    check_arraylike("weibull_min", scale, concentration)
     chosen = float_dtype("weibull_min", dtype)
     return _weibull_min(typed, scale, concentration, sample_shape(shape), chosen)
 
