@@ -13,10 +13,12 @@ from tests.compiler.test_cache import entries, folder
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler import cache, fingerprint
+from curta.compiler import cache, fingerprint, linked
+from curta.compiler.dot_code import dot_code
 from curta.compiler.fingerprint import program_name
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
+from curta.compiler.routine_code import routine_code, turn_code
 from curta.config import config
 from curta.runtime.threads import parallel_for_address
 
@@ -28,6 +30,13 @@ def settled(monkeypatch, folder):
     """Sources that did not change just now, and an empty cache."""
     monkeypatch.setattr(fingerprint, "_source_stamp", lambda: "stamp")
     monkeypatch.delenv("CURTA_CHECK", raising=False)
+
+
+def forget_code():
+    """Leave no code in memory that another program could call."""
+    for made in (dot_code, routine_code, turn_code):
+        made.cache_clear()
+    linked._in_memory.clear()
 
 
 def name(fun, *args, options=()):
@@ -193,10 +202,14 @@ def test_a_program_without_its_code_is_made_anew(folder):
     def run():
         return np.asarray(curta.jit(lambda x: x @ x.T * 3)(X))
 
+    run()  # what a process makes but once is of no account
+    cache.clear()
+    forget_code()
     want = run()
     kept = {path: path.read_bytes() for path in entries(folder)}
     for path, data in kept.items():
         path.unlink()
+        forget_code()
         assert (run() == want).all()
         assert path.read_bytes() == data
 

@@ -19,7 +19,6 @@ comes in.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from curta.compiler.dump import dump
 from curta.compiler.executable import Executable, Launcher
@@ -33,8 +32,7 @@ from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
 from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_steps
-from curta.core.avals import ShapedArray
-from curta.core.evaluate import as_numpy
+from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr
 from curta.transforms.dce import dce_jaxpr
@@ -85,15 +83,10 @@ def _generated(
     dump("fuse", lambda: pretty_plan(plan))
     steps = make_steps(plan, program, often)
     avals = [v.aval for v in jaxpr.constvars]
-    arrays = map(_const_array, flat.consts, avals)
+    arrays = map(const_as_numpy, flat.consts, avals)
     consts = dict(zip(program.consts, arrays, strict=True))
     return Executable(
         jaxpr.in_avals, jaxpr.out_avals, steps, program.inputs, program.outputs,
         consts, program.avals, parallel_for,
         replaced_arguments(plan, program, in_place or {}),
     )  # fmt: skip
-
-
-def _const_array(x: Any, aval: ShapedArray) -> Any:
-    storage = getattr(x, "_storage", None)
-    return as_numpy(x if storage is None else storage(), aval)

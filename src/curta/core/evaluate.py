@@ -75,3 +75,9 @@ def evaluate(
 def as_numpy(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     """`x` as a NumPy array of the aval's physical dtype."""
     return np.asarray(x, dtypes.physical_dtype(aval.dtype))
+
+
+def const_as_numpy(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """The same of what may be an array of Curta: the const of a jaxpr."""
+    storage = getattr(x, "_storage", None)
+    return as_numpy(x if storage is None else storage(), aval)

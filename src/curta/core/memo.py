@@ -53,11 +53,12 @@ def _parted(x: Any) -> tuple[dict[Any, Any], Any]:
             # Without the jaxpr itself: it would be freed by the cycle collector alone.
             others = part[1:] if first is not part else ()
             rest = type(x), parts[:i], others, parts[i + 1 :]
-            return first.memo, rest if _has_hash(rest) else x
+            return first.memo, rest if has_hash(rest) else x
     raise TypeError(f"{type(x).__name__} holds no jaxpr")
 
 
-def _has_hash(x: Any) -> bool:
+def has_hash(x: Any) -> bool:
+    """Whether a value can be a key."""
     try:
         hash(x)
     except TypeError:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.compiler.graph.lanewise import OnMany
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.graph.small_matrices import staged_in_single
 from curta.compiler.library.lane_factors import (
@@ -48,20 +49,10 @@ _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
 
 
 @dataclass(frozen=True)
-class LaneLoops(LibraryOp):
+class LaneLoops(OnMany, LibraryOp):
     """An op on matrices, run for as many at a time as a vector has lanes."""
 
     name: ClassVar[str] = "lane_loops"
-    multiple_results: ClassVar[bool] = True
-    op: Op
-
-    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
-        outs = self.op.aval(*avals)
-        return outs if self.op.multiple_results else [outs]
-
-    def eval(self, *args: Any) -> Any:
-        outs = self.op.eval(*args)
-        return outs if self.op.multiple_results else [outs]
 
     def routine(self, *avals: ShapedArray) -> LaneRoutine:
         op, dtype = self.op, avals[0].dtype

@@ -45,6 +45,7 @@ from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.memo import has_hash
 from curta.dtypes import physical_dtype
 from curta.errors import MissingRule
 from curta.primitives.elementwise.select import SelectN
@@ -458,16 +459,8 @@ def _numbered(
         numbers.update((v, v) for v in jaxpr.constvars)
         for eqn in jaxpr.eqns:
             key: Any = (eqn.op, *map(number, eqn.invars))
-            if eqn.effects or not _is_hashable(key):
+            if eqn.effects or not has_hash(key):
                 key = (eqn,)
             for i, out in enumerate(eqn.outvars):
                 numbers[out] = known.setdefault((i, *key), out)
     return number
-
-
-def _is_hashable(key: Any) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Lanewise(Op):
-    """An op on small matrices, of which the first dim numbers the lanes."""
+class OnMany(Op):
+    """An op on matrices, done to many of them in a way of its own."""
 
-    name: ClassVar[str] = "lanewise"
     multiple_results: ClassVar[bool] = True
     op: Op
 
@@ -43,6 +42,13 @@ class Lanewise(Op):
     def eval(self, *args: Any) -> Any:
         outs = self.op.eval(*args)
         return outs if self.op.multiple_results else [outs]
+
+
+@dataclass(frozen=True)
+class Lanewise(OnMany):
+    """An op on small matrices, of which the first dim numbers the lanes."""
+
+    name: ClassVar[str] = "lanewise"
 
 
 def lanewise(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:

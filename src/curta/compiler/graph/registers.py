@@ -48,7 +48,7 @@ from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.evaluate import as_numpy, evaluate_op
+from curta.core.evaluate import as_numpy, const_as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from curta.dtypes import physical_dtype
 from curta.errors import MissingRule
@@ -286,7 +286,7 @@ class RegisterMaker:
         jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr)))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
-            env[var] = self._known(var.aval, _as_array(value, var.aval))
+            env[var] = self._known(var.aval, const_as_numpy(value, var.aval))
         for eqn in jaxpr.eqns:
             invars = tuple(_read(a, env) for a in eqn.invars)
             outs = self.eqn(eqn.op, invars, [v.aval for v in eqn.outvars])
@@ -521,11 +521,6 @@ def _is_light(values: Sequence[Expr]) -> bool:
 def constant_of(literal: Literal) -> NDArray:
     """The value of a literal."""
     return as_numpy(literal.val, literal.aval)
-
-
-def _as_array(x: Any, aval: ShapedArray) -> NDArray:
-    storage = getattr(x, "_storage", None)
-    return as_numpy(x if storage is None else storage(), aval)
 
 
 def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:

@@ -18,6 +18,7 @@ import numpy as np
 from curta.compiler.graph.inline import called
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.memo import has_hash
 from curta.core.op import Op
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
@@ -100,11 +101,7 @@ def _key(eqn: Eqn) -> Any:
             (repr(a.val), a.aval) if isinstance(a, Literal) else a for a in eqn.invars
         ),
     )
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+    return key if has_hash(key) else None
 
 
 # --------------------------------------------------------------------- rewrites
