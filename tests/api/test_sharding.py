@@ -343,6 +343,11 @@ class TestArrays:
             curta.debug.visualize_sharding((2, 2, 2), x.sharding)
 
 
+def within_mesh(spec):
+    with pytest.warns(DeprecationWarning), auto_mesh():
+        return jit(abs, in_shardings=spec)(X)
+
+
 class TestJit:
     def test_in_and_out_shardings(self):
         mesh = auto_mesh()
@@ -368,6 +373,7 @@ class TestJit:
         ("error", "message", "call"),
         [
             (RuntimeError, "non-empty mesh", lambda: jit(abs, in_shardings=P("x"))(X)),
+            (RuntimeError, "non-empty mesh", lambda: within_mesh(P("x"))),
             (TypeError, "leaf specifications", lambda: jit(abs, in_shardings=1)),
             (
                 ValueError,

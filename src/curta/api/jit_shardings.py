@@ -68,8 +68,8 @@ def _check_once(what: str, spec: PartitionSpec) -> None:
             )
 
 
-def context_mesh() -> Any:
-    """The mesh in scope, by `set_mesh` or the older `with mesh:`."""
+def context_mesh(*, heeds_with: bool = True) -> Any:
+    """The mesh in scope, by `set_mesh`, or the older `with mesh:` if that is heeded."""
     found = scope()
     concrete = found.concrete
     if concrete is not None:
@@ -78,7 +78,7 @@ def context_mesh() -> Any:
         return concrete if same else found.abstract
     if not found.abstract.empty:
         return found.abstract
-    return found.resources or EMPTY_MESH
+    return (found.resources if heeds_with else None) or EMPTY_MESH
 
 
 def resolved(user: str, what: str, place: Any, mesh: Mesh | None = None) -> Any:
@@ -88,7 +88,7 @@ def resolved(user: str, what: str, place: Any, mesh: Mesh | None = None) -> Any:
     """
     if not isinstance(place, PartitionSpec):
         return place
-    mesh = mesh or context_mesh()
+    mesh = mesh or context_mesh(heeds_with=user != "jit")
     if mesh.empty:
         raise RuntimeError(
             f"{user} requires a non-empty mesh in context if you are passing"
