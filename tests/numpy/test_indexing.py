@@ -262,3 +262,13 @@ def test_extrema_at_clipped_indices_have_the_derivatives_of_those_inside(name, v
         inside = transform(updated, (0, 1))(x, y, 2)
         for found, wanted in zip(beyond, inside, strict=True):
             np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("mode", [None, "fill", "wrap", "clip"])
+def test_take_at_narrow_indices_of_long_dims(dtype, mode):
+    places = np.array([1, 100, -3]).astype(dtype)
+    last = int(places[2])
+    expected = [1, 100, max(last, 0) if mode == "clip" else last % 33000]
+    found = jnp.take(jnp.arange(33000), places, mode=mode)
+    np.testing.assert_array_equal(found, expected)

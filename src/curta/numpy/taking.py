@@ -120,6 +120,10 @@ def _take(
 
 def _bounded(indices: Any, size: int, mode: str | None) -> tuple[Any, Any]:
     modes = lax.GatherScatterMode
+    narrow = isinstance(size, int) and size > dtypes.iinfo(indices.dtype).max
+    if narrow and mode != "clip":  # they are counted from the end
+        wide = np.int32 if size < 1 << 31 else np.int64
+        indices = lax.convert_element_type(indices, wide)
     if mode is None or mode == "fill":
         negative = lax.lt(indices, const(indices, 0))
         from_end = lax.add(indices, const(indices, size))
