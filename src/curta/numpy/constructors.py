@@ -17,6 +17,8 @@ from curta.lax.scalars import scalar_array
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.transfer import fresh_copy, guard_implicit_transfer
 
+_MAX_NDIM = 64  # of NumPy, which holds the elements
+
 
 @takes_out_sharding
 def array(
@@ -53,6 +55,11 @@ def array(
     else:
         out = _from_value(object, dtype)
     if ndmin > out.ndim:
+        if ndmin > _MAX_NDIM:
+            raise ValueError(
+                f"maximum supported dimension for an ndarray is currently {_MAX_NDIM},"
+                f" found ndmin={ndmin}"
+            )
         out = lax.expand_dims(out, range(ndmin - out.ndim))
     return out if device is None else device_put(out, device)
 

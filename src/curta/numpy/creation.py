@@ -190,8 +190,11 @@ def _filled_like(
     if not (hasattr(a, "dtype") and isinstance(getattr(a, "shape", 0), (tuple, list))):
         a = 0 if type(a) is int else ensure_arraylike(name, a)
     check_arraylike(name, value)
-    if dtype is None and not isinstance(a, Array):
-        dtypes.dtype(a)  # raises TypeError where no array has it
+    if not isinstance(a, Array):
+        if dtype is None:
+            dtypes.dtype(a)  # raises TypeError where no array has it
+        elif shape is not None:
+            a = 0  # of which nothing is asked
     dtype = user_dtype(dtype, name)
     shape = None if shape is None else canonical_shape(shape)
     return place_on(device, lax.full_like(a, value, dtype, shape))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -55,7 +54,7 @@ def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(_IMPURE.format(name="fromfile", what="file"))
 
 
-def fromiter(iterable: Iterable[Any], *args: Any, **kwargs: Any) -> NoReturn:
+def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
     """Refused: iterating uses up the iterator, which a traced function may not do.
 
     >>> from curta import numpy as jnp
