@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import curta.numpy as jnp
 from curta.flatten_util import ravel_pytree
+from curta.tree_util import tree_leaves
 
 
 def test_round_trip():
@@ -42,3 +44,14 @@ def test_equal_functions_for_equal_trees():
     one, two = ravel_pytree({"a": np.zeros(2)})[1], ravel_pytree({"a": np.ones(2)})[1]
     assert one == two
     assert hash(one) == hash(two)
+
+
+def test_a_vector_of_python_numbers_is_weak():
+    for tree, weak in (
+        ([1.0, 2.0], True),
+        ([1, 2.0], False),
+        ([1.0, np.ones(2)], False),
+    ):
+        vector, unravel = ravel_pytree(tree)
+        assert vector.weak_type == weak
+        assert all(not x.weak_type for x in tree_leaves(unravel(jnp.ones(vector.size))))

@@ -31,7 +31,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Example:
         >>> from curta.flatten_util import ravel_pytree
-        >>> vector, unravel = ravel_pytree({"b": [3.0, 4.0], "a": 1.0})
+        >>> import numpy as np
+        >>> vector, unravel = ravel_pytree({"b": [3.0, 4.0], "a": np.float32(1.0)})
         >>> vector
         Array([1., 3., 4.], dtype=float32)
         >>> unravel(-vector)["b"]
@@ -44,9 +45,10 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     unravel = _Unravel(treedef, shapes, own, dtype)
     if not leaves:
         return lax.full((0,), 0, dtype), unravel
+    if any(found != dtype for found in own):
+        leaves = [lax.convert_element_type(leaf, dtype) for leaf in leaves]
     parts = [
-        lax.reshape(lax.convert_element_type(leaf, dtype), (math.prod(shape),))
-        for leaf, shape in zip(leaves, shapes)
+        lax.reshape(leaf, (math.prod(shape),)) for leaf, shape in zip(leaves, shapes)
     ]
     return lax.concatenate(parts, 0), unravel
 

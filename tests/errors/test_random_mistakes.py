@@ -202,6 +202,13 @@ MISTAKES = [
         "The error occurred in jax.random.ball()",
     ),
     (
+        "an axis that categories do not have",
+        lambda: random.categorical(random.key(0), jnp.ones((2, 3)), axis=5),
+        IndexError,
+        "tuple index out of range",
+        "axis 5 is out of bounds for array of dimension 2",
+    ),
+    (
         "complex trials",
         lambda: random.binomial(random.key(0), 1j, 0.5),
         TypeError,

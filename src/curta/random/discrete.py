@@ -14,7 +14,7 @@ from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.trace import concrete_or_none
 from curta.errors import ConcretizationTypeError
-from curta.numpy.arguments import canonical_axis, check_arraylike
+from curta.numpy.arguments import axis_of_shape, canonical_axis, check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key
 from curta.random.samplers import permutation, randint, uniform
@@ -54,7 +54,7 @@ def categorical(
     typed, _ = check_key("categorical", key)
     check_arraylike("categorical", logits)
     logits = jnp.asarray(logits)
-    place = canonical_axis(axis, logits.ndim)
+    place = axis_of_shape(axis, logits.ndim)
     batch = logits.shape[:place] + logits.shape[place + 1 :]
     if shape is None:
         shape = batch
