@@ -182,7 +182,7 @@ class Ref:
     @property
     def committed(self) -> bool:
         """Whether the array stays on its devices."""
-        return read(self).committed  # type: ignore[no-any-return]
+        return read(self).committed
 
     @property
     def format(self) -> Any:
@@ -191,7 +191,7 @@ class Ref:
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the array that the reference holds now."""
-        return read(self).unsafe_buffer_pointer()  # type: ignore[no-any-return]
+        return read(self).unsafe_buffer_pointer()
 
     def __len__(self) -> int:
         return len(self.aval.inner_aval)
