@@ -354,3 +354,8 @@ def test_what_functions_take(mistake, kind, opening, help):
 def test_axes_of_a_convolution_may_be_an_array(axes):
     x = jnp.ones((3, 2))
     assert signal.fftconvolve(x, x, axes=axes).shape == (5, 2)
+
+
+def test_coordinates_are_broadcast():
+    x, rows = jnp.arange(9.0).reshape(3, 3), jnp.array([0, 1])
+    assert ndimage.map_coordinates(x, [rows, 2.0], 1).tolist() == [2.0, 5.0]

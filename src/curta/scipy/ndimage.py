@@ -73,7 +73,7 @@ def map_coordinates(
         check_hashable(value)
     if np.ndim(cval):
         raise ValueError(f"map_coordinates takes cval as one number, got {cval}.")
-    if np.ndim(coordinates) == 0:
+    if not np.iterable(coordinates):
         raise TypeError(
             "iteration over a 0-d array: map_coordinates takes coordinates as one array"
             f" for each dim of input, got {coordinates}."

@@ -39,7 +39,7 @@ def fftconvolve(
     if in1.ndim != in2.ndim:
         raise ValueError("in1 and in2 should have the same dimensionality")
     _check_mode(mode)
-    if np.ndim(axes):
+    if np.iterable(axes):
         axes = tuple(axes)  # type: ignore[arg-type]
     over = canonical_axes(axes, in1.ndim)
     if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in over):
