@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta.control.call import Call
+from curta.control.carries import unflagged
 from curta.control.cond import Cond, share_residuals, shared_residuals
 from curta.control.saving import is_kept
 from curta.control.scan import Scan
-from curta.control.scan_plan import unflagged
 from curta.control.shard_map import ShardMap, cut_as
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var

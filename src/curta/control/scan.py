@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.control.carries import flagged, jvp_body, spread, unflagged
 from curta.control.loop_references import discharged_scan
-from curta.control.scan_plan import PartialPlan, flagged, partial_plan, unflagged
+from curta.control.scan_plan import PartialPlan, partial_plan
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
@@ -32,7 +33,7 @@ from curta.primitives.structure import (
 from curta.transforms.checkify import moved_error
 from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses
-from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.jaxprs import batch_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import PartialTrace
 from curta.transforms.vmap import BatchAxis
@@ -118,14 +119,13 @@ class Scan(TakesRefs):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         nonzero = tuple(type(t) is not Zero for t in tangents)
-        body, carry_nonzero, out_nonzero = _jvp_body(self, nonzero)
+        flags = (tuple(part) for part in self.parts(nonzero))
+        body, carry_nonzero, out_nonzero = jvp_body(self.jaxpr, *flags)
         consts, carry, xs = self.parts(primals)
         const_dots, carry_dots, x_dots = self.parts(tangents)
         const_given = [t for t in const_dots if type(t) is not Zero]
         x_given = [t for t in x_dots if type(t) is not Zero]
-        moving = [
-            instantiate(t) for t, n in zip(carry_dots, carry_nonzero, strict=True) if n
-        ]
+        moving = [*map(instantiate, flagged(carry_dots, carry_nonzero))]
         op = self.with_body(
             body, len(consts) + len(const_given), len(carry) + len(moving)
         )
@@ -315,51 +315,6 @@ class Scan(TakesRefs):
         return shown
 
 
-@kept_with_jaxpr
-def _jvp_body(op: Scan, nonzero: Flags) -> tuple[ClosedJaxpr, Flags, Flags]:
-    """The body with tangents, and which parts of the carry and ys have some."""
-    const_n, carry_n, x_n = (tuple(p) for p in op.parts(nonzero))
-    n = op.num_carry
-    while True:
-        _, found = jvp_jaxpr(op.jaxpr, const_n + carry_n + x_n)
-        joined = tuple(map(any, zip(carry_n, found[:n], strict=True)))
-        if joined == carry_n:
-            break
-        carry_n = joined
-    y_n = found[n:]
-    mixed, _ = jvp_jaxpr(op.jaxpr, const_n + carry_n + x_n, carry_n + y_n)
-    k_const, k_carry, k_x = len(const_n), len(carry_n), len(x_n)
-
-    def run(*args: Any) -> list[Any]:
-        rest = iter(args)
-        take = [
-            [next(rest) for _ in range(count)]
-            for count in (k_const, sum(const_n), k_carry, sum(carry_n), k_x, sum(x_n))
-        ]
-        consts, const_dots, carry, carry_dots, xs, x_dots = take
-        out = run_closed(
-            mixed, [*consts, *carry, *xs, *const_dots, *carry_dots, *x_dots]
-        )
-        outs, dots = out[: len(op.jaxpr.out_avals)], out[len(op.jaxpr.out_avals) :]
-        moving = sum(carry_n)
-        return [*outs[:n], *dots[:moving], *outs[n:], *dots[moving:]]
-
-    consts, carry, xs = op.parts(op.jaxpr.in_avals)
-    order = [
-        *consts,
-        *_tangents(consts, const_n),
-        *carry,
-        *_tangents(carry, carry_n),
-        *xs,
-        *_tangents(xs, x_n),
-    ]
-    return stage(run, order, op.jaxpr.jaxpr.debug_info), carry_n, y_n
-
-
-def _tangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
-    return [a.to_tangent_aval() for a in flagged(avals, flags)]
-
-
 def _cotangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:
     return [a.to_cotangent_aval() for a in flagged(avals, flags)]
 
@@ -367,17 +322,17 @@ def _cotangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]
 @kept_with_jaxpr
 def _has_known_carry(op: Scan, linear: Flags) -> bool:
     """Whether a part of the carry depends on no linear argument in any iteration."""
-    consts, carry, xs = op.parts(linear)
-    before: list[bool] = []
-    while carry != before:
-        before = carry
-        invars = zip(op.jaxpr.jaxpr.invars, (*consts, *carry, *xs), strict=True)
-        reached = {v for v, f in invars if f}
-        for eqn in op.jaxpr.eqns:
+    consts, carry, xs = map(tuple, op.parts(linear))
+    jaxpr = op.jaxpr.jaxpr
+
+    def after(carry: Flags) -> list[bool]:
+        reached = {*flagged(jaxpr.invars, consts + carry + xs)}
+        for eqn in jaxpr.eqns:
             if not reached.isdisjoint(eqn.invars):
                 reached.update(eqn.outvars)
-        carry = [c or v in reached for c, v in zip(carry, op.jaxpr.jaxpr.outvars)]
-    return not all(carry)
+        return [v in reached for v in jaxpr.outvars[: op.num_carry]]
+
+    return not all(spread(carry, after))
 
 
 @kept_with_jaxpr
@@ -422,16 +377,14 @@ def _batched_body(
     xs: Flags,
 ) -> tuple[ClosedJaxpr, Flags, Flags]:
     n = op.num_carry
-    x_dims = tuple(0 if f else None for f in xs)
-    while True:
-        dims = const_dims + tuple(0 if f else None for f in carry) + x_dims
-        _, found = batch_jaxpr(op.jaxpr, axis, dims)
-        joined = tuple(
-            f or d is not None for f, d in zip(carry, found[:n], strict=True)
-        )
-        if joined == carry:
-            break
-        carry = joined
-    ys = tuple(d is not None for d in found[n:])
-    body, _ = batch_jaxpr(op.jaxpr, axis, dims, carry + ys)
+
+    def dims(carry: Flags) -> tuple[int | None, ...]:
+        return const_dims + tuple(0 if f else None for f in carry + xs)
+
+    def found(carry: Flags) -> list[bool]:
+        return [d is not None for d in batch_jaxpr(op.jaxpr, axis, dims(carry))[1]]
+
+    carry = spread(carry, lambda c: found(c)[:n])
+    ys = tuple(found(carry)[n:])
+    body, _ = batch_jaxpr(op.jaxpr, axis, dims(carry), carry + ys)
     return body, carry, ys

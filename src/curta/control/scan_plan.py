@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta.control.carries import flagged, spread, unflagged
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
@@ -13,16 +14,6 @@ from curta.transforms.dce import dce_jaxpr
 from curta.transforms.discharge import Flags
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import Split, split_jaxpr
-
-
-def flagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Those with the flag."""
-    return [x for x, f in zip(xs, flags, strict=True) if f]
-
-
-def unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Those without."""
-    return [x for x, f in zip(xs, flags, strict=True) if not f]
 
 
 @dataclass(frozen=True)
@@ -49,17 +40,14 @@ def partial_plan(op: Any, unknown: Flags) -> PartialPlan:
     """How the loop is cut where these arguments are unknown."""
     const_u, carry_u, x_u = (tuple(p) for p in op.parts(unknown))
     n = op.num_carry
-    while True:
-        split = split_jaxpr(op.jaxpr, const_u + carry_u + x_u, _carry_only(op, carry_u))
-        joined = tuple(map(any, zip(carry_u, split.out_unknown[:n], strict=True)))
-        if joined == carry_u:
-            break
-        carry_u = joined
-    return _plan_of(op, split, const_u, carry_u)
 
+    def split(carry: Flags) -> Split:
+        unknown = const_u + carry + x_u
+        known_ys = (False,) * (len(op.jaxpr.out_avals) - n)
+        return split_jaxpr(op.jaxpr, unknown, carry + known_ys)
 
-def _carry_only(op: Any, carry: Flags) -> Flags:
-    return carry + (False,) * (len(op.jaxpr.out_avals) - op.num_carry)
+    carry_u = spread(carry_u, lambda c: split(c).out_unknown[:n])
+    return _plan_of(op, split(carry_u), const_u, carry_u)
 
 
 def _plan_of(op: Any, split: Split, const_u: Flags, carry_u: Flags) -> PartialPlan:

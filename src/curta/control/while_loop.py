@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from curta.config import config
+from curta.control.carries import flagged, jvp_body, spread, unflagged
 from curta.control.checkpointing import count_steps, undo_steps
 from curta.control.loop_references import discharged_while
 from curta.core.avals import ShapedArray
@@ -38,7 +39,7 @@ from curta.transforms.checkify import (
 )
 from curta.transforms.dce import dce_jaxpr, without_effects
 from curta.transforms.discharge import Flags, TakesRefs, accesses
-from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.jaxprs import batch_jaxpr, run_closed, transpose_jaxpr
 from curta.transforms.key_use import while_key_use
 from curta.transforms.partial_eval import (
     PartialTrace,
@@ -110,11 +111,9 @@ class While(TakesRefs):
         _, const_dots, carry_dots = self.parts(tangents)
         const_nonzero = tuple(type(t) is not Zero for t in const_dots)
         carry_nonzero = tuple(type(t) is not Zero for t in carry_dots)
-        body, carry_nonzero = _jvp_body(self.body_jaxpr, const_nonzero, carry_nonzero)
+        body, carry_nonzero, _ = jvp_body(self.body_jaxpr, const_nonzero, carry_nonzero)
         given = [t for t in const_dots if type(t) is not Zero]
-        moving = [
-            instantiate(t) for t, n in zip(carry_dots, carry_nonzero, strict=True) if n
-        ]
+        moving = [*map(instantiate, flagged(carry_dots, carry_nonzero))]
         cond = _ignore_extra(self.cond_jaxpr, tuple(typeof(t) for t in moving))
         n_body = len(body_consts) + len(given)
         op = While(cond, body, self.cond_nconsts, n_body, self.masked)
@@ -157,8 +156,8 @@ class While(TakesRefs):
     def _known_loop(
         self,
         args: Sequence[Any],
-        const_unknown: tuple[bool, ...],
-        carry_unknown: tuple[bool, ...],
+        const_unknown: Flags,
+        carry_unknown: Flags,
     ) -> Sequence[Any]:
         """The loop over the known part of the carry alone."""
         cond_consts, body_consts, carry = self.parts(args)
@@ -173,8 +172,8 @@ class While(TakesRefs):
         body = ClosedJaxpr(
             jaxpr.replace(outvars=jaxpr.outvars[:count]), known_body.consts
         )
-        consts = [x for x, u in zip(body_consts, const_unknown, strict=True) if not u]
-        kept = [x for x, u in zip(carry, carry_unknown, strict=True) if not u]
+        consts = unflagged(body_consts, const_unknown)
+        kept = unflagged(carry, carry_unknown)
         op = While(cond, body, len(cond_consts), len(consts), self.masked)
         return list(op(*cond_consts, *consts, *kept))
 
@@ -184,12 +183,8 @@ class While(TakesRefs):
         plan = _reverse_plan(self, linear)
         cond_consts, body_consts, carry = self.parts(args)
         consts = [x for x in body_consts if not is_linear(x)]
-        known = [x for x, f in zip(carry, plan.linear_carry, strict=True) if not f]
-        ct_carry = [
-            instantiate(ct)
-            for ct, f in zip(cotangent, plan.linear_carry, strict=True)
-            if f
-        ]
+        known = unflagged(carry, plan.linear_carry)
+        ct_carry = [*map(instantiate, flagged(cotangent, plan.linear_carry))]
         ct_consts = [
             zeros(x.aval.to_cotangent_aval()) for x in body_consts if is_linear(x)
         ]
@@ -304,11 +299,11 @@ class ReversePlan(NamedTuple):
     condition: ClosedJaxpr
     step: ClosedJaxpr
     undo: ClosedJaxpr
-    linear_carry: tuple[bool, ...]
+    linear_carry: Flags
 
 
 @kept_with_jaxpr
-def _reverse_plan(op: While, linear: tuple[bool, ...]) -> ReversePlan:
+def _reverse_plan(op: While, linear: Flags) -> ReversePlan:
     cond_linear, const_linear, carry = map(tuple, op.parts(linear))
     carry = _unknown_carry(op.body_jaxpr, const_linear, carry)
     condition = split_jaxpr(op.cond_jaxpr, cond_linear + carry).known
@@ -335,34 +330,6 @@ def _reverse_plan(op: While, linear: tuple[bool, ...]) -> ReversePlan:
 
 
 @kept_with_jaxpr
-def _jvp_body(
-    body: ClosedJaxpr, const_nonzero: tuple[bool, ...], carry_nonzero: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The body of constants, their tangents, carry, carry tangents; and which move."""
-    while True:
-        _, found = jvp_jaxpr(body, const_nonzero + carry_nonzero)
-        joined = tuple(map(any, zip(carry_nonzero, found, strict=True)))
-        if joined == carry_nonzero:
-            break
-        carry_nonzero = joined
-    mixed, _ = jvp_jaxpr(body, const_nonzero + carry_nonzero, carry_nonzero)
-    n_const, n_carry = len(const_nonzero), len(carry_nonzero)
-    n_dots = sum(const_nonzero)
-
-    def run(*args: Any) -> list[Any]:
-        consts, rest = args[:n_const], args[n_const:]
-        const_dots, rest = rest[:n_dots], rest[n_dots:]
-        carry, carry_dots = rest[:n_carry], rest[n_carry:]
-        return run_closed(mixed, [*consts, *carry, *const_dots, *carry_dots])
-
-    avals = list(mixed.in_avals)
-    consts, carry = avals[:n_const], avals[n_const : n_const + n_carry]
-    dots = avals[n_const + n_carry :]
-    order = [*consts, *dots[:n_dots], *carry, *dots[n_dots:]]
-    return stage(run, order, body.jaxpr.debug_info), carry_nonzero
-
-
-@kept_with_jaxpr
 def _ignore_extra(closed: ClosedJaxpr, extra: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     """The jaxpr with further inputs that it does not read."""
     count = len(closed.in_avals)
@@ -373,16 +340,9 @@ def _ignore_extra(closed: ClosedJaxpr, extra: tuple[ShapedArray, ...]) -> Closed
     return stage(run, [*closed.in_avals, *extra], closed.jaxpr.debug_info)
 
 
-def _unknown_carry(
-    body: ClosedJaxpr, consts: tuple[bool, ...], carry: tuple[bool, ...]
-) -> tuple[bool, ...]:
+def _unknown_carry(body: ClosedJaxpr, consts: Flags, carry: Flags) -> Flags:
     """Which parts of the carry are unknown once the loop has run a while."""
-    while True:
-        found = split_jaxpr(body, consts + carry, carry).out_unknown
-        joined = tuple(map(any, zip(carry, found, strict=True)))
-        if joined == carry:
-            return carry
-        carry = joined
+    return spread(carry, lambda c: split_jaxpr(body, consts + c, c).out_unknown)
 
 
 def _batched_carry(
@@ -390,8 +350,8 @@ def _batched_carry(
     axis: BatchAxis,
     cond_dims: tuple[int | None, ...],
     body_dims: tuple[int | None, ...],
-    carry: tuple[bool, ...],
-) -> tuple[tuple[bool, ...], bool]:
+    carry: Flags,
+) -> tuple[Flags, bool]:
     """Which parts of the carry are batched in the end, and whether the condition is.
 
     What the body hands on unchanged stays as it is even if the condition is.
@@ -399,16 +359,18 @@ def _batched_carry(
     body = op.body_jaxpr.jaxpr
     pairs = zip(body.outvars, body.invars[op.body_nconsts :], strict=True)
     changed = [after is not before for after, before in pairs]
-    while True:
-        dims = tuple(0 if f else None for f in carry)
-        _, found = batch_jaxpr(op.body_jaxpr, axis, body_dims + dims)
-        joined = tuple(f or d is not None for f, d in zip(carry, found, strict=True))
-        _, (pred,) = batch_jaxpr(op.cond_jaxpr, axis, cond_dims + dims)
-        if pred is not None:
-            joined = tuple(map(any, zip(joined, changed, strict=True)))
-        if joined == carry:
-            return carry, pred is not None
-        carry = joined
+
+    def is_batched(closed: ClosedJaxpr, consts: Any, carry: Flags) -> list[bool]:
+        dims = consts + tuple(0 if f else None for f in carry)
+        return [d is not None for d in batch_jaxpr(closed, axis, dims)[1]]
+
+    def after(carry: Flags) -> list[bool]:
+        found = is_batched(op.body_jaxpr, body_dims, carry)
+        waits = is_batched(op.cond_jaxpr, cond_dims, carry)[0]
+        return [f or (waits and c) for f, c in zip(found, changed, strict=True)]
+
+    carry = spread(carry, after)
+    return carry, is_batched(op.cond_jaxpr, cond_dims, carry)[0]
 
 
 @kept_with_jaxpr
@@ -417,7 +379,7 @@ def _masked_body(
     body: ClosedJaxpr,
     n_cond: int,
     n_body: int,
-    batched: tuple[bool, ...],
+    batched: Flags,
     step: Checked,
 ) -> ClosedJaxpr:
     """The body that leaves alone the examples whose condition is false.

@@ -1,0 +1,69 @@
+"""What loops share: which parts of a carry have something, and bodies with tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_with_jaxpr
+from curta.core.stage import stage
+from curta.transforms.discharge import Flags
+from curta.transforms.jaxprs import jvp_jaxpr, run_closed
+
+
+def flagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Those with the flag."""
+    return [x for x, f in zip(xs, flags, strict=True) if f]
+
+
+def unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Those without."""
+    return [x for x, f in zip(xs, flags, strict=True) if not f]
+
+
+def spread(carry: Flags, after: Callable[[Flags], Sequence[bool]]) -> Flags:
+    """The parts that have something in the end: those that do once it has spread.
+
+    `after` says which have it after a step, if these have it before.
+    """
+    while True:
+        joined = tuple(map(any, zip(carry, after(carry), strict=True)))
+        if joined == carry:
+            return carry
+        carry = joined
+
+
+@kept_with_jaxpr
+def jvp_body(
+    body: ClosedJaxpr, consts: Flags, carry: Flags, xs: Flags = ()
+) -> tuple[ClosedJaxpr, Flags, Flags]:
+    """A loop's body with tangents, and which parts of the carry and ys have some.
+
+    The flags say which inputs have tangents. Each group of inputs and outputs is
+    followed by its tangents.
+    """
+    n = len(carry)
+    carry = spread(carry, lambda c: jvp_jaxpr(body, consts + c + xs)[1][:n])
+    ys = jvp_jaxpr(body, consts + carry + xs)[1][n:]
+    mixed, _ = jvp_jaxpr(body, consts + carry + xs, carry + ys)
+    groups = consts, carry, xs
+
+    def run(*args: Any) -> list[Any]:
+        rest = iter(args)
+        primals, tangents = [], []
+        for flags in groups:
+            primals += [next(rest) for _ in flags]
+            tangents += [next(rest) for f in flags if f]
+        found = run_closed(mixed, [*primals, *tangents])
+        outs, dots = found[: n + len(ys)], found[n + len(ys) :]
+        moving = sum(carry)
+        return [*outs[:n], *dots[:moving], *outs[n:], *dots[moving:]]
+
+    given = iter(body.in_avals)
+    avals: list[ShapedArray] = []
+    for flags in groups:
+        group = [next(given) for _ in flags]
+        avals += [*group, *(a.to_tangent_aval() for a in flagged(group, flags))]
+    return stage(run, avals, body.jaxpr.debug_info), carry, ys
