@@ -97,3 +97,9 @@ def test_references_take_cotangents():
     assert total[...] == 4.0
     with pytest.raises(ValueError, match="takes a tree like the arguments"):
         pull.with_refs(total)
+
+
+@pytest.mark.parametrize("empty", [None, (), {"a": None}])
+def test_arguments_without_leaves(empty):
+    out, pull = curta.vjp(lambda x, y: (x, 2 * y), empty, 1.0)
+    assert out[0] == empty and pull(out) == (empty, 4.0)

@@ -225,7 +225,7 @@ class VJP:
 
 def _in_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
     """A pytree with tuples for its containers, which do not take any leaf."""
-    if tree_util.treedef_is_leaf(tree):
+    if tree_util.treedef_is_leaf(tree) and tree.num_leaves:  # None has no leaf
         return next(leaves)
     return tuple([_in_tuples(child, leaves) for child in tree.children()])
 
