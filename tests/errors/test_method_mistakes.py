@@ -227,6 +227,13 @@ MISTAKES = [
     ),
     (lambda: jnp.array(1, ndmin=2**40), ValueError, "maximum supported dimension", ""),
     (lambda: jnp.fromiter(), NotImplementedError, "jnp.fromiter() is not impl", ""),
+    (lambda: jnp.sum(M, initial=(0, 5)), TypeError, f"sum {LISTED}", "tuple"),
+    (
+        lambda: curta.jit(lambda i: jnp.take(V, i, mode="clip"))(1.0),
+        ValueError,
+        "indices must have an integer type",
+        "float32",
+    ),
     (lambda: jnp.size(M, (0, -2)), ValueError, "repeated axis: (0, 0)", ""),
     (lambda: jnp.average(M, axis=(0, 0)), ValueError, "repeated axis: (0, 0)", ""),
     (
@@ -318,6 +325,7 @@ def test_what_is_accepted():
     assert jnp.repeat(jnp.array(1.0), 2, axis=0).shape == (2,)
     assert jnp.zeros_like(2**40) == 0
     assert jnp.ones_like(False).dtype == bool
+    assert jnp.linalg.tensorsolve(jnp.eye(3), V, jnp.array([1])).shape == (3,)
     assert jnp.ones_like(RECORDS, int, (2,)).tolist() == [1, 1]
     assert curta.jit(jnp.unravel_index)(N, 3)[0].tolist() == [0, 1, 2]
     assert jnp.kaiser(3, M).shape == (2, 3)

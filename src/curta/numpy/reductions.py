@@ -106,7 +106,7 @@ def _over_names(fold: Fold, x: Any, names: tuple[str, ...]) -> Any:
 
 def _check_initial(name: str, initial: Any) -> Any:
     if not isinstance(initial, Array):
-        if not isinstance(initial, (list, tuple)):
+        if not isinstance(initial, list):
             check_operands(name, initial)
         dtypes.dtype(initial)  # raises for what is no number
     return initial

@@ -82,9 +82,12 @@ def _take(
     fill_value: Any,
 ) -> Any:
     a, indices = ensure_operands("take", a, indices)
-    if indices.dtype == np.bool_ and mode != "clip":
+    clipped = mode == "clip"
+    if indices.dtype == np.bool_ and not clipped:
         indices = lax.convert_element_type(indices, np.int32)
-    if is_complex(indices):
+    if is_complex(indices) or (
+        clipped and not dtypes.issubdtype(indices.dtype, np.integer)
+    ):
         raise ValueError(f"indices must have an integer type, got {indices.dtype}")
     if axis is None:
         a, axis = ravel(a), 0
@@ -120,7 +123,8 @@ def _take(
 
 def _bounded(indices: Any, size: int, mode: str | None) -> tuple[Any, Any]:
     modes = lax.GatherScatterMode
-    narrow = isinstance(size, int) and size > dtypes.iinfo(indices.dtype).max
+    integers = dtypes.issubdtype(indices.dtype, np.integer) and isinstance(size, int)
+    narrow = integers and size > dtypes.iinfo(indices.dtype).max
     if narrow and mode != "clip":  # they are counted from the end
         wide = np.int32 if size < 1 << 31 else np.int64
         indices = lax.convert_element_type(indices, wide)

@@ -13,6 +13,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array
 from curta.numpy.arguments import concrete, ensure_arraylike, ensure_arraylikes
 from curta.numpy.complex_numbers import conjugate
 from curta.numpy.constructors import array, asarray
@@ -254,7 +255,8 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
     """
     a, b = ensure_arraylikes("tensorsolve", a, b)
     if axes is not None:
-        axes = concrete(axes, "expected a static index or sequence of indices.")
+        if isinstance(axes, Array):
+            axes = concrete(axes, "expected a static index sequence.", np.asarray)
         if not isinstance(axes, (Sequence, np.ndarray)) or isinstance(axes, str):
             raise TypeError(
                 f"tensorsolve takes axes as a sequence of integers, got {axes!r}: write"
