@@ -69,6 +69,18 @@ def test_what_is_read_out_of_order_is_right_wherever_it_lies(fun, n):
     curta.tree.map(np.testing.assert_array_equal, found, wanted)
 
 
+@pytest.mark.parametrize("reduce", [jnp.argmax, jnp.max, jnp.sum])
+def test_what_is_folded_is_read_before_its_turn_stores(reduce):
+    def fun(x):
+        sums = jnp.cumsum(x, 0)
+        return reduce(x, 1), jnp.minimum(sums, 0), sums
+
+    x = np.random.default_rng(0).normal(size=(12, 9)).astype(np.float32)
+    wanted = curta.tree.map(np.asarray, curta.jit(fun)(x))
+    found = curta.jit(fun, donate_argnums=0)(jnp.array(x))
+    curta.tree.map(np.testing.assert_array_equal, found, wanted)
+
+
 @pytest.mark.parametrize("n", SIZES[1:])
 def test_an_optimiser_works_in_place(n):
     def step(p, m, v, g):

@@ -70,6 +70,8 @@ def _reads_in_turn(
         return False
     offsets = [e.offset for e in item.loads if e.buffer is argument]
     if places[item] == places[storing]:
+        if item.folds and not storing.folds:  # a turn stores before it folds
+            return False
         return all(offset == store.offset for offset in offsets)
     shared = group.shared
     return all(aligned(o, store.offset, item, shared) >= shared for o in offsets)
