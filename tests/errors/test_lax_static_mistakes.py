@@ -166,6 +166,12 @@ SETTINGS = [
      "An overflow was encountered while parsing", "max_iterations of qdwh"),
     (lambda: lax.linalg.eig(SQUARE, implementation=lax.linalg.EigImplementation.MAGMA),
      ValueError, "Only the lapack implementation is supported on CPU.", "MAGMA"),
+    (lambda: lax.linalg.eig(SQUARE, use_magma=True), ValueError,
+     "Only the lapack implementation is supported on CPU.", "use_magma=True"),
+    (lambda: lax.reduce((X, X), (0.0, 0.0), lambda x, y: x[0], ()), ValueError,
+     "reduce output must have the same tree structure as the operands", ""),
+    (lambda: lax.reduce((X, X), (0, 0), lambda x, y: x, ()), TypeError,
+     "reduce operand dtypes should match corresponding initial value dtypes", ""),
     (lambda: lax.linalg.eigh(
         SQUARE, implementation=lax.linalg.EighImplementation.JACOBI),
      NotImplementedError, "Jacobi implementation is not supported on CPU", ""),

@@ -94,8 +94,6 @@ def reduce(
     """
     flat, inits, structure = _flat("reduce", operands, init_values)
     axes = _axes(flat, dimensions)
-    if not axes:
-        return tree.unflatten(structure, [as_result(x) for x in flat])
     if len(flat) == 1:
         found = _known(computation, inits[0], _KNOWN)
         if found is not None:
@@ -105,7 +103,11 @@ def reduce(
                 structure, [convert_element_type(out, typeof(out).dtype, weak)]
             )
     closed, out_tree = _scalar_function("reduce", computation, inits, structure)
-    outs = Reduce(computation, closed, axes)(*flat, *inits)
+    op = Reduce(computation, closed, axes)
+    if not axes:  # nothing is folded, nor the initial values
+        op.aval(*map(typeof, (*flat, *inits)))
+        return tree.unflatten(out_tree, [as_result(x) for x in flat])
+    outs = op(*flat, *inits)
     return tree.unflatten(out_tree, outs)
 
 

@@ -165,7 +165,7 @@ def eig(
 
     The eigenvectors have length 1 and a real greatest element. Their derivatives exist
     only where all eigenvalues differ, and are given if `enable_eigvec_derivs`.
-    `use_magma` is accepted: LAPACK computes them.
+    LAPACK computes them: ValueError for others, and for `use_magma`.
 
     Returns complex arrays: the eigenvalues (..., n) and the vectors (..., n, n) that
     are asked for. Raises ValueError for matrices that are not square.
@@ -176,10 +176,10 @@ def eig(
     >>> w
     Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
-    if implementation not in (None, EigImplementation.LAPACK):
+    if use_magma or implementation not in (None, EigImplementation.LAPACK):
         raise ValueError(
             "Only the lapack implementation is supported on CPU. Got"
-            f" {implementation!r}."
+            f" {implementation!r} and {use_magma=}."
         )
     op = ops.Eig(
         bool(compute_left_eigenvectors),
