@@ -9,6 +9,7 @@ import curta
 import curta.numpy as jnp
 from curta import core, export
 from curta.export.exporting import UnexpectedDimVar
+from curta.sharding import AxisType
 
 
 def exported(f, *specs, constraints=(), **arrays):
@@ -266,7 +267,7 @@ def test_dims_in_jaxprs():
 
 
 def test_devices_asked_for_within():
-    mesh = curta.make_mesh((1,), ("x",))
+    mesh = curta.make_mesh((1,), ("x",), (AxisType.Auto,))
     place = curta.NamedSharding(mesh, curta.P("x"))
     f = curta.jit(lambda x: curta.lax.with_sharding_constraint(x, place) * 2)
     found = export.export(f)(jnp.ones(4))
