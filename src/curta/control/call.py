@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from curta.control.carries import flagged, unflagged
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
@@ -97,16 +98,11 @@ class JaxprOp(TakesRefs):
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         unknown = tuple(map(partial.is_unknown, args))
         split = split_jaxpr(self.jaxpr, unknown)
-        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+        known_args = unflagged(args, unknown)
         results = self.with_jaxpr(split.known)(*known_args)
-        residuals = split.residuals(known_args, results)
-        unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
-        later: Sequence[Any] = ()
-        if any(split.out_unknown):
-            op = self.with_jaxpr(split.unknown)
-            later = partial.defer(op, [*residuals, *unknown_args])
-        known_outs, unknown_outs = iter(results), iter(later)
-        return [next(unknown_outs if u else known_outs) for u in split.out_unknown]
+        later = [*split.residuals(known_args, results), *flagged(args, unknown)]
+        op = self.with_jaxpr(split.unknown)
+        return partial.joined(split.out_unknown, results, op, later)
 
 
 @dataclass(frozen=True)

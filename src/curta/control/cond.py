@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.control.carries import flagged, unflagged
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
@@ -97,17 +98,10 @@ class Cond(TakesRefs):
         if unknown[0]:
             return partial.defer(self, args)
         known, later, out_unknown, count = _split_branches(self.branches, unknown[1:])
-        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
-        results = self.with_branches(known)(*known_args)
-        outs, residuals = results[: len(results) - count], results[-count:]
-        residuals = residuals if count else []
-        unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
-        rest: Sequence[Any] = ()
-        if any(out_unknown):
-            op = self.with_branches(later)
-            rest = partial.defer(op, [args[0], *residuals, *unknown_args])
-        known_outs, unknown_outs = iter(outs), iter(rest)
-        return [next(unknown_outs if u else known_outs) for u in out_unknown]
+        results = self.with_branches(known)(*unflagged(args, unknown))
+        residuals = results[len(results) - count :]
+        rest = [args[0], *residuals, *flagged(args, unknown)]
+        return partial.joined(out_unknown, results, self.with_branches(later), rest)
 
     def pruned(self, used: Flags) -> tuple[Cond, Flags, Flags]:
         found = [prune_outputs(b, used) for b in self.branches]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from curta.config import config
 from curta.control.call import JaxprOp
+from curta.control.carries import unflagged
 from curta.control.residual_plan import Policy, ResidualPlan, plan_residuals
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -60,17 +61,10 @@ class Remat(JaxprOp):
         )
         if _log.isEnabledFor(level):
             _log.log(level, "%s", _described(plan, unknown))
-        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
-        results = run_closed(plan.known, known_args)
-        outs = results[: plan.known_out_count]
-        residuals = results[plan.known_out_count :]
-        later: Sequence[Any] = ()
-        if any(plan.out_unknown):
-            op = Remat(plan.unknown, self.prevent_cse, True, self.policy)
-            passed = [args[i] for i in plan.passed]
-            later = partial.defer(op, [*residuals, *passed])
-        known_outs, unknown_outs = iter(outs), iter(later)
-        return [next(unknown_outs if u else known_outs) for u in plan.out_unknown]
+        results = run_closed(plan.known, unflagged(args, unknown))
+        op = Remat(plan.unknown, self.prevent_cse, True, self.policy)
+        later = [*results[plan.known_out_count :], *(args[i] for i in plan.passed)]
+        return partial.joined(plan.out_unknown, results, op, later)
 
     def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
         # What is computed again uses no keys that were not used the first time.

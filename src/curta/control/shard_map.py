@@ -17,6 +17,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.control.call import Call, JaxprOp
+from curta.control.carries import flagged, unflagged
 from curta.control.messages import delivered
 from curta.control.shard_program import dims_of, whole_program
 from curta.core.avals import ShapedArray
@@ -138,15 +139,10 @@ class ShardMap(JaxprOp):
         unknown = tuple(map(partial.is_unknown, args))
         with self.inside():
             cut = cut_body(self, unknown)
-        known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+        known_args = unflagged(args, unknown)
         results = cut.known(*known_args)
-        later: Sequence[Any] = ()
-        if any(cut.out_unknown):
-            unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
-            residuals = cut.residuals(known_args, results)
-            later = partial.defer(cut.unknown, [*residuals, *unknown_args])
-        known_outs, unknown_outs = iter(results), iter(later)
-        return [next(unknown_outs if u else known_outs) for u in cut.out_unknown]
+        later = [*cut.residuals(known_args, results), *flagged(args, unknown)]
+        return partial.joined(cut.out_unknown, results, cut.unknown, later)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         linear = tuple(map(is_linear, args))

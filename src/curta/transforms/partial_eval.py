@@ -57,6 +57,21 @@ class PartialTrace(Trace):
         """Record `op` to be run later."""
         return self.recorder.process(op, args)
 
+    def joined(
+        self,
+        unknown: Sequence[bool],
+        known: Sequence[Any],
+        op: Op,
+        args: Sequence[Any],
+    ) -> list[Any]:
+        """The results of an op cut in two: the `known` ones, and those of `op`, later.
+
+        `unknown` says of each which it is.
+        """
+        later = iter(self.defer(op, args) if any(unknown) else ())
+        now = iter(known)
+        return [next(later if u else now) for u in unknown]
+
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         if any(map(self.is_unknown, args)):
             return call.fun(*args)
