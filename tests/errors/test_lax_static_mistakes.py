@@ -269,6 +269,12 @@ def test_empty_dilations_are_none():
         assert (found == conv(padding=padding)()).all()
 
 
+def test_shapes_are_32_bits_wide():
+    with curta.enable_x64(True):
+        assert lax.shape_as_value((2, 3)).dtype == "int32"
+        assert lax.shape_as_value((2**31,)).dtype == "int64"
+
+
 def test_nothing_to_fold():
     assert (lax.reduce(X, 5.0, lax.add, ()) == X).all()
     first, second = lax.reduce((X, X), (0.0, 1.0), lambda x, y: x, ())

@@ -191,7 +191,8 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     array([2, 3], dtype=int32)
     """
     sizes = [integer("shape_as_value shape", d) for d in shape]
-    return np.asarray(sizes, dtypes.canonicalize_dtype(np.int64))
+    dtype = np.int64 if max(sizes, default=0) >> 31 else np.int32
+    return np.asarray(sizes, dtypes.canonicalize_dtype(dtype))
 
 
 def _as_array(x: Any) -> Any:
