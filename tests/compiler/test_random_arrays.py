@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import curta
@@ -346,6 +347,7 @@ def assert_alike(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found, wanted, rtol=eps, atol=eps * scale)
 
 
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 1 << 30))
 def test_compiled_arrays_are_those_of_numpy(seed: int) -> None:
