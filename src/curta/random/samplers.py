@@ -174,7 +174,7 @@ def bernoulli(
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     typed, _ = check_key("bernoulli", key)
-    check_arraylike("bernoulli", p)
+    dtypes.dtype(p)  # raises TypeError or ValueError for what is no array
     dtype = typeof(p).dtype
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(

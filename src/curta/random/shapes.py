@@ -10,7 +10,6 @@ from curta import dtypes, lax
 from curta.core.shapes import canonicalize_shape
 from curta.core.trace import typeof
 from curta.errors import TypePromotionError
-from curta.numpy.arguments import check_arraylike
 
 
 def sample_shape(shape: Any) -> tuple[int, ...]:
@@ -60,10 +59,8 @@ def float_dtype(
 ) -> Any:
     """The float dtype asked for, or complex one; ValueError if it is neither.
 
-    TypePromotionError for parameters that this dtype cannot hold, TypeError for those
-    that are no arrays.
+    TypePromotionError for parameters that this dtype cannot hold.
     """
-    check_arraylike(name, *parameters)
     chosen = asked_dtype(dtype, float)
     if not dtypes.issubdtype(chosen, np.inexact if or_complex else np.floating):
         kinds = "float or complex" if or_complex else "float"
@@ -100,7 +97,8 @@ def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
 
     TypeError for parameters that are no arrays.
     """
-    check_arraylike(name, *parameters)
+    for p in parameters:
+        dtypes.dtype(p)  # raises TypeError or ValueError for what is no array
     shapes = [np.shape(p) for p in parameters]
     if shape is None:
         return lax.broadcast_shapes(*shapes)
