@@ -93,12 +93,7 @@ def constant(like: Any, value: int) -> Any:
 
 
 def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The shape asked for, or that of the parameters broadcast with each other.
-
-    TypeError for parameters that are no arrays.
-    """
-    for p in parameters:
-        dtypes.dtype(p)  # raises TypeError or ValueError for what is no array
+    """The shape asked for, or that of the parameters broadcast with each other."""
     shapes = [np.shape(p) for p in parameters]
     if shape is None:
         return lax.broadcast_shapes(*shapes)

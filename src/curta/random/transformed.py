@@ -274,6 +274,7 @@ def rayleigh(
     """
     typed, _ = check_key("rayleigh", key)
     shape = parameter_shape("rayleigh", shape, scale)
+    dtypes.dtype(scale)  # raises TypeError or ValueError for what is no array
     scale = jnp.asarray(scale)
     return _rayleigh(typed, scale, shape, float_dtype("rayleigh", dtype, scale))
 
