@@ -95,6 +95,8 @@ SEQUENCES = [
      "'int' object is not iterable"),
     (lambda: lax.expand_dims(X, 0), TypeError, "expand_dims dimensions must be a", ""),
     (lambda: lax.split(X, 2), TypeError, "split sizes must be a sequence of int", ""),
+    (lambda: curta.jit(lambda f: lax.split(X, (f, 1)))(1.0), TypeError,
+     "split sizes must have every element be an integer type", "JitTracer"),
     (lambda: lax.split(X, (1.5, 0.5)), TypeError,
      "split sizes must have every element be an integer type", "float"),
     (lambda: lax.reduce(X, 0.0, lax.add, 0), TypeError, "reduce dimensions must be",

@@ -144,8 +144,8 @@ def _integer(name: str, value: Any, values: Sequence[Any]) -> Any:
     try:
         if not isinstance(value, (bool, np.bool_)):
             return as_dim(value)
-    except TypeError:
-        if isinstance(value, Tracer):
+    except TypeError as error:
+        if type(error) is not TypeError:  # a traced value, which says so itself
             raise
     raise TypeError(
         f"{name} must have every element be an integer type, got"
