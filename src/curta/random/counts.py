@@ -19,7 +19,6 @@ from curta.random.shapes import (
     asked_dtype,
     float_dtype,
     parameter_shape,
-    sample_shape,
     sequence,
 )
 
@@ -306,7 +305,7 @@ def multinomial(
     typed, _ = check_key("multinomial", key)
     check_arraylike("multinomial", n, p)
     n, p = promote_dtypes_inexact(n, p)
-    shape = p.shape if shape is None else sample_shape(sequence(shape))
+    shape = p.shape if shape is None else sequence(shape)
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
 
     def draw(left: Any, outcome: Any) -> Any:
