@@ -192,7 +192,7 @@ __getattr__, __dir__ = on_demand(
     frozenset(
         {
             *("api_util", "debug", "distributed", "experimental", "extend", "image"),
-            *("memory", "profiler", "scipy"),
+            *("interpreters", "memory", "profiler", "scipy"),
         }
     ),
     public=frozenset(

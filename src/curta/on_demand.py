@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -43,6 +44,32 @@ def on_demand(
 
     imported = without_parts(package, public)
     return getattr_, dir_
+
+
+def elsewhere(
+    package: str, places: Mapping[str, Sequence[str]], removed: Mapping[str, str] = {}
+) -> Callable[[str], Any]:
+    """`__getattr__` of a package some names of which are now in other places.
+
+    They are found there, with a DeprecationWarning. `removed` says of those that are no
+    more what to use.
+    """
+    place_of = {name: place for place, names in places.items() for name in names}
+
+    def getattr_(name: str) -> Any:
+        if name in place_of:
+            place = place_of[name]
+            warnings.warn(
+                f"{package}.{name} is deprecated. Use {place}.{name}.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(importlib.import_module(place), name)
+        if name in removed:
+            raise AttributeError(f"{package}.{name} was removed. {removed[name]}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return getattr_
 
 
 def without_parts(package: str, public: frozenset[str] = _NONE) -> Listing:

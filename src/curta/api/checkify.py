@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,6 +14,7 @@ from curta.core.flat import debug_info
 from curta.core.source_info import user_frame
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.core.wrapping import wraps
 from curta.primitives.checks import (
     DivisionByZeroError,
     Error,
@@ -74,7 +74,7 @@ def checkify(
             f"checkify errors must be a set of error types, got {errors!r}"
         ) from None
 
-    @functools.wraps(f)
+    @wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         trees: list[Any] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import axes_in_scope, stage
 from curta.core.trace import Tracer, typeof
 from curta.core.tracebacks import api_boundary
+from curta.core.wrapping import wraps
 from curta.transforms.partial_eval import residuals_as_inputs
 
 
@@ -64,7 +64,7 @@ def checkpoint(
     fixed_names = frozenset(names or ())
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def remat_fun(*args: Any, **kwargs: Any) -> Any:
         static = _static_places(places, len(args))
         traced = [i for i in range(len(args)) if i not in static]

@@ -11,6 +11,7 @@ from typing import Any
 from curta import tree_util
 from curta.core.flat import FlatFunction, function_name
 from curta.core.trace import current_trace, typeof
+from curta.core.wrapping import update_wrapper
 
 
 class CustomFunction:
@@ -22,7 +23,7 @@ class CustomFunction:
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ):
-        functools.update_wrapper(self, fun)
+        update_wrapper(self, fun)
         self.fun = fun
         places = {self._place(i) for i in _argnums(nondiff_argnums)}
         if nondiff_argnames:

@@ -15,6 +15,7 @@ from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.stage import JitTracer, stage
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, typeof
+from curta.core.wrapping import update_wrapper
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchTracer
@@ -48,7 +49,7 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
         is_leaf = tree_util.treedef_is_leaf(tree_util.tree_structure(found))
         return (found,) if is_leaf else found
 
-    functools.update_wrapper(wrapped_fun, fun)
+    update_wrapper(wrapped_fun, fun)
     wrapped_fun.defvjp(fwd, bwd)
     return wrapped_fun
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from curta.api.linearized import Forward, forward
 from curta.core.avals import is_string
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
+from curta.core.wrapping import wraps
 from curta.primitives.base import scalar_of
 
 
@@ -50,7 +50,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -78,7 +78,7 @@ def value_and_grad(
     single, places = differentiated_argnums(argnums)
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         check_enough_arguments(args, argnums, places)
         partial, chosen = partial_in(fun, places, args, kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from curta.api.vjp import vjp
 from curta.api.vmap import vmap
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
+from curta.core.wrapping import wraps
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import reshape
 
@@ -45,7 +45,7 @@ def jacfwd(
     single, places = differentiated_argnums(argnums)
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_in(fun, places, args, kwargs)
         point = chosen[0] if single else chosen
@@ -90,7 +90,7 @@ def jacrev(
     single, places = differentiated_argnums(argnums)
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_in(fun, places, args, kwargs)
         for leaf in tree_util.tree_leaves(chosen):

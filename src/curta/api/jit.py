@@ -51,6 +51,7 @@ from curta.core.trace import (
     typeof,
 )
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
+from curta.core.wrapping import update_wrapper
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding, devices
 from curta.runtime.dispatch import CompiledCall
@@ -77,7 +78,7 @@ class Jitted:
     def __init__(
         self, fun: Callable[..., Any], options: JitOptions, name: str | None = None
     ):
-        functools.update_wrapper(self, fun)
+        update_wrapper(self, fun)
         self._fun = fun
         self._options = options
         self._cache = shared_cache(fun, options)

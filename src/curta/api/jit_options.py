@@ -82,8 +82,8 @@ def make_options(
             f"Getting the signature of function {fun} failed. Pass donate_argnums"
             " instead of donate_argnames."
         )
-    static = _complete(signature, static_argnums, static_argnames)
-    donate = _complete(signature, donate_argnums, donate_argnames)
+    static = infer_argnums_and_argnames(signature, static_argnums, static_argnames)
+    donate = infer_argnums_and_argnames(signature, donate_argnums, donate_argnames)
     if signature is not None:
         for kind, (nums, names) in (("static", static), ("donate", donate)):
             _check_argnums(signature, nums, f"{kind}_argnums")
@@ -122,7 +122,7 @@ def _signature(fun: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _complete(
+def infer_argnums_and_argnames(
     signature: inspect.Signature | None, argnums: _Argnums, argnames: _Argnames
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     nums = None if argnums is None else indices(argnums)

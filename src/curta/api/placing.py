@@ -21,6 +21,7 @@ from curta.core.mesh import (
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
+from curta.core.wrapping import wraps
 from curta.primitives.placing import Reshard, ShardAlike, ShardingConstraint
 
 
@@ -264,7 +265,7 @@ def auto_axes(
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
     fun = f
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         wanted = out_sharding
         if wanted is None and "out_sharding" not in kwargs:
@@ -314,7 +315,7 @@ def explicit_axes(
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     fun = f
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         wanted = in_sharding
         if wanted is None and "in_sharding" not in kwargs:

@@ -5,7 +5,6 @@ It is `jit` of `shard_map` over a mesh of one axis, with axes in the words of `v
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from curta.api.vmap import vmap
 from curta.core.mesh import Mesh, get_abstract_mesh
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
+from curta.core.wrapping import wraps
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim, move_dim
 from curta.runtime.devices import device_grid, local_devices
@@ -79,7 +79,7 @@ def pmap(
     )
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def pmap_fun(*args: Any, **kwargs: Any) -> Any:
         call, leaves = options.prepare(args, kwargs)
         return call(*leaves)
@@ -245,7 +245,7 @@ class _Options:
         front = _counted_from_front(self.out_axes)
         call = self._call(statics, in_tree)
 
-        @functools.wraps(self.fun)
+        @wraps(self.fun)
         def shard(*leaves: Any) -> Any:
             out = call(*map(_squeezed, leaves, axes))
             outs, tree = tree_util.tree_flatten(out)
@@ -302,7 +302,7 @@ def _counted_from_front(axes: Any) -> Any:
 def _then_moved(fun: Callable[..., Any], axes: Any) -> Callable[..., Any]:
     """`fun`, and the mapped axes moved from the front to where they are to be."""
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def moved(*args: Any) -> Any:
         out = fun(*args)
         leaves, tree = tree_util.tree_flatten(out)

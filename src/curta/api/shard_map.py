@@ -34,6 +34,7 @@ from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placement
 from curta.core.stage import recording_trace, stage
 from curta.core.trace import concrete_or_none, current_trace, typeof, use_trace
+from curta.core.wrapping import wraps
 from curta.primitives.collective import PVary
 from curta.primitives.unreduced import VaryUnreducedCast
 from curta.transforms.partial_eval import residuals_as_inputs
@@ -102,7 +103,7 @@ def shard_map(
         )
     fun = f
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def mapped(*args: Any) -> Any:
         where, axes = checked_axes(mesh, axis_names, in_specs, out_specs, INFER)
         leaves, in_tree = tree_util.tree_flatten(args)

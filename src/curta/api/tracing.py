@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof as value_type
 from curta.core.tracebacks import api_boundary
+from curta.core.wrapping import wraps
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
@@ -51,7 +51,7 @@ def make_jaxpr(
     places = make_options(fun, static_argnums, None, None, None).static_argnums
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def make_jaxpr_fun(*args: Any, **kwargs: Any) -> Any:
         given = [i for i in places if i < len(args)]
         closed, out_tree = trace_function("make_jaxpr", fun, given, args, kwargs)

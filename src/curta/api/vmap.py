@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from curta.core.refs import Ref
 from curta.core.source_info import Transforming
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
+from curta.core.wrapping import wraps
 from curta.transforms.vmap import BatchAxis
 
 
@@ -74,7 +74,7 @@ def vmap(
     hash((axis_name, spmd))  # names are looked up: a list raises TypeError
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(

@@ -16,6 +16,31 @@ from curta.core.trace import (
     Tracer as Tracer,
     trace_state_clean as trace_state_clean,
 )
-from curta.on_demand import without_parts as _without_parts
+from curta.on_demand import elsewhere as _elsewhere, without_parts as _without_parts
 
+__getattr__ = _elsewhere(
+    __name__,
+    {
+        "curta.extend.core": (
+            "CallPrimitive", "DebugInfo", "DropVar", "Effect", "Effects",
+            "check_jaxpr", "concrete_or_error", "find_top_trace", "gensym",
+            "get_opaque_trace_state", "jaxprs_in_params", "new_jaxpr_eqn", "no_effects",
+            "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype",
+            "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+            "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
+        ),
+        "curta.errors": ("InconclusiveDimensionOperation", "JaxprTypeError"),
+        "curta.core.trace": ("pytype_aval_mappings",),
+    },
+    {
+        "get_aval": "Use curta.typeof.",
+        **{
+            name: f"Use curta.extend.core.{name}."
+            for name in (
+                "call_impl", "mapped_aval", "set_current_trace", "subjaxprs",
+                "take_current_trace", "unmapped_aval",
+            )
+        },
+    },
+)  # fmt: skip
 __dir__ = _without_parts(__name__)

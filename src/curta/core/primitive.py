@@ -43,8 +43,8 @@ class Primitive:
 
     op_class: type[Op]
 
-    def __init__(self, op: str | type[Op]):
-        self.op_class = new_op_class(op, self) if isinstance(op, str) else op
+    def __init__(self, name: str | type[Op]):
+        self.op_class = new_op_class(name, self) if isinstance(name, str) else name
         self.name = self.op_class.name
 
     @property

@@ -364,13 +364,13 @@ def _check_scalar(x: Tracer) -> None:
 
 # ---- avals of values
 
-_aval_rules: dict[type, Callable[[Any], ShapedArray]] = {}
+pytype_aval_mappings: dict[type, Callable[[Any], ShapedArray]] = {}
 _other_types: dict[type, Callable[[Any], ShapedArray]] = {}
 
 
 def register_aval_rule(kind: type, rule: Callable[[Any], ShapedArray]) -> None:
     """Let values of type `kind` enter ops; `rule` gives their aval."""
-    _aval_rules[kind] = rule
+    pytype_aval_mappings[kind] = rule
 
 
 def register_other_type(kind: type, rule: Callable[[Any], Any]) -> None:
@@ -385,7 +385,7 @@ def typeof(x: Any) -> ShapedArray:
     """
     if isinstance(x, Array):
         return x.aval
-    rule = _aval_rules.get(type(x))
+    rule = pytype_aval_mappings.get(type(x))
     if rule is not None:
         return rule(x)
     if is_python_scalar(x):
@@ -393,8 +393,8 @@ def typeof(x: Any) -> ShapedArray:
     if type(x) in _other_types:
         return _other_types[type(x)](x)
     for kind in type(x).__mro__[1:]:
-        if kind in _aval_rules:
-            return _aval_rules[kind](x)
+        if kind in pytype_aval_mappings:
+            return pytype_aval_mappings[kind](x)
     if isinstance(x, (bool, int, float, complex)):
         base: Any = next(k for k in (bool, int, float, complex) if isinstance(x, k))
         return scalar_aval(base(x))
@@ -416,8 +416,8 @@ def is_array_like(x: Any) -> bool:
     """Whether `typeof` takes `x`."""
     return (
         isinstance(x, (Tracer, bool, int, float, complex))
-        or type(x) in _aval_rules
-        or any(kind in _aval_rules for kind in type(x).__mro__)
+        or type(x) in pytype_aval_mappings
+        or any(kind in pytype_aval_mappings for kind in type(x).__mro__)
     )
 
 

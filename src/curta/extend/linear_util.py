@@ -16,6 +16,7 @@ from typing import Any
 from curta.config import config
 from curta.core.flat import debug_info as describe
 from curta.core.jaxpr import DebugInfo
+from curta.core.wrapping import wraps
 from curta.on_demand import listed
 
 __all__ = [
@@ -157,7 +158,7 @@ def transformation2(layer: Callable[..., Any]) -> Callable[..., WrappedFun]:
     6
     """
 
-    @functools.wraps(layer)
+    @wraps(layer)
     def transform(fun: WrappedFun, *static: Any) -> WrappedFun:
         return fun.wrap(layer, static, None)
 
@@ -181,7 +182,7 @@ def transformation_with_aux2(
     (5, 3)
     """
 
-    @functools.wraps(layer)
+    @wraps(layer)
     def transform(
         fun: WrappedFun, *static: Any
     ) -> tuple[WrappedFun, Callable[[], Any]]:
@@ -291,7 +292,7 @@ def cache(
     """
     kept: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
-    @functools.wraps(call)
+    @wraps(call)
     def remembered(fun: WrappedFun, *args: Any) -> Any:
         own = kept.setdefault(fun.f, {})
         key = (fun.transforms, fun.params, args, config.context)

@@ -5,4 +5,6 @@ from curta.interpreters import (
     batching as batching,
     mlir as mlir,
     partial_eval as partial_eval,
+    pxla as pxla,
+    xla as xla,
 )

@@ -22,8 +22,17 @@ from curta.core.primitive import Primitive
 from curta.core.user_op import lowering_rules
 from curta.on_demand import listed
 
-__all__ = ["LoweringRule", "lower_fun", "register_lowering"]
+__all__ = ["LoweringRule", "LoweringRuleContext", "lower_fun", "register_lowering"]
 __dir__ = listed(__all__)
+
+
+class LoweringRuleContext:
+    """The first argument of JAX's rules, for their annotations: nothing makes one."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError(
+            "There is no MLIR in curta. See curta.interpreters.mlir.lower_fun."
+        )
 
 
 class LoweringRule:

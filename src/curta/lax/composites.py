@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from curta.core.flat import debug_info
 from curta.core.shapes import canonicalize_shape
 from curta.core.stage import stage
 from curta.core.trace import Tracer, typeof
+from curta.core.wrapping import wraps
 from curta.errors import UnexpectedTracerError
 from curta.primitives.effects import AfterAll, CreateToken, DceSink, Empty
 
@@ -43,7 +43,7 @@ def composite(
     """
     check_callable(decomposition)
 
-    @functools.wraps(decomposition)
+    @wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
         leaves, structure = tree.flatten(args)
         if any(isinstance(x, Tracer) for x in attributes.values()):

@@ -14,7 +14,7 @@ from curta import dtypes, tree_util
 from curta.api.jit_options import check_hashable
 from curta.core.array import Array
 from curta.core.dim import as_dim, is_symbolic_dim
-from curta.core.trace import Tracer, typeof
+from curta.core.trace import Tracer, pytype_aval_mappings, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
 from curta.runtime.shape_struct import is_like_array, no_value_message
@@ -48,7 +48,8 @@ def alias(name: str, fun: _Fun, *, in_errors: bool = False) -> _Fun:
 
 def is_arraylike(x: Any) -> bool:
     """Whether x is an array or scalar; lists and tuples are not."""
-    return isinstance(x, _ARRAY_TYPES) or hasattr(x, "__jax_array__")
+    known = isinstance(x, _ARRAY_TYPES) or type(x) in pytype_aval_mappings
+    return known or hasattr(x, "__jax_array__")
 
 
 def check_arraylike(name: str, *args: Any) -> None:

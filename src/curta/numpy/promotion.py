@@ -17,7 +17,7 @@ from curta.config import config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.dim import SymbolicDim
-from curta.core.stage import JitTracer
+from curta.core.stage import JitTracer, recording_trace
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.numpy.arguments import (
@@ -36,8 +36,9 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` with the given dtype and weak type."""
     if isinstance(x, SymbolicDim):
         x = x.as_value()
-    if type(x) is JitTracer and not x.aval.shape and x.concrete_value() is not None:
-        x = x.concrete_value()
+    if type(x) is JitTracer and not x.aval.shape and x._trace is recording_trace():
+        value = x.concrete_value()
+        x = x if value is None else value
     if isinstance(x, Array) or np.ndim(x) or isinstance(dtype, dtypes.ExtendedDType):
         return convert_element_type(x, dtype, weak_type)
     if weak_type and is_python_scalar(x) and typeof(x).dtype == dtype:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import warnings
 from collections.abc import Callable, Collection, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from curta import lax
 from curta.api.vmap import vmap
 from curta.config import config
+from curta.core.wrapping import wraps
 from curta.numpy.arguments import canonical_axis, canonical_shape, check_arraylike
 from curta.numpy.constructors import asarray
 from curta.numpy.ranges import arange
@@ -49,7 +49,7 @@ def vectorize(
     if any(isinstance(x, int) and x < 0 for x in excluded):
         raise ValueError(f"excluded={excluded!r} contains negative numbers")
 
-    @functools.wraps(pyfunc)
+    @wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         call = _Call(excluded, signature)
         return call.run(pyfunc, args, kwargs)

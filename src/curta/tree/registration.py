@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from curta.tree.flatten import (
     flatten,
@@ -278,6 +278,13 @@ def is_tree_node(typ: type) -> bool:
     return isinstance(typ, type) and kind_of(typ) is not None
 
 
+class Entry(NamedTuple):
+    """How a container is taken apart and put together."""
+
+    to_iter: Callable[[Any], tuple[Sequence[Any], Any]]
+    from_iter: Callable[[Any, Sequence[Any]], Any]
+
+
 class Registry:
     """The classes that are containers, as an object with methods."""
 
@@ -295,6 +302,12 @@ class Registry:
 
     def __contains__(self, typ: type) -> bool:
         return is_tree_node(typ)
+
+    def __getitem__(self, typ: type) -> Entry:
+        kind = kind_of(typ)
+        if kind is None:
+            raise KeyError(typ)
+        return Entry(flatten_one_level, kind.unflatten)
 
 
 default_registry = Registry()

@@ -21,6 +21,7 @@ from curta.core.trace import (
     swap_trace,
     typeof,
 )
+from curta.core.wrapping import wraps
 from curta.experimental.sparse.base import JAXSparse
 from curta.on_demand import own
 
@@ -392,7 +393,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """
     run = _traced if use_tracer else _interpreted
 
-    @functools.wraps(f)
+    @wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         spenv = SparsifyEnv()
         leaves, structure = tree_util.tree_flatten((args, kwargs), is_leaf=is_sparse)

@@ -1,7 +1,7 @@
 """Special functions, as in `scipy.special`."""
 
 from curta.nn.normalisation import logsumexp as logsumexp
-from curta.on_demand import without_parts as _without_parts
+from curta.on_demand import elsewhere as _elsewhere, without_parts as _without_parts
 from curta.scipy.special.bessel import (
     bessel_jn as bessel_jn,
     i0 as i0,
@@ -67,4 +67,9 @@ from curta.scipy.special.integrals import (
     spence as spence,
 )
 
+__getattr__ = _elsewhere(
+    __name__,
+    {"curta.scipy.special.legendre": ("lpmn", "lpmn_values")},
+    {"sph_harm": "Use curta.scipy.special.sph_harm_y."},
+)
 __dir__ = _without_parts(__name__)
