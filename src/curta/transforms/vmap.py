@@ -113,7 +113,8 @@ class BatchTrace(Trace):
                 return op(*vals)
             out, out_dims = op.batch(self.axis, vals, dims)
         except (IndexError, TypeError, ValueError):
-            _check_examples(op, vals, dims)
+            with use_trace(self):  # where the axis of the batch has its name
+                _check_examples(op, vals, dims)
             raise
         finally:
             swap_trace(before)
