@@ -277,6 +277,10 @@ def test_shapes_are_32_bits_wide():
         assert lax.shape_as_value((2**31,)).dtype == "int64"
 
 
+def test_no_windows_without_padding():
+    assert lax.padtype_to_pads((4, 4), None, None, "VALID") == [(0, 0), (0, 0)]
+
+
 def test_nothing_to_fold():
     assert (lax.reduce(X, 5.0, lax.add, ()) == X).all()
     first, second = lax.reduce((X, X), (0.0, 1.0), lambda x, y: x, ())

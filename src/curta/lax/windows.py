@@ -39,6 +39,8 @@ def padtype_to_pads(
     >>> lax.padtype_to_pads((5, 4), (2, 2), (1, 2), "SAME")
     [(0, 1), (0, 0)]
     """
+    if padding is PaddingType.VALID or padding in ("VALID", "valid"):
+        return [(0, 0)] * len(in_shape)  # whatever the windows
     names = "in_shape", "window_shape", "window_strides"
     given = in_shape, window_shape, window_strides
     sizes = [integers(f"padtype_to_pads {n}", d, None) for n, d in zip(names, given)]
