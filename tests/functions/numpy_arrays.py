@@ -162,10 +162,18 @@ def appends(source, shape):
 def splits(sections=True):
     def calls(source, shape):
         for axis in axes_of(shape):
-            yield call(source(shape), [1, 2], axis=axis)
+            cuts = [min(i, shape[axis]) for i in (1, 2)]
+            yield call(source(shape), cuts, axis=axis)
             yield call(source(shape), 1 if sections else 2, axis=axis)
 
     return calls
+
+
+def cut_along(axis):
+    """Cut behind the first slice along an axis, the only one of vectors."""
+    return lambda source, shape: [
+        call(source(shape), [min(1, shape[axis if len(shape) > 1 else 0])])
+    ]
 
 
 def unstacks(source, shape):
@@ -278,9 +286,9 @@ JOINING = [
     *rows("append", appends, FEW, rank=(1, 3)),
     *rows("split", splits(), FEW, rank=(1, 3)),
     *rows("array_split", splits(False), FEW, rank=(1, 3)),
-    *rows("vsplit", arranged([1]), FEW, rank=(2, 3)),
-    *rows("hsplit", arranged([1]), FEW, rank=(1, 3)),
-    *rows("dsplit", arranged([1]), FEW, rank=(3, 3)),
+    *rows("vsplit", cut_along(0), FEW, rank=(2, 3)),
+    *rows("hsplit", cut_along(1), FEW, rank=(1, 3)),
+    *rows("dsplit", cut_along(2), FEW, rank=(3, 3)),
     *rows("unstack", unstacks, FEW, rank=(1, 3)),
     *rows("delete", deletions, FEW, rank=(1, 3), least=2),
     *rows("insert", insertions, FEW, rank=(1, 3), least=1),
