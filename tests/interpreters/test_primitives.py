@@ -209,3 +209,27 @@ def test_missing_rules_say_how_to_give_them():
         curta.grad(double.bind)(1.0)
     with pytest.raises(NotImplementedError, match="primitive_batchers"):
         curta.vmap(double.bind)(jnp.ones(2))
+
+
+class Parts(Primitive):
+    """A primitive whose rules are methods."""
+
+    multiple_results = True
+
+    def __init__(self):
+        super().__init__(name="parts")
+
+    def impl(self, x, *, at):
+        return [x[:at], x[at:]]
+
+    def abstract_eval(self, x, *, at):
+        sizes = at, x.shape[0] - at
+        return [x.update(shape=(size,)) for size in sizes], set()
+
+
+def test_rules_that_are_methods():
+    parts = Parts()
+    x = jnp.arange(3.0)
+    for run in parts.bind, curta.jit(parts.bind, static_argnames="at"):
+        assert [p.tolist() for p in run(x, at=1)] == [[0], [1, 2]]
+    assert "parts[at=2]" in str(curta.make_jaxpr(lambda x: parts.bind(x, at=2))(x))

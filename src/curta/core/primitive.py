@@ -30,6 +30,9 @@ class Primitive:
     >>> double.bind(3.0)
     Array(6., dtype=float32, weak_type=True)
 
+    or, in a subclass, by methods `impl` and `abstract_eval`; the latter gives the aval
+    and a set of effects.
+
     Those of the package are found by `primitive_of`:
 
     >>> from curta.core.primitive import primitive_of
@@ -46,6 +49,19 @@ class Primitive:
     def __init__(self, name: str | type[Op]):
         self.op_class = new_op_class(name, self) if isinstance(name, str) else name
         self.name = self.op_class.name
+        if type(self) is not Primitive:
+            self._take_methods()
+
+    def _take_methods(self) -> None:
+        """Take what a subclass defines for rules, as `abstract_eval` and `impl`."""
+        kind: Any = type(self)
+        if hasattr(kind, "impl"):
+            self.def_impl(self.impl)
+        if hasattr(kind, "abstract_eval"):
+            rule = self.abstract_eval
+            self.def_abstract_eval(lambda *avals, **params: rule(*avals, **params)[0])
+        if kind.multiple_results is not Primitive.multiple_results:
+            self._own("multiple_results").multiple_results = kind.multiple_results
 
     @property
     def multiple_results(self) -> bool:
