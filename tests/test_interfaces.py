@@ -29,15 +29,22 @@ def test_enumerations_choose_what_functions_do():
 
 def test_linear_algebra_takes_algorithms():
     a = jnp.array([[2.0, 1.0], [1.0, 3.0]])
-    for eigh in lax.linalg.EighImplementation:
-        _, values = lax.linalg.eigh(a, implementation=eigh)
-        np.testing.assert_allclose(values, np.linalg.eigvalsh(a), rtol=1e-5)
+    eigh = lax.linalg.EighImplementation
+    _, values = lax.linalg.eigh(a, implementation=eigh.QR)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(a), rtol=1e-5)
+    for absent in eigh.JACOBI, eigh.QDWH:
+        with pytest.raises(NotImplementedError, match="implementation is "):
+            lax.linalg.eigh(a, implementation=absent)
     lapack = lax.linalg.EigImplementation.LAPACK
     (values, *_) = lax.linalg.eig(a, implementation=lapack)
     np.testing.assert_allclose(np.sort(values.real), np.linalg.eigvalsh(a), rtol=1e-5)
-    for svd in lax.linalg.SvdAlgorithm:
+    svds = lax.linalg.SvdAlgorithm
+    for svd in svds.DEFAULT, svds.QR, svds.DIVIDE_AND_CONQUER:
         s = lax.linalg.svd(a, compute_uv=False, algorithm=svd)
         np.testing.assert_allclose(s, np.linalg.svd(a)[1], rtol=1e-5)
+    for absent in svds.JACOBI, svds.POLAR:
+        with pytest.raises(NotImplementedError, match="Jacobi"):
+            lax.linalg.svd(a, compute_uv=False, algorithm=absent)
 
 
 def test_types_of_dimension_numbers_describe_what_functions_take():

@@ -18,7 +18,7 @@ def watching():
 
 def lines(error, path=__file__):
     """The numbers of the lines of this file that an error names."""
-    return [int(part.split()[0]) for part in str(error.value).split(path + ":")[1:]]
+    return [int(part.split(":")[0]) for part in str(error.value).split(path + ":")[1:]]
 
 
 def reused(match="Previously-consumed key passed to"):

@@ -275,12 +275,9 @@ class Jitted:
             ) from None
 
     def _abstract_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
-        if isinstance(x, ShapedArray):
-            return x
         if isinstance(x, ShapeDtypeStruct):
-            aval: ShapedArray = aval_of(x)
-            return aval
-        return self._leaf_aval(x, arguments)
+            x = aval_of(x)
+        return x if isinstance(x, ShapedArray) else self._leaf_aval(x, arguments)
 
     def misuse(self, args: Any, kwargs: dict[str, Any]) -> Exception | None:
         """What the arguments would raise before the function is traced, if anything."""

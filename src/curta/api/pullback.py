@@ -185,7 +185,7 @@ class VJP:
         >>> total = curta.new_ref(1.0)
         >>> _, pull = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
         >>> pull.with_refs(total, curta.ad.DontWant())(1.0), total
-        ((GradRef(), DidntWant()), Ref(4., dtype=float32))
+        ((GradRef(), DidntWant()), Ref(4., dtype=float32, weak_type=True))
         """
         places, found_tree = tree_util.tree_flatten(refs, is_leaf=lambda x: x is None)
         tree = self._linear.in_tree

@@ -55,10 +55,11 @@ class Primitive:
     def _take_methods(self) -> None:
         """Take what a subclass defines for rules, as `abstract_eval` and `impl`."""
         kind: Any = type(self)
+        own: Any = self
         if hasattr(kind, "impl"):
-            self.def_impl(self.impl)
+            self.def_impl(own.impl)
         if hasattr(kind, "abstract_eval"):
-            rule = self.abstract_eval
+            rule = own.abstract_eval
             self.def_abstract_eval(lambda *avals, **params: rule(*avals, **params)[0])
         if kind.multiple_results is not Primitive.multiple_results:
             self._own("multiple_results").multiple_results = kind.multiple_results

@@ -53,7 +53,7 @@ class StatefulPRNG:
     >>> from curta.experimental import random
     >>> random.stateful_rng(0)
     StatefulPRNG(_base_key=Array((), dtype=key<fry>) overlaying:
-    [0 0], _counter=Ref(0, dtype=int32))
+    [0 0], _counter=Ref(0, dtype=int32, weak_type=True))
     """
 
     _base_key: Any

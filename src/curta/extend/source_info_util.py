@@ -61,11 +61,11 @@ def reset_name_stack() -> set_name_stack:
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
-    """The place as `file:line (function)`.
+    """The place as `file:line:column (function)`.
 
     >>> import curta
     >>> from curta.extend.source_info_util import summarize
     >>> summarize(curta.make_jaxpr(curta.lax.sin)(1.0).eqns[0].source_info)
-    '...:1 (<module>)'
+    '...:1:10 (<module>)'
     """
     return str(source_info)
