@@ -12,6 +12,7 @@ from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.conv_cases import CONV_CASES
 from benchmarks.harness import attempt, measure
+from benchmarks.linalg_cases import LINALG_CASES
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine, this_machine
 from benchmarks.processes import PROCESSES
@@ -30,7 +31,10 @@ def library(name: str) -> ModuleType:
 
 def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
-    one_process = (CASES, ARRAY_CASES, RANDOM_CASES, CONV_CASES, LOOPS, RNN_CASES)
+    one_process = (
+        *(CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS),
+        RNN_CASES,
+    )
     for case in itertools.chain(*one_process):
         if only in case.name:
             timing = attempt(partial(measure, case, curta, jax, seconds))
