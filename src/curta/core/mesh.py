@@ -453,8 +453,8 @@ class use_abstract_mesh:
     >>> import curta
     >>> from curta.sharding import AbstractMesh, use_abstract_mesh
     >>> with use_abstract_mesh(AbstractMesh((2,), ("i",))):
-    ...     print(curta.sharding.get_abstract_mesh().shape)
-    OrderedDict([('i', 2)])
+    ...     print(dict(curta.sharding.get_abstract_mesh().shape))
+    {'i': 2}
     """
 
     def __init__(self, mesh: AbstractMesh):

@@ -78,8 +78,8 @@ def make_mesh(
     """The devices of a topology as a mesh of this shape.
 
     >>> from curta.experimental import topologies
-    >>> topologies.make_mesh(topologies.get_attached_topology(), (1,), ("i",)).shape
-    OrderedDict([('i', 1)])
+    >>> topologies.make_mesh(topologies.get_attached_topology(), (1,), ("i",))
+    Mesh(axis_sizes=(1,), axis_names=('i',), axis_types=(Auto,))
     """
     grid = create_device_mesh(
         mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes
