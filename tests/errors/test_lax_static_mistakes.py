@@ -43,6 +43,11 @@ LAYOUT = lax.ConvDimensionNumbers((0, 1, 2, 9), (0, 1, 2, 3), (0, 1, 2, 3))
 # the mistake, the class, the opening words, what helps
 INTEGERS = [
     (lambda: lax.top_k(X, 1.5), TypeError, FLOAT, "top_k k must be an integer"),
+    (lambda: lax.approx_max_k(X, 1, recall_target=[1]), TypeError,
+     "approx_max_k recall_target must be a real number",
+     "approx_max_k recall_target must be a real number, got"),
+    (lambda: lax.approx_min_k(X, 1, reduction_input_size_override=None), TypeError,
+     "'NoneType' object", "approx_min_k reduction_input_size_override must be"),
     (lambda: lax.approx_max_k(X, "x"), TypeError, TEXT, "approx_max_k k"),
     (lambda: lax.approx_min_k(X, 1, None), TypeError, "'NoneType' object",
      "approx_min_k reduction_dimension must be an integer, got None"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.core.shapes import integer
+from curta.core.shapes import integer, real
 from curta.primitives.approximate import ApproxTopK
 
 
@@ -28,12 +28,10 @@ def approx_max_k(
     >>> curta.lax.approx_max_k(curta.numpy.array([1., 5., 3.]), 2)[1]
     Array([1, 2], dtype=int32)
     """
-    op = ApproxTopK(
-        integer("approx_max_k k", k),
-        integer("approx_max_k reduction_dimension", reduction_dimension),
-        recall_target, True, reduction_input_size_override, aggregate_to_topk,
+    return _found(
+        "approx_max_k", True, operand, k, reduction_dimension, recall_target,
+        reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
-    return tuple(op(operand))  # type: ignore[return-value]
 
 
 def approx_min_k(
@@ -50,9 +48,24 @@ def approx_min_k(
     >>> curta.lax.approx_min_k(curta.numpy.array([1., 5., 3.]), 2)[0]
     Array([1., 3.], dtype=float32)
     """
-    op = ApproxTopK(
-        integer("approx_min_k k", k),
-        integer("approx_min_k reduction_dimension", reduction_dimension),
-        recall_target, False, reduction_input_size_override, aggregate_to_topk,
+    return _found(
+        "approx_min_k", False, operand, k, reduction_dimension, recall_target,
+        reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
+
+
+def _found(
+    name: str,
+    greatest: bool,
+    operand: Any,
+    k: Any,
+    dim: Any,
+    recall: Any,
+    size: Any,
+    aggregate: Any,
+) -> tuple[Any, Any]:
+    k, dim = integer(f"{name} k", k), integer(f"{name} reduction_dimension", dim)
+    real(f"{name} recall_target", recall)
+    size = integer(f"{name} reduction_input_size_override", size)
+    op = ApproxTopK(k, dim, recall, greatest, size, aggregate)
     return tuple(op(operand))  # type: ignore[return-value]
