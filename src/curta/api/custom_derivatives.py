@@ -48,6 +48,7 @@ class custom_jvp(CustomFunction):
     jvp: Callable[..., Any] | None = None
     symbolic_zeros = False
 
+    # Its own, so that what Python says of a wrong call names this class.
     def __init__(
         self,
         fun: Callable[..., Any],
@@ -254,6 +255,7 @@ class custom_vjp(CustomFunction):
     symbolic_zeros = False
     optimize_remat = False
 
+    # Its own, so that what Python says of a wrong call names this class.
     def __init__(
         self,
         fun: Callable[..., Any],

@@ -52,6 +52,7 @@ class BCOO(Coordinates):
     [2. 3.] [20.  3.]
     """
 
+    # These are its own, so that what Python says of a wrong call names this class.
     def __init__(
         self,
         args: tuple[Any, Any],
