@@ -1,6 +1,8 @@
 """What all tests share."""
 
+import dataclasses
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,20 @@ def pytest_addoption(parser):
         action="store_true",
         help="rewrite the golden files with what the programs print now",
     )
+
+
+@pytest.fixture
+def limits():
+    """`limits(tile=4, ...)` gives limits of `Tuning` other values for the test."""
+    from curta.config import config, tuning
+
+    with ExitStack() as blocks:
+
+        def replace(**values: int) -> None:
+            changed = dataclasses.replace(config.curta_tuning, **values)
+            blocks.enter_context(tuning(changed))
+
+        yield replace
 
 
 @pytest.fixture

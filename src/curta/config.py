@@ -35,6 +35,7 @@ from curta.config_parsers import (
     set_debug_modules,
     set_logging_level,
 )
+from curta.tuning import parse_tuning
 
 # ---- dtypes and shapes
 
@@ -413,6 +414,13 @@ num_threads = _define(
     0,
     int,
     "Worker threads of compiled functions; 0 is one for each processor allowed.",
+)
+tuning = _define(
+    "curta_tuning",
+    "default",
+    parse_tuning,
+    "From what sizes on work is done differently; 'shrunk' is for tests of all paths.",
+    traced=True,
 )
 dump = _define(
     "curta_dump",

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from curta.config_parsers import parse_boolean
 from curta.lazy_dataclass import dataclass
+from curta.tuning import Tuning
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class Config(threading.local):
     jax_debug_nans: bool
     jax_debug_infs: bool
     jax_default_device: Any
+    curta_tuning: Tuning
 
     # The trace context of the current thread, kept up to date by every change.
     context: TraceContext = TraceContext(())

@@ -11,7 +11,7 @@ SIZES = [1 << 14, (1 << 14) + 5, 1 << 16, 70_003]
 
 
 @pytest.fixture(autouse=True)
-def streamed(monkeypatch):
+def streamed(monkeypatch, limits):
     """Small results count as large; a list of the stores that are streamed."""
     found = []
 
@@ -20,7 +20,7 @@ def streamed(monkeypatch):
         found.extend(chosen)
         return chosen
 
-    monkeypatch.setattr(streams, "STREAMED", 1 << 10)
+    limits(streamed_bytes=1 << 10)
     monkeypatch.setattr(emit, "streamed", record)
     return found
 

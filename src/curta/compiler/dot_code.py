@@ -17,13 +17,19 @@ from curta.compiler.linked import Linked, linked
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
 from curta.compiler.routine_code import turn_code
+from curta.config import config
+from curta.tuning import Tuning
 
 _NAME = "dot"
 
 
-@lru_cache(maxsize=1024)
 def dot_code(dot: Dot | Contraction) -> Linked:
     """The code of a product: `void dot(ptr c, ptr a, ptr b, ptr parallel_for)`."""
+    return _dot_code(dot, config.curta_tuning)
+
+
+@lru_cache(maxsize=1024)
+def _dot_code(dot: Dot | Contraction, tuning: Tuning) -> Linked:
     module = target.host().module()
     callees: dict[str, Linked] = {}
     externals: Sequence[str] = ()

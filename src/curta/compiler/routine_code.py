@@ -15,13 +15,19 @@ from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Linked, kept_linked, linked
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
+from curta.config import config
+from curta.tuning import Tuning
 
 _NAME = "routine"
 
 
-@lru_cache(maxsize=1024)
 def routine_code(routine: Routine) -> Linked:
     """The code of a routine."""
+    return _routine_code(routine, config.curta_tuning)
+
+
+@lru_cache(maxsize=1024)
+def _routine_code(routine: Routine, tuning: Tuning) -> Linked:
     module = target.host().module()
     routine.emit(module, _NAME)
     callees = {turn_name(v): turn_code(v) for v in routine.turned}

@@ -1,7 +1,9 @@
-"""Results that are remembered with the jaxpr they were computed from.
+"""Results that are remembered: with a jaxpr, or in a table of their own.
 
 Jaxprs hold arrays, as constants: a table of them all would keep these alive. So each
 has a table of its own, which goes when it goes.
+
+Whatever is computed may read the settings (the tuning, say): they are part of each key.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from curta.config import config
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 
 P = ParamSpec("P")
@@ -29,10 +32,10 @@ def kept_with_jaxpr(fun: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(fun)
     def call(x: Any, *args: Any) -> Any:
         if isinstance(x, (ClosedJaxpr, Jaxpr)):
-            memo, key = x.memo, (fun, args)
+            memo, key = x.memo, (fun, config.context, args)
         else:
             memo, rest = _parted(x)
-            key = (fun, (rest, args))
+            key = (fun, config.context, (rest, args))
         try:
             return memo[key]
         except KeyError:
@@ -42,6 +45,25 @@ def kept_with_jaxpr(fun: Callable[P, R]) -> Callable[P, R]:
         return memo.setdefault(key, compute(x, *args))
 
     return call  # type: ignore[return-value]
+
+
+def kept_by_settings(
+    maxsize: int | None,
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """As `functools.lru_cache(maxsize)`, for functions that may read the settings."""
+
+    def decorate(fun: Callable[..., R]) -> Callable[..., R]:
+        @functools.lru_cache(maxsize)
+        def compute(context: Any, *args: Any) -> R:
+            return fun(*args)
+
+        @functools.wraps(fun)
+        def call(*args: Any) -> R:
+            return compute(config.context, *args)
+
+        return call
+
+    return decorate
 
 
 def _parted(x: Any) -> tuple[dict[Any, Any], Any]:

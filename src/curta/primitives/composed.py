@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
@@ -36,7 +36,7 @@ class Composed(Op):
         return outs if self.multiple_results else outs[0]
 
 
-@functools.lru_cache(maxsize=1024)
+@kept_by_settings(maxsize=1024)
 def _expansion(op: Composed, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     def run(*args: Any) -> Sequence[Any]:
         out = op.compose(*args)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
@@ -31,7 +31,7 @@ def by_parts(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     return _by_parts(op, tuple(avals))
 
 
-@functools.lru_cache(maxsize=64)
+@kept_by_settings(maxsize=64)
 def _by_parts(op: ConvGeneralDilated, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     part = part_dtype(avals[0].dtype)
     convolve = dataclasses.replace(op, preferred_element_type=part)

@@ -7,7 +7,6 @@ turned, by ops that join whatever is around them. What fails is NaN, as in `eval
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -28,6 +27,7 @@ from curta.compiler.library.permutation import Permutations
 from curta.compiler.library.rotations import RankOneUpdate
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -154,7 +154,7 @@ def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     return _decomposed(op, tuple(a.strip_weak_type() for a in avals))
 
 
-@functools.lru_cache(maxsize=256)
+@kept_by_settings(maxsize=256)
 def _decomposed(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr | None:
     outs = op.aval(*avals)
     given = outs if op.multiple_results else [outs]

@@ -24,6 +24,7 @@ from curta.compiler.library.stockham import roots
 from curta.compiler.llvm import target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -86,7 +87,7 @@ def transformed(op: Fft, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     return _transformed(op, avals[0])
 
 
-@functools.lru_cache(maxsize=256)
+@kept_by_settings(maxsize=256)
 def _transformed(op: Fft, aval: ShapedArray) -> ClosedJaxpr:
     axes = range(aval.ndim - len(op.fft_lengths), aval.ndim)
     inverse = op.fft_type in _INVERSE
@@ -123,7 +124,7 @@ def _applied(op: TransformAlong, x: Any) -> Any:
     return op(x, _table(op.routine(typeof(x))))
 
 
-@functools.lru_cache(maxsize=64)
+@kept_by_settings(maxsize=64)
 def _table(routine: Transform) -> Any:
     # Transforms of other shapes and the same length have the same table, but for lanes.
     return routine.table()

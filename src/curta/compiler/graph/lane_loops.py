@@ -7,7 +7,6 @@ library (library/lane_routine.py) run them.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -30,6 +29,7 @@ from curta.compiler.library.lane_tridiagonal import TridiagonalElimination
 from curta.compiler.llvm import target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -101,7 +101,7 @@ def _batch_and_ends(
     return batch, ends
 
 
-@functools.lru_cache(maxsize=256)
+@kept_by_settings(maxsize=256)
 def _in_lanes(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     return staged_in_single(_RULES[type(op)], op, avals)
 

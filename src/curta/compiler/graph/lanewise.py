@@ -7,7 +7,6 @@ lanes, without leaving the registers.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +16,7 @@ from curta.compiler.graph.lanes import FEWEST_LANES, MOST_VECTORS, batch_code
 from curta.compiler.graph.small_matrices import expanded
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Eqn
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
@@ -64,7 +64,7 @@ def lanewise(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     return _lanewise(op, tuple(avals), batch)
 
 
-@functools.lru_cache(maxsize=256)
+@kept_by_settings(maxsize=256)
 def _lanewise(
     op: Any, avals: tuple[ShapedArray, ...], batch: tuple[int, ...]
 ) -> ClosedJaxpr:

@@ -8,7 +8,6 @@ singular matrices.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
@@ -57,7 +57,7 @@ def expanded(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     return _expanded(op, tuple(avals))
 
 
-@functools.lru_cache(maxsize=256)
+@kept_by_settings(maxsize=256)
 def _expanded(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     return staged_in_single(_RULES[type(op)], op, avals)
 

@@ -7,9 +7,7 @@ from curta.compiler.llvm.vectors import LINE
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Kernel, Stage, Store
 from curta.compiler.loops.schedule import Schedule
-
-STREAMED = 1 << 26  # bytes of a result, from which the caches are no use for it
-LONG_ROW = 1 << 12  # of which vectors are worth to be stored at whole cache lines
+from curta.config import config
 
 
 def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
@@ -18,7 +16,8 @@ def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
     Vectors that each cross into the next line are stored at half the speed. 0 if the
     stores are aligned, if they differ, or if there is little to store.
     """
-    if stage.folds or stage.ordered or lane.extent < LONG_ROW:
+    short = lane.extent < config.curta_tuning.aligned_row
+    if stage.folds or stage.ordered or short:
         return 0
     heads = set()
     for store in stage.stores:
@@ -58,4 +57,4 @@ def streamed(
 
 
 def _is_large(store: Store) -> bool:
-    return store.buffer.nbytes >= STREAMED
+    return store.buffer.nbytes >= config.curta_tuning.streamed_bytes

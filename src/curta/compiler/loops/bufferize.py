@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
 from curta.compiler.loops.schedule import Schedule
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
-ROW_BYTES = 1 << 15  # the largest row kept on the stack
-STACK_BYTES = 1 << 16  # for all rows of a kernel
 ALIGNMENT = 64
 
 
@@ -40,7 +39,8 @@ def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> Placemen
     stored = {s.buffer: (stage, s) for stage in kernel.stages for s in stage.written()}
     registers: set[Buffer] = set()
     scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]] = {}
-    left = STACK_BYTES
+    tuning = config.curta_tuning
+    left = tuning.rows_bytes
     for buffer in stored:
         if buffer in seen:
             continue
@@ -48,7 +48,7 @@ def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> Placemen
             registers.add(buffer)
             continue
         size = _row_bytes(buffer, kernel, plan)
-        if size <= min(ROW_BYTES, left):
+        if size is not None and size <= min(tuning.row_bytes, left):
             left -= size
             scratch[buffer] = size, frozenset(plan.outer)
     loaded = [e.buffer for e in kernel.loads()]
@@ -84,7 +84,8 @@ def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool
     )
 
 
-def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int:
+def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int | None:
+    """The bytes of the row of a turn; None if turns share what they read."""
     offsets = [
         s.offset for g in kernel.stages for s in g.written() if s.buffer is buffer
     ]
@@ -94,7 +95,7 @@ def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int:
     low = min(r.bounds[0] for r in rows)
     high = max(r.bounds[1] for r in rows)
     if low < 0 or any(not _same_outer(o, offsets[0], outer) for o in offsets):
-        return ROW_BYTES + 1
+        return None
     return (high + 1) * max(1, int(buffer.dtype.itemsize))
 
 

@@ -20,18 +20,16 @@ from curta.compiler.loops.nodes import (
     walk,
 )
 from curta.compiler.loops.schedule import (
-    GRAIN_COST,
-    MANY_CHUNKS,
     chains_of,
     compute_size,
     weight,
 )
 from curta.compiler.native import UNKNOWN
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 MOST_ELEMENTS = 64  # of a value in registers
 MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vector
-_WORTHWHILE = 4 * GRAIN_COST  # of a chunk, as the turns of a loop are a guess
 LIKELY = 16  # turns of a while loop, where work is shared out
 _WEIGHT = 32  # of an expression, since nothing runs side by side
 
@@ -244,7 +242,9 @@ def blocks(code: RegisterCode, vector_bytes: int) -> Blocks:
         lanes //= 2
     count = -(-code.lane.extent // lanes)
     cost = 2 * code_cost(code.steps, LIKELY) // _WEIGHT * lanes
-    grain = max(1, -(-_WORTHWHILE // max(1, cost)), -(-count // MANY_CHUNKS))
+    tuning = config.curta_tuning
+    least = 4 * tuning.chunk_cost  # as the turns of a loop are a guess
+    grain = max(1, -(-least // max(1, cost)), -(-count // tuning.most_chunks))
     return Blocks(lanes, min(grain, count), -(-count // min(grain, count)))
 
 

@@ -21,15 +21,8 @@ from curta.compiler.llvm.vector_math import LONG
 from curta.compiler.loops.build import computed_dtype
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
+from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-PIECE = 1024  # the columns that a turn takes: rows of 4 KiB
-GRAIN_COST = 1 << 16  # a chunk is worth at least this many simple operations
-GRAIN_IN_LOOP = 1 << 19  # the same in a loop's body, where threads meet in every turn
-MANY_CHUNKS = 64  # more do not balance better
-TILE = 16  # rows and columns of the tile of a transpose
-JUMP = 8  # elements further apart than this lie in different cache lines
-LITTLE_COST = 1 << 17  # a kernel that is quicker to run than to optimise
 
 
 @dataclass(frozen=True)
@@ -87,24 +80,25 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
 
     `often` says that it runs many times, so that it pays to make it fast though small.
     """
+    tuning = config.curta_tuning
     column = kernel.dims[-1] if prefers_columns(kernel) else None
     outer = kernel.dims[:-1] if column else kernel.dims
     split, piece, block = *_split(kernel, column), 1
     neighbours = _neighbours(kernel)
     if neighbours is not None:
         outer = (*(v for v in outer if v != neighbours), neighbours)
-        split, piece = kernel.stages[0].dims[-1], TILE
-        block = TILE
-    little = kernel_cost(kernel) < LITTLE_COST and not often
+        split = kernel.stages[0].dims[-1]
+        piece = block = tuning.tile
+    little = kernel_cost(kernel) < tuning.little_cost and not often
     vectors = tuple(
         _vectors(s, _lane_extent(s, column), vector_bytes, little)
         for s in kernel.stages
     )
     pieces = 1 if split is None else -(-split.extent // piece)
     turns = count_turns(outer, pieces, block)
-    least = GRAIN_IN_LOOP if often else GRAIN_COST
+    least = tuning.chunk_cost_in_loop if often else tuning.chunk_cost
     grain = -(-least * turns // max(1, kernel_cost(kernel)))
-    grain = max(1, min(turns, max(grain, -(-turns // MANY_CHUNKS))))
+    grain = max(1, min(turns, max(grain, -(-turns // tuning.most_chunks))))
     return Schedule(outer, split, piece, column, vectors, grain, block)
 
 
@@ -113,12 +107,13 @@ def _neighbours(kernel: Kernel) -> LoopVar | None:
     stage = kernel.stages[0]
     if len(kernel.stages) > 1 or stage.folds or stage.ordered or len(stage.dims) != 1:
         return None
-    if stage.dims[0].extent < TILE:
+    tile, near = config.curta_tuning.tile, config.curta_tuning.far_apart
+    if stage.dims[0].extent < tile:
         return None
     for load in kernel.loads():
-        if abs(load.offset.coefficient(stage.dims[0])) > JUMP:
+        if abs(load.offset.coefficient(stage.dims[0])) > near:
             for variable in kernel.dims:
-                if load.offset.coefficient(variable) == 1 and variable.extent >= TILE:
+                if load.offset.coefficient(variable) == 1 and variable.extent >= tile:
                     return variable
     return None
 
@@ -127,19 +122,21 @@ def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]
     """The long dim that turns take a piece of, and the piece."""
     if kernel.piece:
         return kernel.stages[0].dims[0], kernel.piece
+    tuning = config.curta_tuning
     if column is not None:
-        return (column, PIECE) if column.extent > PIECE else (None, 1)
+        most = tuning.piece_of_columns
+        return (column, most) if column.extent > most else (None, 1)
     (stage, *others) = kernel.stages
     if others or stage.folds or not stage.dims or stage.ordered:
         return None, 1
     first, *rest = stage.dims
-    piece = max(1, (1 << 14) // math.prod(v.extent for v in rest))
+    piece = max(1, tuning.piece_of_map // math.prod(v.extent for v in rest))
     return (first, piece) if first.extent >= 2 * piece else (None, 1)
 
 
 def _lane_extent(stage: Stage, column: LoopVar | None) -> int:
     if column is not None:
-        return min(column.extent, PIECE)
+        return min(column.extent, config.curta_tuning.piece_of_columns)
     return stage.dims[-1].extent if stage.dims else 1
 
 

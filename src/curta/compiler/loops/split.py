@@ -13,17 +13,8 @@ import math
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, Stage, Store
-from curta.compiler.loops.schedule import (
-    PIECE,
-    is_running,
-    kernel_cost,
-    prefers_columns,
-)
-
-PIECE_COST = 1 << 17  # a piece is worth at least this many simple operations
-FEW_TURNS = 16
-MOST_PIECES = 64
-ROW = 512  # pieces of a dim of neighbours in memory are multiples of this
+from curta.compiler.loops.schedule import is_running, kernel_cost, prefers_columns
+from curta.config import config
 
 
 def piece_index(pieces: int) -> LoopVar:
@@ -55,19 +46,22 @@ def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
 
 def _piece(kernel: Kernel, stage: Stage) -> int:
     """How much of the first inner dim is a piece; all of it if not worth a split."""
-    extent = stage.dims[0].extent
+    tuning = config.curta_tuning
+    extent, width = stage.dims[0].extent, tuning.piece_of_columns
     turns = math.prod(v.extent for v in kernel.dims)
     if prefers_columns(kernel):
         columns = kernel.dims[-1].extent
-        if columns > 4 * PIECE:
+        if columns > 4 * width:
             return extent
-        turns = turns // columns * -(-columns // PIECE)
-    pieces = min(kernel_cost(kernel) // (turns * PIECE_COST), MOST_PIECES)
-    if turns >= FEW_TURNS or pieces < 2:
+        turns = turns // columns * -(-columns // width)
+    least, most = tuning.fold_piece_cost, tuning.most_fold_pieces
+    pieces = min(kernel_cost(kernel) // (turns * least), most)
+    if turns >= tuning.fold_few_turns or pieces < 2:
         return extent
     size = -(-extent // pieces)
     if len(stage.dims) == 1 and not prefers_columns(kernel):
-        size = -(-size // ROW) * ROW
+        multiple = tuning.fold_piece_multiple
+        size = -(-size // multiple) * multiple
     return size
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import min_dim
 from curta.core.jaxpr import Jaxpr
 from curta.core.key_use import FORWARD, KeyReuseSignature
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -374,7 +374,7 @@ class ScatterAdd(ScatterSum):
         yield from scatter_samples(cls, "number")
 
 
-@functools.lru_cache
+@kept_by_settings(maxsize=128)
 def _scalar_jaxpr(op: Op, dtype: Any) -> Jaxpr:
     """The jaxpr of `op` on two scalars of `dtype`."""
     scalar = ShapedArray((), dtype)

@@ -1,0 +1,102 @@
+"""The limits by which a program takes one path or another: one frozen object.
+
+A limit says from what size, number or cost on something is done differently: work is
+cut into chunks, a sort goes by digits, a result is stored past the caches. Whatever
+they are, results stay right; what changes is speed, and the order of sums. The numbers
+of an algorithm's mathematics (coefficients, bits of a hash), of the machine (bytes of a
+cache line) and of an interface (an index has 32 bits) are no limits and stay where
+they are used.
+
+`config.curta_tuning` is the current object, to be read where a decision is made. It
+is a setting like any other: part of the keys of everything that is kept (traces,
+programs in memory and on disk), changed for a block by `with tuning("shrunk"):`
+(curta.config) and for a process by `CURTA_TUNING=shrunk`.
+
+Each limit has a second, *shrunk* value with which small arrays take the paths of
+large ones. `make test-shrunk` runs the tests of values under them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from curta.lazy_dataclass import dataclass
+
+
+def limit(default: int, shrunk: int) -> Any:
+    """A field with the number that users get and the one for small arrays in tests."""
+    return dataclasses.field(default=default, metadata={"shrunk": shrunk})
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """All limits. Objects are compared by identity: make one and keep it.
+
+    "Operations" are simple scalar ones, such as an addition.
+
+    Example:
+        >>> import dataclasses
+        >>> from curta.config import config, tuning
+        >>> few_chunks = dataclasses.replace(config.curta_tuning, most_chunks=2)
+        >>> with tuning(few_chunks):
+        ...     config.curta_tuning.most_chunks
+        2
+    """
+
+    # ---- chunks of a kernel, which threads share out (compiler/loops/schedule.py)
+
+    # Operations that a chunk is worth at least.
+    chunk_cost: int = limit(1 << 16, shrunk=1)
+    # The same in the body of a loop, where threads meet in every turn.
+    chunk_cost_in_loop: int = limit(1 << 19, shrunk=1)
+    # Chunks of a kernel at most: more do not balance better.
+    most_chunks: int = limit(64, shrunk=5)
+    # Indices of a map's long dim that are a turn.
+    piece_of_map: int = limit(1 << 14, shrunk=16)
+    # Columns that a turn of a fold by columns takes, 4 KiB of float32; a power of two.
+    piece_of_columns: int = limit(1024, shrunk=16)
+    # Rows and columns of the tile of a transpose; a power of two.
+    tile: int = limit(16, shrunk=4)
+    # Elements between neighbours from which on they lie in different cache lines.
+    far_apart: int = limit(8, shrunk=1)
+    # Operations below which a kernel is quicker to run than to optimise.
+    little_cost: int = limit(1 << 17, shrunk=0)
+
+    # ---- long folds in pieces with sums of their own (compiler/loops/split.py)
+
+    # Operations that a piece is worth at least.
+    fold_piece_cost: int = limit(1 << 17, shrunk=8)
+    # Turns from which on there is enough to share out without pieces.
+    fold_few_turns: int = limit(16, shrunk=1 << 30)
+    # Pieces of a fold at most.
+    most_fold_pieces: int = limit(64, shrunk=3)
+    # Pieces of neighbours in memory are multiples of so many elements.
+    fold_piece_multiple: int = limit(512, shrunk=2)
+
+    # ---- rows on the stack (compiler/loops/bufferize.py)
+
+    # Bytes of the largest row that is kept there.
+    row_bytes: int = limit(1 << 15, shrunk=64)
+    # Bytes of all rows of a kernel.
+    rows_bytes: int = limit(1 << 16, shrunk=128)
+
+    # ---- stores past the caches (compiler/llvm/streams.py)
+
+    # Bytes of a result from which on the caches are no use for it.
+    streamed_bytes: int = limit(1 << 26, shrunk=64)
+    # Elements of a row whose vectors are worth to be stored at whole cache lines.
+    aligned_row: int = limit(1 << 12, shrunk=16)
+
+
+DEFAULT = Tuning()
+SHRUNK = Tuning(**{f.name: f.metadata["shrunk"] for f in dataclasses.fields(DEFAULT)})
+_NAMED = {"default": DEFAULT, "shrunk": SHRUNK}
+
+
+def parse_tuning(value: Any) -> Tuning:
+    """A tuning: the object itself, or its name."""
+    found = _NAMED.get(value, value) if isinstance(value, str) else value
+    if not isinstance(found, Tuning):
+        raise ValueError(f"expected a Tuning or one of {list(_NAMED)}, got {value!r}")
+    return found

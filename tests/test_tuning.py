@@ -1,0 +1,61 @@
+"""The limits of paths: how they are read, replaced and kept apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.config import config, tuning
+from curta.tuning import DEFAULT, SHRUNK, parse_tuning
+
+
+def test_every_limit_has_a_shrunk_value_of_its_own() -> None:
+    same = [
+        f.name
+        for f in dataclasses.fields(DEFAULT)
+        if getattr(DEFAULT, f.name) == getattr(SHRUNK, f.name)
+    ]
+    assert same == []
+
+
+def test_a_tuning_is_replaced_for_a_block_and_a_thread() -> None:
+    seen = []
+    with tuning("shrunk"):
+        assert config.curta_tuning is SHRUNK
+        thread = threading.Thread(target=lambda: seen.append(config.curta_tuning))
+        thread.start()
+        thread.join()
+    assert config.curta_tuning is DEFAULT
+    assert seen == [DEFAULT]
+    few = dataclasses.replace(DEFAULT, most_chunks=2)
+    with tuning(few):
+        assert config.curta_tuning is few
+
+
+@pytest.mark.parametrize("value", ["tiny", 3, None])
+def test_what_is_no_tuning_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="expected a Tuning or one of"):
+        parse_tuning(value)
+
+
+def test_a_tuning_is_part_of_the_keys() -> None:
+    traces = []
+
+    @curta.jit
+    def total(x):
+        traces.append(config.curta_tuning)
+        return x.sum()
+
+    x = jnp.asarray(np.linspace(0, 1, 1 << 16, dtype=np.float32))
+    first = total(x)
+    with tuning("shrunk"):
+        other = total(x)
+    again = total(x)
+    assert traces == [DEFAULT, SHRUNK]
+    np.testing.assert_allclose(first, other, rtol=1e-5)
+    assert first == again
