@@ -31,7 +31,7 @@ def limits():
     with ExitStack() as blocks:
 
         def replace(**values: int) -> None:
-            changed = dataclasses.replace(config.curta_tuning, **values)
+            changed = dataclasses.replace(config.tuning, **values)
             blocks.enter_context(tuning(changed))
 
         yield replace

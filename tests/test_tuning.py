@@ -26,15 +26,15 @@ def test_every_limit_has_a_shrunk_value_of_its_own() -> None:
 def test_a_tuning_is_replaced_for_a_block_and_a_thread() -> None:
     seen = []
     with tuning("shrunk"):
-        assert config.curta_tuning is SHRUNK
-        thread = threading.Thread(target=lambda: seen.append(config.curta_tuning))
+        assert config.tuning is SHRUNK
+        thread = threading.Thread(target=lambda: seen.append(config.tuning))
         thread.start()
         thread.join()
-    assert config.curta_tuning is DEFAULT
+    assert config.tuning is DEFAULT
     assert seen == [DEFAULT]
     few = dataclasses.replace(DEFAULT, most_chunks=2)
     with tuning(few):
-        assert config.curta_tuning is few
+        assert config.tuning is few
 
 
 @pytest.mark.parametrize("value", ["tiny", 3, None])
@@ -48,7 +48,7 @@ def test_a_tuning_is_part_of_the_keys() -> None:
 
     @curta.jit
     def total(x):
-        traces.append(config.curta_tuning)
+        traces.append(config.tuning)
         return x.sum()
 
     x = jnp.asarray(np.linspace(0, 1, 1 << 16, dtype=np.float32))

@@ -91,6 +91,11 @@ class Config(threading.local):
         return self.jax_enable_x64
 
     @property
+    def tuning(self) -> Tuning:
+        """The limits by which one path or another is taken."""
+        return self.curta_tuning
+
+    @property
     def values(self) -> dict[str, Any]:
         """Every setting with its value in the current thread."""
         return {name: getattr(self, name) for name in _options}

@@ -7,7 +7,7 @@ of an algorithm's mathematics (coefficients, bits of a hash), of the machine (by
 cache line) and of an interface (an index has 32 bits) are no limits and stay where
 they are used.
 
-`config.curta_tuning` is the current object, to be read where a decision is made. It
+`config.tuning` is the current object, to be read where a decision is made. It
 is a setting like any other: part of the keys of everything that is kept (traces,
 programs in memory and on disk), changed for a block by `with tuning("shrunk"):`
 (curta.config) and for a process by `CURTA_TUNING=shrunk`.
@@ -38,9 +38,9 @@ class Tuning:
     Example:
         >>> import dataclasses
         >>> from curta.config import config, tuning
-        >>> few_chunks = dataclasses.replace(config.curta_tuning, most_chunks=2)
+        >>> few_chunks = dataclasses.replace(config.tuning, most_chunks=2)
         >>> with tuning(few_chunks):
-        ...     config.curta_tuning.most_chunks
+        ...     config.tuning.most_chunks
         2
     """
 
@@ -87,6 +87,59 @@ class Tuning:
     streamed_bytes: int = limit(1 << 26, shrunk=64)
     # Elements of a row whose vectors are worth to be stored at whole cache lines.
     aligned_row: int = limit(1 << 12, shrunk=16)
+
+    # ---- which values are computed where they are used (compiler/graph/values.py)
+
+    # Operations of a value that are not done twice, for two users.
+    shared_cost: int = limit(4, shrunk=1)
+    # Operations of a value that are not repeated along a broadcast.
+    spread_cost: int = limit(10, shrunk=2)
+    # Operations that are put into one expression at most.
+    expression_cost: int = limit(400, shrunk=40)
+    # Ops that are put into one another at most: rules call each other this deep.
+    expression_depth: int = limit(24, shrunk=4)
+    # Elements of a concatenation whose parts are copied one after the other.
+    large_join: int = limit(1 << 14, shrunk=8)
+    # Columns that a concatenation writes side by side at most.
+    joined_columns: int = limit(64, shrunk=2)
+
+    # ---- which items share a kernel (compiler/graph/fuse.py)
+
+    # Turns of the shared loops that have something for every thread.
+    shared_turns: int = limit(8, shrunk=3)
+    # Indices that one thread visits before others could start.
+    shared_little: int = limit(1 << 14, shrunk=2)
+    # Items of a kernel at most.
+    most_items: int = limit(48, shrunk=3)
+    # Rows of which a costly function of each is worth a kernel of its own.
+    many_rows: int = limit(64, shrunk=2)
+
+    # ---- loops in registers (compiler/graph/registers.py and others)
+
+    # Elements of a value in registers at most.
+    register_elements: int = limit(64, shrunk=4)
+    # Elements that are kept one by one, not in one vector, at most.
+    register_scalars: int = limit(4, shrunk=2)
+    # Turns that a while loop is taken to have, where work is shared out.
+    likely_turns: int = limit(16, shrunk=3)
+    # Steps of the code of a loop at most.
+    register_steps: int = limit(4096, shrunk=400)
+    # Examples that run side by side at least.
+    fewest_lanes: int = limit(128, shrunk=2)
+    # Vectors that a value of an example takes at most.
+    lane_vectors: int = limit(16, shrunk=6)
+    # Values that are computed for an example at most.
+    lane_values: int = limit(2048, shrunk=500)
+    # Elements that one update of an array in memory writes at most.
+    resident_updates: int = limit(16, shrunk=3)
+    # Terms of a sum of products, or updates one after the other, written out at most.
+    unrolled_terms: int = limit(32, shrunk=2)
+    # Rows of a reduction that are combined in one expression.
+    unrolled_rows: int = limit(4, shrunk=2)
+    # Products of a product of matrices that is written out at most.
+    unrolled_products: int = limit(1024, shrunk=16)
+    # Registers of vector math that are written out; beyond, it is called.
+    inlined_math: int = limit(32, shrunk=2)
 
 
 DEFAULT = Tuning()

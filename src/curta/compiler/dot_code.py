@@ -25,7 +25,7 @@ _NAME = "dot"
 
 def dot_code(dot: Dot | Contraction) -> Linked:
     """The code of a product: `void dot(ptr c, ptr a, ptr b, ptr parallel_for)`."""
-    return _dot_code(dot, config.curta_tuning)
+    return _dot_code(dot, config.tuning)
 
 
 @lru_cache(maxsize=1024)

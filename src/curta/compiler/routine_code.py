@@ -23,7 +23,7 @@ _NAME = "routine"
 
 def routine_code(routine: Routine) -> Linked:
     """The code of a routine."""
-    return _routine_code(routine, config.curta_tuning)
+    return _routine_code(routine, config.tuning)
 
 
 @lru_cache(maxsize=1024)

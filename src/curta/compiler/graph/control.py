@@ -10,8 +10,8 @@ from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
-from curta.compiler.loops.registers import MOST_ELEMENTS
 from curta.compiler.native import UNKNOWN, NativeProgram
+from curta.config import config
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -80,7 +80,9 @@ def _carry_places(
     places = list(results)
     for i, aval in enumerate(_carried(eqn)):
         start = len(operands) - _after_carry(eqn) + i
-        if aval.size > MOST_ELEMENTS and maker.may_overwrite(eqn, eqn.invars[start]):
+        if aval.size > config.tuning.register_elements and maker.may_overwrite(
+            eqn, eqn.invars[start]
+        ):
             places[i] = operands[start]
     return tuple(places)
 

@@ -27,12 +27,8 @@ from curta.compiler.graph.itemise import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Instr, Store, walk
+from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-ENOUGH_TURNS = 8  # of the shared loops, to have something for every thread
-LITTLE_WORK = 1 << 14  # indices that one thread visits before others could start
-MOST_ITEMS = 48  # in a kernel
-MANY_ROWS = 64  # with a function of each worth a kernel of its own
 
 
 @dataclass(eq=False)
@@ -139,7 +135,9 @@ def _maps_of_rows(group: Group, item: LoopItem) -> bool:
     """Whether a group has only maps, of fewer dims than the item and many indices."""
     loops = group.loops()
     return bool(loops) and all(
-        not i.folds and i.work >= MANY_ROWS and _depth_of(i) < _depth_of(item)
+        not i.folds
+        and i.work >= config.tuning.many_rows
+        and _depth_of(i) < _depth_of(item)
         for i in loops
     )
 
@@ -159,7 +157,12 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
             isinstance(e, Instr) and e.name.startswith("math.")
             for e in walk([s.value for s in item.stores])
         )
-        if costly and not item.folds and deepest <= own and item.work >= MANY_ROWS:
+        if (
+            costly
+            and not item.folds
+            and deepest <= own
+            and item.work >= config.tuning.many_rows
+        ):
             found.add(item)
     return found
 
@@ -173,17 +176,19 @@ def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
         return None, "updates in order"
     if item.partial or loops[0].partial:
         return None, "a part of a value"
-    if len(loops) >= MOST_ITEMS:
-        return None, f"the kernel has {MOST_ITEMS} items already"
+    if len(loops) >= config.tuning.most_items:
+        return None, f"the kernel has {config.tuning.most_items} items already"
     shared = _common(loops[0].dims[: group.shared], item.dims)
     needed = [load for load in item.loads if load.buffer in group.stored]
     for load in needed:
         shared = aligned(load.offset, group.stored[load.buffer].offset, item, shared)
     work = item.work + sum(i.work for i in loops)
-    if work <= LITTLE_WORK:
+    if work <= config.tuning.shared_little:
         return shared, ""
     turns = math.prod(v.extent for v in item.dims[:shared])
-    if turns < ENOUGH_TURNS and not (group.one_body and _in_body(item, group)):
+    if turns < config.tuning.shared_turns and not (
+        group.one_body and _in_body(item, group)
+    ):
         return None, f"only {turns} turns of the shared loops are independent"
     return (shared, "") if needed else _siblings(item, group, shared)
 

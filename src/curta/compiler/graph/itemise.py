@@ -18,7 +18,6 @@ from curta.compiler.graph.regions import regions
 from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
-    LARGE_JOIN,
     Values,
     decide,
     is_joined,
@@ -38,6 +37,7 @@ from curta.compiler.loops.lower import (
 )
 from curta.compiler.loops.nodes import Buffer, Fold, Store
 from curta.compiler.native import NativeProgram
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.dtypes import physical_dtype
@@ -213,7 +213,7 @@ class ItemMaker:
             return
         if is_joined(eqn):
             return self._join(eqn, self._buffer(var, "v"))
-        if var.aval.size >= LARGE_JOIN and self._in_regions(var):
+        if var.aval.size >= config.tuning.large_join and self._in_regions(var):
             return
         index = loop_dims(var.aval.shape)
         if var.aval.size:

@@ -33,7 +33,6 @@ from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major, unr
 from curta.compiler.loops.lower import Refused
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import (
-    MOST_ELEMENTS,
     Compute,
     CountedLoop,
     RegisterCode,
@@ -41,6 +40,7 @@ from curta.compiler.loops.registers import (
     Unsuited,
     WhileLoop,
 )
+from curta.config import config
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
@@ -52,10 +52,6 @@ from curta.primitives.elementwise.select import SelectN
 from curta.primitives.reduction import ReduceOr
 from curta.primitives.structure import BroadcastInDim
 from curta.transforms.dce import dce_jaxpr
-
-FEWEST_LANES = 2 * MOST_ELEMENTS
-MOST_VECTORS = 16  # that a value takes
-MOST_VALUES = 2048  # that are computed
 
 
 class Crossing(Unsuited):
@@ -115,11 +111,15 @@ def _examples(eqn: Eqn) -> int | None:
     if not isinstance(op, (Scan, While)):
         return None
     count = op.num_carry if isinstance(op, Scan) else len(eqn.outvars)
-    carried = [v.aval for v in eqn.outvars[:count] if v.aval.size > MOST_ELEMENTS]
+    carried = [
+        v.aval
+        for v in eqn.outvars[:count]
+        if v.aval.size > config.tuning.register_elements
+    ]
     if not carried:
         return None
     shape = max(carried, key=lambda a: a.size).shape
-    return shape[0] if shape[0] >= FEWEST_LANES else None
+    return shape[0] if shape[0] >= config.tuning.fewest_lanes else None
 
 
 class LaneElements(RegisterElements):
@@ -188,11 +188,10 @@ class LaneMaker(RegisterMaker):
     which row of another value it is.
     """
 
-    most_rows = MOST_VECTORS
-    most_products = 8 * MOST_VECTORS
-
     def __init__(self, extent: int) -> None:
         super().__init__()
+        self.most_rows = config.tuning.lane_vectors
+        self.most_products = 8 * self.most_rows
         self._values = 0
         self.lane = LoopVar("example", extent)
         self.dims: dict[Buffer, int | None] = {}
@@ -231,7 +230,7 @@ class LaneMaker(RegisterMaker):
 
     def _fits(self, aval: ShapedArray) -> bool:
         size = self.elements_of(aval)
-        return 0 < size <= MOST_VECTORS
+        return 0 < size <= config.tuning.lane_vectors
 
     def may_reside(self, aval: ShapedArray) -> bool:
         return False
@@ -264,7 +263,7 @@ class LaneMaker(RegisterMaker):
             except Crossing:
                 continue
             self._values += len(values)
-            if self._values > MOST_VALUES:
+            if self._values > config.tuning.lane_values:
                 raise Unsuited("too many values")
             result = self._buffer(aval, dim)
             lane = None if dim is None else self.lane

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from curta.compiler.graph.items import RegisterItem
-from curta.compiler.graph.lanes import FEWEST_LANES, MOST_VECTORS, batch_code
+from curta.compiler.graph.lanes import batch_code
 from curta.compiler.graph.small_matrices import expanded
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.memo import kept_by_settings
@@ -59,7 +60,9 @@ def lanewise(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     count = math.prod(batch)
     outs = op.aval(*avals)
     values = (*avals, *(outs if op.multiple_results else [outs]))
-    if count < FEWEST_LANES or any(a.size > count * MOST_VECTORS for a in values):
+    if count < config.tuning.fewest_lanes or any(
+        a.size > count * config.tuning.lane_vectors for a in values
+    ):
         return None
     return _lanewise(op, tuple(avals), batch)
 

@@ -13,7 +13,8 @@ import math
 
 from curta.compiler.graph.inline import called, inline_calls
 from curta.compiler.graph.loop import Loop, copied, live_eqns
-from curta.compiler.graph.values import SHARED_COST, is_virtual, op_cost
+from curta.compiler.graph.values import is_virtual, op_cost
+from curta.config import config
 from curta.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -78,7 +79,7 @@ def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
     if not loop.length:  # it may have no turn, and what raises or has no end must wait
         if eqn.op.runs_python or any(jaxprs_in_params(eqn.op.params())):
             return False
-    return not is_virtual(eqn.op) or op_cost(eqn.op) >= SHARED_COST
+    return not is_virtual(eqn.op) or op_cost(eqn.op) >= config.tuning.shared_cost
 
 
 def _turn_matrices(loop: Loop, depends: dict[Var, int]) -> None:

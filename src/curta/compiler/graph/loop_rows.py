@@ -8,7 +8,8 @@ other arrays element by element, the loop computes each when it comes to it.
 from __future__ import annotations
 
 from curta.compiler.graph.loop import Loop
-from curta.compiler.graph.values import SHARED_COST, op_cost
+from curta.compiler.graph.values import op_cost
+from curta.config import config
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
 from curta.primitives.base import Elementwise
@@ -59,7 +60,11 @@ def _is_fixed(loop: Loop, array: Atom) -> bool:
 
 def _of_rows(eqn: Eqn) -> Op | None:
     """The op that makes a row of the result of a cheap op, if there is one."""
-    if len(eqn.outvars) > 1 or eqn.effects or op_cost(eqn.op) > SHARED_COST:
+    if (
+        len(eqn.outvars) > 1
+        or eqn.effects
+        or op_cost(eqn.op) > config.tuning.shared_cost
+    ):
         return None
     op, out = eqn.op, eqn.outvars[0].aval
     shapes = [v.aval.shape for v in eqn.invars]

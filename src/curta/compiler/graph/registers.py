@@ -23,15 +23,13 @@ from curta.compiler.graph.residents import Residents, may_reside
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
-from curta.compiler.graph.values import DEEPEST, is_virtual
+from curta.compiler.graph.values import is_virtual
 from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import LoopVar, as_index, unravel
 from curta.compiler.loops.lower import Elements, Refused
 from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
 from curta.compiler.loops.registers import (
-    MOST_ELEMENTS,
-    MOST_SCALARS,
     Carry,
     Choice,
     Compute,
@@ -44,6 +42,7 @@ from curta.compiler.loops.registers import (
     WhileLoop,
     Write,
 )
+from curta.config import config
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -56,7 +55,6 @@ from curta.primitives.indexing.windows import WindowUpdate
 from curta.transforms.dce import dce_jaxpr
 
 NDArray = np.ndarray[Any, Any]
-MOST_STEPS = 4096
 _MOVING = frozenset(
     "broadcast_in_dim reshape transpose squeeze slice rev expand_dims copy".split()
 )
@@ -94,7 +92,7 @@ def _is_small(eqn: Eqn) -> bool:
         body, avals, carried = op.jaxpr, op.jaxpr.out_avals, op.num_carry
     elif isinstance(op, While):
         body = op.body_jaxpr
-    large = [i for i, a in enumerate(avals) if a.size > MOST_ELEMENTS]
+    large = [i for i, a in enumerate(avals) if a.size > config.tuning.register_elements]
     return not large or (body is not None and large[-1] < carried and may_reside(body))
 
 
@@ -125,12 +123,14 @@ class RegisterMaker:
     `blocks` are those that are open, outermost first. A variable has the `level` of
     the block from which on its value is there: an eqn goes to the block of the last of
     its operands, or to that of the innermost branch, which may not be taken.
+
+    `most_rows` of a reduction are combined in one expression, and a product of matrices
+    of `most_products` is written out.
     """
 
-    most_rows = 4  # of a reduction, which are added up in one expression
-    most_products = 1024  # of a product of matrices
-
     def __init__(self) -> None:
+        self.most_rows = config.tuning.unrolled_rows
+        self.most_products = config.tuning.unrolled_products
         self.builder = ScalarBuilder()
         self.blocks: list[list[Step]] = [[]]
         self.buffers: dict[Var, Buffer] = {}
@@ -159,7 +159,7 @@ class RegisterMaker:
 
     def may_reside(self, aval: ShapedArray) -> bool:
         """Whether a value is so large that it is to stay in memory."""
-        return aval.size > MOST_ELEMENTS
+        return aval.size > config.tuning.register_elements
 
     def require_own(
         self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
@@ -244,13 +244,16 @@ class RegisterMaker:
         Few elements are computed one by one, unless they come from long vectors or
         cost much; others as the lanes of a vector.
         """
-        if aval.size > 2 * MOST_ELEMENTS:  # of halves of rows, twice as many
+        # Of halves of rows, twice as many.
+        if aval.size > 2 * config.tuning.register_elements:
             raise Unsuited(f"{aval.size} elements")
         shape, result = aval.shape, self.buffer(aval)
         lane = LoopVar(f"lane{aval.size}", aval.size)
         if aval.size > 1:
             values = parts(element(unravel(as_index(lane), shape)))
-        if aval.size > 1 and (aval.size > MOST_SCALARS or not _is_light(values)):
+        if aval.size > 1 and (
+            aval.size > config.tuning.register_scalars or not _is_light(values)
+        ):
             self.add(Compute(result, lane, values), level)
             return result
         scalars = tuple(p for at in self.indices(shape) for p in parts(element(at)))
@@ -267,7 +270,7 @@ class RegisterMaker:
     def add(self, step: Step, level: int | None = None) -> None:
         """Append a step to the block of a level, or to the innermost one."""
         self._steps += 1
-        if self._steps > MOST_STEPS:
+        if self._steps > config.tuning.register_steps:
             raise Unsuited("too many steps")
         self.blocks[-1 if level is None else level].append(step)
 
@@ -308,7 +311,7 @@ class RegisterMaker:
         for aval in avals:
             self.require(aval)
         constants = [self._constant(a) for a in args]
-        few = all(a.size <= MOST_ELEMENTS for a in avals)
+        few = all(a.size <= config.tuning.register_elements for a in avals)
         if few and all(c is not None for c in constants):
             with np.errstate(all="ignore"):
                 found = evaluate_op(op, constants)
@@ -325,7 +328,7 @@ class RegisterMaker:
             self._level[out] = self.level(*args)
         depth = 1 + max((self._depth.get(a, 0) for a in args), default=0)
         moves = op.name in _MOVING and not any(a in self.residents for a in args)
-        if moves and depth < DEEPEST:
+        if moves and depth < config.tuning.expression_depth:
             self._depth.update((out, depth) for out in outs)
             return outs
         for out in outs:
@@ -504,14 +507,14 @@ def require_native(aval: ShapedArray) -> None:
 def require_small(aval: ShapedArray) -> None:
     """Raise `Unsuited` for what does not fit registers."""
     require_native(aval)
-    if not 0 < aval.size <= MOST_ELEMENTS:
+    if not 0 < aval.size <= config.tuning.register_elements:
         raise Unsuited(f"{aval.size} elements")
 
 
 def _is_light(values: Sequence[Expr]) -> bool:
     """Whether expressions are quickly computed one by one."""
     for e in walk(values):
-        if isinstance(e, Load) and e.buffer.size > 2 * MOST_SCALARS:
+        if isinstance(e, Load) and e.buffer.size > 2 * config.tuning.register_scalars:
             return False
         if isinstance(e, Instr) and e.name.startswith("math."):
             return False

@@ -16,13 +16,8 @@ from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import Operand
 from curta.compiler.loops.nodes import Buffer
-from curta.compiler.loops.registers import (
-    MOST_ELEMENTS,
-    Rename,
-    Unsuited,
-    Update,
-    Write,
-)
+from curta.compiler.loops.registers import Rename, Unsuited, Update, Write
+from curta.config import config
 from curta.control.call import JaxprOp
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -33,8 +28,6 @@ from curta.primitives.indexing.windows import WindowUpdate
 
 if TYPE_CHECKING:
     from curta.compiler.graph.registers import RegisterMaker
-
-MOST_UPDATES = 16  # elements that one update writes
 
 
 class Residents:
@@ -115,7 +108,10 @@ class Residents:
         maker, (array, *rest) = self.maker, args
         level = maker.level(array)
         shape = op.update_shape(*[a.aval for a in args])
-        if not self.owns(array, level) or not 0 < math.prod(shape) <= MOST_UPDATES:
+        if (
+            not self.owns(array, level)
+            or not 0 < math.prod(shape) <= config.tuning.resident_updates
+        ):
             raise Unsuited("an update of many elements, or of what others need")
         for place in maker.indices(shape):
             array = self._element(op, array, rest, place, level)
@@ -201,4 +197,4 @@ def _is_light(eqn: Eqn) -> bool:
     op = eqn.op
     if isinstance(op, (Scan, While, Cond, WindowUpdate, JaxprOp)):
         return True
-    return all(v.aval.size <= MOST_ELEMENTS for v in eqn.outvars)
+    return all(v.aval.size <= config.tuning.register_elements for v in eqn.outvars)

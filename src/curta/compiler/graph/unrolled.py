@@ -14,6 +14,7 @@ from curta.compiler.graph.folds import FoldCode, fold_code, is_fold, simple_fold
 from curta.compiler.loops.build import INT32, NoLowering, computed_dtype
 from curta.compiler.loops.index import as_index, row_major, unravel
 from curta.compiler.loops.lower import Operand
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom
 from curta.dtypes import physical_dtype
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from curta.compiler.graph.registers import RegisterMaker
 
 Index = tuple[Any, ...]
-MOST_TERMS = 32  # of a sum of products, or updates one after the other
 
 
 def unroll(
@@ -194,7 +194,9 @@ def _product(
         )
         return (b.mul(x, y),)
 
-    if rows > maker.most_rows and (rows > MOST_TERMS or aval.size <= 2):
+    if rows > maker.most_rows and (
+        rows > config.tuning.unrolled_terms or aval.size <= 2
+    ):
         code = simple_fold(b, working, out, b.add)
         return fold_rows(maker, args, aval, rows, term, code)
 
@@ -234,7 +236,7 @@ def _updates(
     """Updates of single elements, one after the other."""
     b, elements = maker.builder, maker.elements
     turns = maker.indices(op.update_shape(*[a.aval for a in args]))
-    if len(turns) > MOST_TERMS:
+    if len(turns) > config.tuning.unrolled_terms:
         raise NoLowering(f"{len(turns)} updates in order")
     current = args[0]
     for at in turns:

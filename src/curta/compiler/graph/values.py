@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.regions import read_by_maps
+from curta.config import config
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
@@ -26,13 +27,6 @@ from curta.primitives.joining import Concatenate
 from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
 from curta.primitives.windowed.reductions import WindowReduction
 from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
-
-SHARED_COST = 4  # more than this is not computed twice
-SPREAD_COST = 10  # more than this is not repeated along a broadcast
-LARGE_JOIN = 1 << 14  # elements from which parts are copied one after the other
-MOST_COLUMNS = 64  # that are written side by side
-LARGEST = 400  # more than this is not put into one expression
-DEEPEST = 24  # ops inlined into one another: rules call each other this deep
 
 _JOINED = "joined from large parts"
 _FREE = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "iota",
@@ -86,7 +80,7 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
             reason = _reason(eqn, var, uses[var], total, returned, host)
             if reason == _JOINED and var in cut:
                 reason = ""
-            if not reason and level > DEEPEST:
+            if not reason and level > config.tuning.expression_depth:
                 reason = "deep inside other ops"
             if reason:
                 materialised[var] = reason
@@ -111,11 +105,11 @@ def _reason(
         return _JOINED
     if any(c in host or not _reads_elements(c.op) for c in consumers):
         return "used by an op that needs memory"
-    if len(consumers) > 1 and cost > SHARED_COST:
+    if len(consumers) > 1 and cost > config.tuning.shared_cost:
         return f"costs {cost} and is used {len(consumers)} times"
-    if cost > LARGEST:
+    if cost > config.tuning.expression_cost:
         return "a large expression"
-    if cost > SPREAD_COST and any(_spreads(c, var) for c in consumers):
+    if cost > config.tuning.spread_cost and any(_spreads(c, var) for c in consumers):
         return f"costs {cost} and is repeated by its consumer"
     return ""
 
@@ -125,11 +119,14 @@ def is_joined(eqn: Eqn) -> bool:
 
     A few columns are not: their elements lie apart.
     """
-    if not isinstance(eqn.op, Concatenate) or eqn.outvars[0].aval.size < LARGE_JOIN:
+    if (
+        not isinstance(eqn.op, Concatenate)
+        or eqn.outvars[0].aval.size < config.tuning.large_join
+    ):
         return False
     first = eqn.op.dimension
     columns = all(math.prod(v.aval.shape[first:]) == 1 for v in eqn.invars)
-    return not columns or len(eqn.invars) > MOST_COLUMNS
+    return not columns or len(eqn.invars) > config.tuning.joined_columns
 
 
 def _spreads(consumer: Eqn, var: Var) -> bool:

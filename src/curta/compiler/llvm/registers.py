@@ -23,8 +23,6 @@ from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
 from curta.compiler.loops.index import Affine, LoopVar, Quotient, Remainder
 from curta.compiler.loops.nodes import Buffer, Const, Expr, IndexValue, Instr, Load
 from curta.compiler.loops.registers import (
-    MOST_ELEMENTS,
-    MOST_SCALARS,
     Choice,
     Compute,
     CountedLoop,
@@ -39,8 +37,7 @@ from curta.compiler.loops.registers import (
     Write,
     blocks,
 )
-
-MOST_INLINE = 32  # registers of vector math written out; beyond, it is called
+from curta.config import config
 
 Values = list[Value]
 Numbers = np.ndarray[Any, Any]
@@ -57,7 +54,7 @@ def emit_registers(module: Module, name: str, code: RegisterCode) -> Builder:
     emitter = _Emitter(b, pointers)
     if code.lane is None:
         for array in code.reads:
-            if array.size <= 2 * MOST_ELEMENTS:
+            if array.size <= 2 * config.tuning.register_elements:
                 emitter.read(array, pointers[array])
         emitter.run(code.steps)
     else:
@@ -111,7 +108,7 @@ class _Registers(Evaluator):
 
     def is_apart(self, buffer: Buffer) -> bool:
         """Whether the numbers of a value are kept one by one."""
-        return self.in_lanes or buffer.size <= MOST_SCALARS
+        return self.in_lanes or buffer.size <= config.tuning.register_scalars
 
     def held(self, buffer: Buffer) -> Values:
         """A value in the form in which loops carry it."""
@@ -211,7 +208,7 @@ class _Registers(Evaluator):
             args = [self.lanewise(a) if wide else self.value(a) for a in expr.args]
             size = args[0].lanes * args[0].type.size
             self._functions += max(1, size // self.b.module.vector_bytes)
-            if self._functions > MOST_INLINE:
+            if self._functions > config.tuning.inlined_math:
                 return self._called(expr.name, args)
         return super()._instruction(expr)
 
@@ -274,7 +271,7 @@ class _Registers(Evaluator):
     def get(self, buffer: Buffer, pointer: Value) -> None:
         """Load a value."""
         type_ = Type(memory_kind(buffer.dtype))
-        if buffer.size <= MOST_SCALARS:
+        if buffer.size <= config.tuning.register_scalars:
             places = [self.b.offset(pointer, i, type_) for i in range(buffer.size)]
             values = [self.b.load(type_, p) for p in places]
         else:
@@ -447,7 +444,7 @@ class _Emitter:
         return self.b.offset(array, self.b.mul(turn, rows.row.nbytes), I8)
 
     def _read_row(self, rows: Rows, pointer: Value) -> None:
-        if rows.row.size <= 2 * MOST_ELEMENTS:
+        if rows.row.size <= 2 * config.tuning.register_elements:
             self.read(rows.row, pointer)
         else:
             self.pointers[rows.row] = pointer

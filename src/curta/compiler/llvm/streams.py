@@ -16,7 +16,7 @@ def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
     Vectors that each cross into the next line are stored at half the speed. 0 if the
     stores are aligned, if they differ, or if there is little to store.
     """
-    short = lane.extent < config.curta_tuning.aligned_row
+    short = lane.extent < config.tuning.aligned_row
     if stage.folds or stage.ordered or short:
         return 0
     heads = set()
@@ -57,4 +57,4 @@ def streamed(
 
 
 def _is_large(store: Store) -> bool:
-    return store.buffer.nbytes >= config.curta_tuning.streamed_bytes
+    return store.buffer.nbytes >= config.tuning.streamed_bytes

@@ -39,7 +39,7 @@ def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> Placemen
     stored = {s.buffer: (stage, s) for stage in kernel.stages for s in stage.written()}
     registers: set[Buffer] = set()
     scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]] = {}
-    tuning = config.curta_tuning
+    tuning = config.tuning
     left = tuning.rows_bytes
     for buffer in stored:
         if buffer in seen:

@@ -28,9 +28,6 @@ from curta.compiler.native import UNKNOWN
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 
-MOST_ELEMENTS = 64  # of a value in registers
-MOST_SCALARS = 4  # numbers of a value that are kept one by one, not in one vector
-LIKELY = 16  # turns of a while loop, where work is shared out
 _WEIGHT = 32  # of an expression, since nothing runs side by side
 
 
@@ -241,8 +238,8 @@ def blocks(code: RegisterCode, vector_bytes: int) -> Blocks:
     while lanes >= 2 * code.lane.extent:
         lanes //= 2
     count = -(-code.lane.extent // lanes)
-    cost = 2 * code_cost(code.steps, LIKELY) // _WEIGHT * lanes
-    tuning = config.curta_tuning
+    cost = 2 * code_cost(code.steps, config.tuning.likely_turns) // _WEIGHT * lanes
+    tuning = config.tuning
     least = 4 * tuning.chunk_cost  # as the turns of a loop are a guess
     grain = max(1, -(-least // max(1, cost)), -(-count // tuning.most_chunks))
     return Blocks(lanes, min(grain, count), -(-count // min(grain, count)))

@@ -80,7 +80,7 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
 
     `often` says that it runs many times, so that it pays to make it fast though small.
     """
-    tuning = config.curta_tuning
+    tuning = config.tuning
     column = kernel.dims[-1] if prefers_columns(kernel) else None
     outer = kernel.dims[:-1] if column else kernel.dims
     split, piece, block = *_split(kernel, column), 1
@@ -107,7 +107,7 @@ def _neighbours(kernel: Kernel) -> LoopVar | None:
     stage = kernel.stages[0]
     if len(kernel.stages) > 1 or stage.folds or stage.ordered or len(stage.dims) != 1:
         return None
-    tile, near = config.curta_tuning.tile, config.curta_tuning.far_apart
+    tile, near = config.tuning.tile, config.tuning.far_apart
     if stage.dims[0].extent < tile:
         return None
     for load in kernel.loads():
@@ -122,7 +122,7 @@ def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]
     """The long dim that turns take a piece of, and the piece."""
     if kernel.piece:
         return kernel.stages[0].dims[0], kernel.piece
-    tuning = config.curta_tuning
+    tuning = config.tuning
     if column is not None:
         most = tuning.piece_of_columns
         return (column, most) if column.extent > most else (None, 1)
@@ -136,7 +136,7 @@ def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]
 
 def _lane_extent(stage: Stage, column: LoopVar | None) -> int:
     if column is not None:
-        return min(column.extent, config.curta_tuning.piece_of_columns)
+        return min(column.extent, config.tuning.piece_of_columns)
     return stage.dims[-1].extent if stage.dims else 1
 
 

@@ -46,7 +46,7 @@ def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
 
 def _piece(kernel: Kernel, stage: Stage) -> int:
     """How much of the first inner dim is a piece; all of it if not worth a split."""
-    tuning = config.curta_tuning
+    tuning = config.tuning
     extent, width = stage.dims[0].extent, tuning.piece_of_columns
     turns = math.prod(v.extent for v in kernel.dims)
     if prefers_columns(kernel):
