@@ -141,6 +141,92 @@ class Tuning:
     # Registers of vector math that are written out; beyond, it is called.
     inlined_math: int = limit(32, shrunk=2)
 
+    # ---- windows, convolutions, products (compiler/graph/)
+
+    # Places of a window that are written out at most.
+    window_places: int = limit(32, shrunk=2)
+    # Output features of a group from which on vectors of them are of use.
+    vector_features: int = limit(4, shrunk=1)
+    # Products of a sum that is one expression at most.
+    written_products: int = limit(64, shrunk=4)
+    # Products, of several inputs, of a sum that is as good as a product of matrices.
+    short_sum: int = limit(32, shrunk=2)
+    # Bytes between rows of a panel of the kernel from which on it is copied.
+    kernel_row_bytes: int = limit(512, shrunk=8)
+    # Products of complex numbers that are worth convolutions of their parts.
+    complex_convolution_work: int = limit(1 << 10, shrunk=1)
+    # Products of complex numbers or integers that are worth a call.
+    called_dot_work: int = limit(4096, shrunk=1)
+    # Products of a direct sum from which on Winograd's filtering is worth it.
+    winograd_work: int = limit(1 << 26, shrunk=1)
+    # Features, of inputs and of outputs, from which on it is.
+    winograd_features: int = limit(96, shrunk=1)
+    # Bytes of its temporaries at most, four times the inputs and outputs.
+    winograd_bytes: int = limit(1 << 28, shrunk=1 << 16)
+
+    # ---- loops over rows (compiler/graph/loop_*.py)
+
+    # Operations of an op that is done again in the backward loop at most.
+    recomputed_cost: int = limit(4, shrunk=1)
+    # The same of all ops for one row.
+    recomputed_cost_of_row: int = limit(8, shrunk=2)
+    # Rows from which on a product is as fast inside of a loop.
+    moved_product_rows: int = limit(16, shrunk=2)
+    # Bytes of a block of turns, that stay in the second-level cache.
+    loop_block_bytes: int = limit(1 << 20, shrunk=64)
+    # Bytes of all turns of a loop that cannot be cut into blocks.
+    loop_bytes: int = limit(1 << 26, shrunk=1 << 10)
+    # Turns of a block at least.
+    loop_block_turns: int = limit(4, shrunk=2)
+    # Rows of a part at least: products of fewer would waste registers.
+    part_rows: int = limit(8, shrunk=1)
+    # Bytes that a part carries at least.
+    part_bytes: int = limit(1 << 12, shrunk=1)
+    # Operations of a loop for which it pays to wake a thread.
+    part_work: int = limit(1 << 22, shrunk=1)
+    # Elements that every part may compute for itself.
+    part_own: int = limit(16, shrunk=1)
+
+    # ---- cumulative reductions and scatters (compiler/graph/)
+
+    # Elements of a block.
+    scan_block: int = limit(1024, shrunk=4)
+    # Elements that are worth blocks.
+    scan_long: int = limit(1 << 15, shrunk=5)
+    # Pieces in which updates are added at most; a power of two.
+    scatter_pieces: int = limit(8, shrunk=4)
+    # Updates that are worth to be added in pieces by several threads.
+    scatter_pieces_work: int = limit(1 << 16, shrunk=2)
+    # How many times as many updates of a piece as places there are.
+    scatter_per_place: int = limit(4, shrunk=1)
+    # Updates that are worth several threads.
+    update_work: int = limit(1 << 16, shrunk=2)
+    # Blocks of columns at most.
+    update_blocks: int = limit(4, shrunk=3)
+    # Bytes of a row of a block at least.
+    update_block_bytes: int = limit(128, shrunk=4)
+    # Bytes of an operand that is worth owners of its parts.
+    owned_bytes: int = limit(1 << 18, shrunk=8)
+    # Bytes of an owner's part, which stay in the second-level cache.
+    owner_bytes: int = limit(1 << 21, shrunk=16)
+    # Owners at most.
+    most_owners: int = limit(4, shrunk=3)
+    # Operations for which owners find the place of an update once more.
+    owner_cost: int = limit(24, shrunk=1000)
+
+    # ---- small matrices, many matrices, transforms
+
+    # Rows and columns of a matrix whose factors are written out at most.
+    small_matrix: int = limit(8, shrunk=2)
+    # Rows and columns of matrices that are factored side by side at most.
+    lane_matrix: int = limit(32, shrunk=6)
+    # Elements of the diagonals of such a matrix and of the other side.
+    lane_matrix_elements: int = limit(1 << 12, shrunk=64)
+    # As many times as there are lanes there are matrices at least.
+    lane_blocks: int = limit(2, shrunk=0)
+    # Columns that are transformed where they lie.
+    fourier_columns: int = limit(8, shrunk=1)
+
 
 DEFAULT = Tuning()
 SHRUNK = Tuning(**{f.name: f.metadata["shrunk"] for f in dataclasses.fields(DEFAULT)})

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
-from curta.compiler.graph import loop_parts
 from curta.compiler.graph.loop_parts import parts_of
 from curta.compiler.graph.prepare import prepare
 from curta.compiler.pipeline import compile_jaxpr
@@ -38,9 +37,8 @@ def normal(*shape: int) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def small_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_parts, "LEAST_WORK", 0)
-    monkeypatch.setattr(loop_parts, "LEAST_BYTES", 0)
+def small_work(limits: Any) -> None:
+    limits(part_work=0, part_bytes=0)
 
 
 def looped(fun: Any, consts: list[Any], carry: list[Any], xs: list[Any], **kwargs: Any):
@@ -179,16 +177,16 @@ def test_rows_that_depend_on_one_another_stay_together() -> None:
     assert_compiles(both, square)
 
 
-def test_a_part_has_rows_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_has_rows_enough(limits: Any) -> None:
     def count(rows: int, width: int) -> int:
         h = normal(rows, width)
         found = parts(looped(lambda h: [ops.sin(h)], [], [h], []))
         return 1 if found is None else found.count
 
     assert (count(8, 4), count(15, 4), count(16, 4), count(37, 4)) == (1, 1, 2, 1)
-    monkeypatch.setattr(loop_parts, "LEAST_BYTES", 1 << 12)
+    limits(part_bytes=1 << 12)
     assert (count(64, 4), count(512, 4), count(64, 1024)) == (1, 2, 8)
-    monkeypatch.setattr(loop_parts, "LEAST_WORK", 1 << 30)
+    limits(part_work=1 << 30)
     assert count(64, 1024) == 1
 
 

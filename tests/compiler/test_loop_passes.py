@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
-from curta.compiler.graph import loop_blocks
 from curta.compiler.graph.prepare import prepare
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -234,11 +233,9 @@ def test_a_transposed_matrix_stays_a_constant_of_the_program() -> None:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [12, 13])
-def test_long_loops_go_in_blocks(
-    length: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_loops_go_in_blocks(length: int, reverse: bool, limits: Any) -> None:
     """If the length has a divisor; results are stacked in the order of turns."""
-    monkeypatch.setattr(loop_blocks, "CLOSE", 4 * 4 * (2 * 5 + 3 * 5 + 3 * 4))
+    limits(loop_block_bytes=4 * 4 * (2 * 5 + 3 * 5 + 3 * 4))
     w, h, total = normal(4, 5) / 4, normal(3, 5), normal(4, 5)
     xs = normal(length, 3, 4)
 

@@ -11,9 +11,8 @@ IMAGES = ("NHWC", "HWIO", "NHWC")
 
 
 @pytest.fixture(autouse=True)
-def small_ones_too(monkeypatch):
-    monkeypatch.setattr(winograd, "_WORTH_IT", 0)
-    monkeypatch.setattr(winograd, "_FEATURES", 1)
+def small_ones_too(limits):
+    limits(winograd_work=0, winograd_features=1)
 
 
 def convolution(padding="SAME", numbers=IMAGES, **options):

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
@@ -14,8 +15,6 @@ from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.elementwise.arithmetic import add, sub
 from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
-
-_LITTLE_WORK = 1 << 10  # products that may as well be a fold
 
 
 def by_parts(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -26,7 +25,10 @@ def by_parts(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     if out.dtype.kind != "c" or any(a.dtype != out.dtype for a in avals):
         return None
     features = rhs.shape[op.dimension_numbers.rhs_spec[0]]
-    if out.size * (rhs.size // max(1, features)) < _LITTLE_WORK:
+    if (
+        out.size * (rhs.size // max(1, features))
+        < config.tuning.complex_convolution_work
+    ):
         return None
     return _by_parts(op, tuple(avals))
 

@@ -25,6 +25,7 @@ from curta.compiler.llvm import target
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
 from curta.lazy_dataclass import dataclass
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
 
 Dims = tuple[int, ...]
-_FEW = 4  # output features of a group, below which vectors of them are no use
-_WRITTEN_OUT = 64  # products of a sum that is one expression
-_SHORT_SUM = 32  # products, of several inputs, of a sum that is as good as a product
-_LONG_ROW = 512  # bytes between rows of a panel, from which it is copied
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def conv_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     if not (conv.depth and lhs.aval.size and out.size):
         return maker.emit_map(result, index, maker.builder.const(0, out.dtype), "zeros")
     few = _has_few_features(conv)
-    if few and conv.depth <= _WRITTEN_OUT:
+    if few and conv.depth <= config.tuning.written_products:
         return maker.emit_map(result, index, _sum(maker, conv, index), op.name)
     if working in KINDS and not few:
         return _product_items(maker, conv, result)
@@ -100,8 +97,10 @@ def conv_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
 def _has_few_features(conv: _Conv) -> bool:
     """Whether vectors run better along places of the result than along its features."""
     if conv.groups > 1 or conv.working.kind == "i":
-        return conv.features < _FEW
-    return conv.features == 1 and (conv.inputs == 1 or conv.depth <= _SHORT_SUM)
+        return conv.features < config.tuning.vector_features
+    return conv.features == 1 and (
+        conv.inputs == 1 or conv.depth <= config.tuning.short_sum
+    )
 
 
 # -------------------------------------------------------------- element by element
@@ -323,7 +322,7 @@ def _kernel(maker: ItemMaker, conv: _Conv) -> _Kernel:
     panels = -(-conv.features // width)
     buffer, strides = maker.buffer_of(rhs), _strides(rhs.aval.shape)
     window = tuple(strides[d] for d in rhs_spec[2:])
-    close = panels == 1 or strides[rhs_spec[1]] * size < _LONG_ROW
+    close = panels == 1 or strides[rhs_spec[1]] * size < config.tuning.kernel_row_bytes
     large = rhs.aval.size > conv.lhs.aval.size  # the cotangent, in a kernel's gradient
     side_by_side = rhs_spec[0] == len(rhs_spec) - 1
     if buffer is not None and rhs.aval.dtype == conv.working and side_by_side:

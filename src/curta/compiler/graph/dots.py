@@ -21,6 +21,7 @@ from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.build import computed_dtype
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.dot import DotGeneral, others
@@ -34,7 +35,6 @@ KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
 """How the product kernels call the dtypes that they work in."""
 
 _COMPLEX_KINDS = {np.dtype("complex64"): "c64", np.dtype("complex128"): "c128"}
-_WORTH_A_CALL = 4096  # multiplications of complex numbers or integers
 
 
 def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
@@ -75,7 +75,7 @@ def summing_dtype(dtype: Any) -> Any:
 
 def _kind(dtype: Any, work: int) -> str | None:
     """How the product kernels call a dtype; None where a fold does better."""
-    if dtype.kind != "f" and work < _WORTH_A_CALL:
+    if dtype.kind != "f" and work < config.tuning.called_dot_work:
         return None
     if dtype in _COMPLEX_KINDS and blas.available():
         return _COMPLEX_KINDS[dtype]

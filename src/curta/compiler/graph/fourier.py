@@ -22,6 +22,7 @@ from curta.compiler.library.butterflies import radices
 from curta.compiler.library.fourier import LONGEST_BLOCK, Transform
 from curta.compiler.library.stockham import roots
 from curta.compiler.llvm import target
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
@@ -37,7 +38,6 @@ from curta.primitives.shape import Rev
 from curta.primitives.slicing import Pad
 from curta.primitives.structure import BroadcastInDim, move_dim, zeros
 
-_FEWEST_COLUMNS = 8  # neighbours that are transformed where they lie
 _INVERSE = (FftType.IFFT, FftType.IRFFT)
 
 
@@ -113,7 +113,9 @@ def _along(x: Any, axis: int, inverse: bool) -> Any:
     size, inner, last = shape[axis], math.prod(shape[axis + 1 :]), len(shape) - 1
     if size == 1:
         return x
-    few = 1 < inner < _FEWEST_COLUMNS or (inner > 1 and size > LONGEST_BLOCK)
+    few = 1 < inner < config.tuning.fourier_columns or (
+        inner > 1 and size > LONGEST_BLOCK
+    )
     known = radices(size) is not None
     if axis < last and (few or not known):
         return move_dim(_along(move_dim(x, axis, last), last, inverse), last, axis)

@@ -27,6 +27,7 @@ from curta.compiler.library.lane_factors import (
 from curta.compiler.library.lane_routine import LaneRoutine
 from curta.compiler.library.lane_tridiagonal import TridiagonalElimination
 from curta.compiler.llvm import target
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
@@ -42,9 +43,6 @@ from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.slicing import Pad
 
-LARGEST = 32  # rows and columns of a matrix
-_LARGEST_BLOCK = 1 << 12  # elements of the diagonals of a matrix, and the other side
-_FEWEST_BLOCKS = 2  # of as many matrices as there are lanes
 _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
 
 
@@ -80,12 +78,12 @@ def in_lanes(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     if not all(0 < d for d in (*batch, *sizes)):
         return None
     lanes = target.host().lanes("f64" if avals[0].dtype.char in "dD" else "f32")
-    many = lanes > 1 and math.prod(batch) >= _FEWEST_BLOCKS * lanes
+    many = lanes > 1 and math.prod(batch) >= config.tuning.lane_blocks * lanes
     if isinstance(op, TridiagonalSolve):
-        lies_near = sum(map(math.prod, ends)) <= _LARGEST_BLOCK
+        lies_near = sum(map(math.prod, ends)) <= config.tuning.lane_matrix_elements
         wanted = op.perturb_singular or (many and lies_near)  # LAPACK does not perturb
     else:
-        wanted = many and all(d <= LARGEST for d in sizes)
+        wanted = many and all(d <= config.tuning.lane_matrix for d in sizes)
     if not wanted:
         return None
     return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))

@@ -16,14 +16,11 @@ import numpy as np
 from curta.compiler.graph.loop import Carried, Loop
 from curta.compiler.graph.loop_motion import hoist_products
 from curta.compiler.graph.loop_sums import sum_after
+from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Var
 from curta.primitives.structure import Reshape
-
-CLOSE = 1 << 20  # bytes that stay in the second-level cache
-MOST = 1 << 26  # bytes for a loop that cannot be cut
-LEAST_TURNS = 4  # of a block
 
 
 def with_products_together(eqn: Eqn) -> list[Eqn]:
@@ -36,9 +33,11 @@ def with_products_together(eqn: Eqn) -> list[Eqn]:
     turns = _block(whole.length, size)
     if turns == whole.length:
         return whole.all_eqns()
-    if turns >= LEAST_TURNS and _can_be_cut(eqn):
+    if turns >= config.tuning.loop_block_turns and _can_be_cut(eqn):
         return _blocked(eqn, turns)
-    return whole.all_eqns() if size * whole.length <= MOST else [eqn]
+    return (
+        whole.all_eqns() if size * whole.length <= config.tuning.loop_bytes else [eqn]
+    )
 
 
 def _move(loop: Loop, eqn: Eqn) -> int:
@@ -62,7 +61,7 @@ def _new_row_bytes(loop: Loop, eqn: Eqn) -> int:
 
 def _block(length: int, size: int) -> int:
     """How many turns make a block: a divisor of the length, if there is one."""
-    most = max(1, min(length, CLOSE // size))
+    most = max(1, min(length, config.tuning.loop_block_bytes // size))
     return next(n for n in range(most, 0, -1) if length % n == 0)
 
 

@@ -29,8 +29,6 @@ from curta.primitives.structure import Transpose
 from curta.transforms.jaxprs import batch_jaxpr
 from curta.transforms.vmap import BatchAxis
 
-FEW_ROWS = 16  # a product with more is as fast by itself, and its result stays close
-
 CONSTANT, BY_ROW, CARRIED = range(3)
 """What a value depends on, at most."""
 
@@ -158,4 +156,4 @@ def _gains_by_rows(eqn: Eqn, depends: dict[Var, int]) -> bool:
     changing = int(_of(eqn.invars[0], depends) == CONSTANT)
     aval = eqn.invars[changing].aval
     rows = math.prod(aval.shape[d] for d in others(aval.ndim, contracted[changing]))
-    return rows < FEW_ROWS
+    return rows < config.tuning.moved_product_rows

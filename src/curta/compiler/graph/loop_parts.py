@@ -21,6 +21,7 @@ import numpy as np
 
 from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.values import is_virtual, op_cost
+from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -35,11 +36,6 @@ from curta.primitives.joining import Concatenate
 from curta.primitives.shape import Iota, Rev, Squeeze
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
-
-LEAST_ROWS = 8  # of a part: products of fewer would waste registers
-LEAST_BYTES = 1 << 12  # that a part carries
-LEAST_WORK = 1 << 22  # simple operations, so that it pays to wake a thread
-FEW = 16  # elements that every part may compute for itself
 
 Sources = tuple[int | None, ...]
 
@@ -66,13 +62,15 @@ def parts_of(eqn: Eqn) -> Parts | None:
     body = op.jaxpr.jaxpr
     if not all(isinstance(v.aval.dtype, np.dtype) for v in (*eqn.invars, *eqn.outvars)):
         return None
-    carried = [v for v in body.outvars[: op.num_carry] if v.aval.size > FEW]
+    carried = [
+        v for v in body.outvars[: op.num_carry] if v.aval.size > config.tuning.part_own
+    ]
     if not carried or not carried[0].aval.shape:
         return None
     extent = carried[0].aval.shape[0]
     row = sum(v.aval.size * v.aval.dtype.itemsize for v in carried) // extent
     rows = _rows(extent, row)
-    if rows == extent or _work(body) * op.length < LEAST_WORK:
+    if rows == extent or _work(body) * op.length < config.tuning.part_work:
         return None
     places = _Rows(op, extent).places()
     if places is None:
@@ -87,7 +85,10 @@ def parts_of(eqn: Eqn) -> Parts | None:
 
 def _rows(extent: int, row_bytes: int) -> int:
     """The rows of a part: few, but enough to fill vectors, tiles and cache lines."""
-    least = max(LEAST_ROWS, LEAST_BYTES // max(1, row_bytes))
+    least = max(
+        config.tuning.part_rows,
+        config.tuning.part_bytes // max(1, row_bytes),
+    )
     counts = range(extent // least, 1, -1)
     return extent // next((n for n in counts if extent % n == 0), 1)
 
@@ -129,7 +130,7 @@ class _Rows:
         """The dims, where there are any; None if the rows are not independent."""
         try:
             for var in self.carry:
-                if var.aval.size > FEW:
+                if var.aval.size > config.tuning.part_own:
                     self._put(var, 0)
             while True:
                 self.grown = False
@@ -197,7 +198,10 @@ class _Rows:
                 raise _Mixed
         for eqn in self.body.eqns:
             shared = not any(v in self.found for v in eqn.outvars)
-            large = any(v.aval.size > FEW for v in (*eqn.invars, *eqn.outvars))
+            large = any(
+                v.aval.size > config.tuning.part_own
+                for v in (*eqn.invars, *eqn.outvars)
+            )
             if shared and large and not is_virtual(eqn.op):
                 raise _Mixed
 

@@ -13,11 +13,9 @@ from dataclasses import field
 from curta.compiler.graph.loop import Loop, copied
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.values import is_virtual, op_cost
+from curta.config import config
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.lazy_dataclass import dataclass
-
-CHEAP = 4  # what an op may cost
-CHEAP_ALL = 8  # what all ops for one row may cost, element by element
 
 
 def recompute(jaxpr: Jaxpr) -> Jaxpr:
@@ -83,10 +81,16 @@ class _Recipe:
                 found[atom] = pairs[atom]
                 return True
         eqn = next((e for e in self.loop.eqns if atom in e.outvars), None)
-        if eqn is None or not is_virtual(eqn.op) or op_cost(eqn.op) > CHEAP:
+        if (
+            eqn is None
+            or not is_virtual(eqn.op)
+            or op_cost(eqn.op) > config.tuning.recomputed_cost
+        ):
             return False
         self.cost += op_cost(eqn.op)
-        if self.cost > CHEAP_ALL or not all(self.add(v) for v in eqn.invars):
+        if self.cost > config.tuning.recomputed_cost_of_row or not all(
+            self.add(v) for v in eqn.invars
+        ):
             return False
         self.eqns.append(eqn)
         return True

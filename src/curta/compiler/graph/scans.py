@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.stage import stage
@@ -25,9 +26,6 @@ from curta.primitives.shape import Iota
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
 
-_LENGTH = 1024  # of a block
-_LONG = 1 << 15  # elements that are worth blocks
-
 
 def scan_in_blocks(eqn: Eqn, context: Context) -> Results | None:
     """cumsum x -> cumsum of rows of x, plus what came before each."""
@@ -36,7 +34,11 @@ def scan_in_blocks(eqn: Eqn, context: Context) -> Results | None:
         return None
     (x,) = eqn.invars
     wide = x.aval.dtype.kind == "c" or x.aval.dtype.itemsize >= 4
-    if op.axis != x.aval.ndim - 1 or x.aval.shape[-1] < _LONG or not wide:
+    if (
+        op.axis != x.aval.ndim - 1
+        or x.aval.shape[-1] < config.tuning.scan_long
+        or not wide
+    ):
         return None
     # A zero of the dtype, whatever the settings make of 64 bits now.
     zero = Literal(x.aval.dtype.type(0), ShapedArray((), x.aval.dtype))
@@ -48,15 +50,15 @@ def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
     """The reduction along the last dim."""
     *outer, size = typeof(x).shape
     axis, reverse = len(outer), op.reverse
-    if size < _LONG:
+    if size < config.tuning.scan_long:
         return op(x)
-    blocks = -(-size // _LENGTH)
-    gap = blocks * _LENGTH - size
+    blocks = -(-size // config.tuning.scan_block)
+    gap = blocks * config.tuning.scan_block - size
     # Padding comes after all elements, in the order in which they are reduced.
     padded = _padded(x, zero, (gap, 0) if reverse else (0, gap))
-    rows = Reshape((*outer, blocks, _LENGTH))(padded)
+    rows = Reshape((*outer, blocks, config.tuning.scan_block))(padded)
     inside = dataclasses.replace(op, axis=axis + 1)(rows)
-    whole = _part(inside, 0 if reverse else _LENGTH - 1)
+    whole = _part(inside, 0 if reverse else config.tuning.scan_block - 1)
     totals = _in_blocks(op, whole, zero)
     before = _padded(totals, zero, (-1, 1) if reverse else (1, -1))
     shape = typeof(inside).shape
@@ -66,7 +68,7 @@ def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
     found = select_n(
         eq(place, BroadcastInDim(shape, ())(first)), op.joined(before, inside), inside
     )
-    flat = Reshape((*outer, blocks * _LENGTH))(found)
+    flat = Reshape((*outer, blocks * config.tuning.scan_block))(found)
     start = gap if reverse else 0
     low, high = (*[0] * axis, start), (*outer, start + size)
     return Slice(low, high, None)(flat)

@@ -14,6 +14,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from curta.primitives.elementwise.arithmetic import add
@@ -21,10 +22,6 @@ from curta.primitives.indexing.gather import ScatterAdd
 from curta.primitives.indexing.numbers import ScatterDimensionNumbers
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
-
-_PIECES = (8, 4, 2)
-_WORTH_PIECES = 1 << 16  # updates that are worth several threads
-_FEWER = 4  # times as many updates of a piece as places
 
 
 def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
@@ -36,8 +33,11 @@ def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
     count, row = updates.aval.shape[0], updates.aval.shape[1:]
     places = x.aval.shape[0]
     width = math.prod(row)
-    pieces = next((p for p in _PIECES if count >= _FEWER * p * places), 1)
-    if pieces == 1 or count * width < _WORTH_PIECES:
+    tuning = config.tuning
+    pieces = tuning.scatter_pieces
+    while pieces > 1 and count < tuning.scatter_per_place * pieces * places:
+        pieces //= 2
+    if pieces == 1 or count * width < tuning.scatter_pieces_work:
         return None
     each = count // pieces
     whole = pieces * each

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
@@ -44,7 +45,6 @@ from curta.primitives.reduction import ArgMax
 from curta.primitives.shape import Iota, Rev
 from curta.primitives.structure import BroadcastInDim, Reshape, zeros
 
-LARGEST = 8  # rows and columns of a matrix
 _INT = np.dtype(np.int32)
 
 
@@ -52,7 +52,9 @@ def expanded(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that such an op stands for; None for any other op."""
     if type(op) not in _RULES or not isinstance(op, MatrixOp):
         return None
-    if any(not 0 < d <= LARGEST for d in avals[0].shape[-op.ranks[0] :]):
+    if any(
+        not 0 < d <= config.tuning.small_matrix for d in avals[0].shape[-op.ranks[0] :]
+    ):
         return None
     return _expanded(op, tuple(avals))
 

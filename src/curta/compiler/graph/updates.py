@@ -18,20 +18,13 @@ from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Expr, walk
 from curta.compiler.loops.schedule import weight
+from curta.config import config
 from curta.core.jaxpr import Eqn
 from curta.primitives.indexing.gather import Scattering
 from curta.primitives.indexing.windows import WindowUpdate
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
-
-_WORTH_BLOCKS = 1 << 16  # updates that are worth several threads
-_MOST_BLOCKS = 4
-_BLOCK_BYTES = 128  # of a block of columns, at least
-_WORTH_OWNERS = 1 << 18  # the bytes of an operand that is worth to be shared out
-_PART_BYTES = 1 << 21  # of an owner's part: they stay in the second-level cache
-_MOST_OWNERS = 4
-_LIGHT = 24  # the most that finding the place of an update costs
 
 
 def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None:
@@ -86,11 +79,17 @@ def _shared_out(
     """The owners of the parts of the operand, and when an update is the owner's own."""
     b, aval = maker.builder, eqn.outvars[0].aval
     nbytes = aval.size * maker.dtype(result).itemsize
-    if not isinstance(eqn.op, Scattering) or eqn.invars[2].aval.size < _WORTH_BLOCKS:
+    if (
+        not isinstance(eqn.op, Scattering)
+        or eqn.invars[2].aval.size < config.tuning.update_work
+    ):
         return None
-    count = min(max(nbytes // _PART_BYTES, 2), _MOST_OWNERS)
+    count = min(
+        max(nbytes // config.tuning.owner_bytes, 2),
+        config.tuning.most_owners,
+    )
     cut = next((d for d, p in enumerate(place) if _is_data(as_index(p))), None)
-    if nbytes < _WORTH_OWNERS or cut is None or aval.shape[cut] < count:
+    if nbytes < config.tuning.owned_bytes or cut is None or aval.shape[cut] < count:
         return None
     owner, part = LoopVar("owner", count), -(-aval.shape[cut] // count)
     ahead = b.index_value(as_index(place[cut]) - as_index(owner) * part)
@@ -98,7 +97,11 @@ def _shared_out(
     own = b.compare("lt", b.convert(ahead, unsigned), b.const(part, unsigned))
     if inside is not None:
         own = b.and_(inside, own)
-    return (owner, own) if sum(map(weight, walk([own]))) <= _LIGHT else None
+    return (
+        (owner, own)
+        if sum(map(weight, walk([own]))) <= config.tuning.owner_cost
+        else None
+    )
 
 
 def _in_turn(eqn: Eqn, index: tuple[Any, ...], free: set[Any]) -> tuple[LoopVar, ...]:
@@ -127,10 +130,13 @@ def _independent(place: tuple[Any, ...]) -> set[Any]:
 
 def _blocks(shape: tuple[int, ...], columns: int, itemsize: int) -> int:
     """Into how many blocks to cut the columns."""
-    if math.prod(shape) < _WORTH_BLOCKS:
+    if math.prod(shape) < config.tuning.update_work:
         return 1
-    for blocks in range(_MOST_BLOCKS, 1, -1):
-        if columns % blocks == 0 and columns // blocks * itemsize >= _BLOCK_BYTES:
+    for blocks in range(config.tuning.update_blocks, 1, -1):
+        if (
+            columns % blocks == 0
+            and columns // blocks * itemsize >= config.tuning.update_block_bytes
+        ):
             return blocks
     return 1
 

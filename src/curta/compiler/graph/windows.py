@@ -22,6 +22,7 @@ from curta.compiler.loops.build import INT32, computed_dtype
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.windowed.reductions import WindowReduction
@@ -31,7 +32,6 @@ from curta.primitives.windowed.sliding import Sliding, both
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
 
-WRITTEN_OUT = 32  # places of a window, up to which it is written out
 
 Scalars = tuple[Any, ...]
 
@@ -110,7 +110,7 @@ def _fold_windows(
     def inputs(tap: Sequence[Any]) -> Scalars:
         return _elements(maker, operands, window, code, kept, tap)
 
-    if math.prod(window.dimensions) <= WRITTEN_OUT:
+    if math.prod(window.dimensions) <= config.tuning.window_places:
         total = code.initial
         for tap in window.taps() if 0 not in shape else ():
             total = code.combine(total, inputs(tap))
@@ -179,7 +179,7 @@ def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
         return taken() if inside is None else b.guarded(inside, taken, zero)
 
     reaching = _reaching(op.window) if source.aval.size else (0,)
-    if math.prod(reaching) <= WRITTEN_OUT:
+    if math.prod(reaching) <= config.tuning.window_places:
         total = zero
         for back in itertools.product(*map(range, reaching)):
             total = b.add(total, part(back))
@@ -202,7 +202,7 @@ def _choose_items(
         (x,) = _elements(maker, [operand], window, read, kept, tap)
         return x, b.index_value(_flat(window, tap), INT32)
 
-    if math.prod(window.dimensions) <= WRITTEN_OUT:
+    if math.prod(window.dimensions) <= config.tuning.window_places:
         best = None
         for tap in window.taps():
             new = candidate(tap)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from curta.primitives.convolution.op import ConvGeneralDilated
@@ -27,9 +28,6 @@ from curta.primitives.joining import Concatenate
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 
-_WORTH_IT = 1 << 26  # products of the direct sum
-_FEATURES = 96  # of inputs and of outputs, from which products outweigh the sums
-_MOST_BYTES = 1 << 28  # of temporaries, four times the inputs and outputs
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -79,11 +77,11 @@ def _fits(op: ConvGeneralDilated, eqn: Eqn) -> bool:
     if lhs.dtype not in _DTYPES or out.dtype != lhs.dtype:
         return False
     outputs, inputs, *window = taken(rhs.shape, op.dimension_numbers[1])
-    if window != [3, 3] or min(inputs, outputs) < _FEATURES:
+    if window != [3, 3] or min(inputs, outputs) < config.tuning.winograd_features:
         return False
-    if 4 * (lhs.size + out.size) * lhs.dtype.itemsize > _MOST_BYTES:
+    if 4 * (lhs.size + out.size) * lhs.dtype.itemsize > config.tuning.winograd_bytes:
         return False
-    return 9 * inputs * out.size >= _WORTH_IT
+    return 9 * inputs * out.size >= config.tuning.winograd_work
 
 
 def _is_default(precision: object) -> bool:
