@@ -62,6 +62,14 @@ def test_keys(impl):
     assert (found.call(key) == curta.random.split(key)).all()
 
 
+def test_gathers_that_fill_with_keys():
+    keys = curta.random.split(curta.random.key(1), 3)
+    read = curta.jit(lambda keys, i: keys.at[i].get(mode="fill"))
+    places = jnp.array([2, 7])
+    found = again(export.export(read)(keys, places))
+    assert (found.call(keys, places) == read(keys, places)).all()
+
+
 def test_symbolic_dims():
     spec = export.symbolic_args_specs(
         X, "2*b, n", constraints=["mod(n, 3) == 0", "b <= 9"]

@@ -272,3 +272,14 @@ def test_take_at_narrow_indices_of_long_dims(dtype, mode):
     expected = [1, 100, max(last, 0) if mode == "clip" else last % 33000]
     found = jnp.take(jnp.arange(33000), places, mode=mode)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_mode_is_looked_at_only_where_elements_are_gathered():
+    x = jnp.arange(6.0).reshape(2, 3)
+    for index in (slice(None), ..., None, (slice(None), None)):
+        np.testing.assert_array_equal(x.at[index].get(mode="wrap"), x[index])
+    for index in (1, slice(1, 2), jnp.array([1])):
+        with pytest.raises(ValueError, match='Unknown gather mode "wrap"'):
+            x.at[index].get(mode="wrap")
+    with pytest.raises(ValueError, match='Unknown gather mode "wrap"'):
+        x.at[:].set(1.0, mode="wrap")

@@ -32,6 +32,8 @@ def test_accumulate_outer_and_reduceat(name):
     assert_same(ours.outer(x, y), theirs.outer(x, y))
     starts = np.array([0, 2, 1])
     assert_same(ours.reduceat(x, starts, axis=1), theirs.reduceat(x, starts, axis=1))
+    none = starts[:0]
+    assert_same(ours.reduceat(x, none, axis=1), theirs.reduceat(x, none, axis=1))
 
 
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum"])

@@ -126,6 +126,26 @@ def test_moving_keys_about():
     assert curta.eval_shape(random.key_data, like).shape == (2, 3, 2)
 
 
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "philox2x32"])
+@pytest.mark.parametrize("fill", [None, 0, 7])
+def test_gathers_fill_with_keys_of_one_word(impl, fill):
+    keys = random.split(random.key(0, impl=impl), 6).reshape(2, 3)
+    words = random.key_data(keys)
+
+    def read(keys, places):
+        return keys.at[:, places].get(mode="fill", fill_value=fill)
+
+    places = jnp.array([1, 9])
+    expected = np.full_like(words[:, :2], 2**32 - 1 if fill is None else fill)
+    expected[:, 0] = words[:, 1]
+    for run in read, curta.jit(read), curta.vmap(read, (None, 0), 1):
+        np.testing.assert_array_equal(random.key_data(run(keys, places)), expected)
+    outside = random.key_data(read(keys, 9))
+    np.testing.assert_array_equal(outside, expected[:, 1])
+    printed = str(curta.make_jaxpr(read)(keys, places))
+    assert f"fill_value={expected[0, 1, 0]}" in printed
+
+
 def test_keys_as_carries():
     def step(key, _):
         key, subkey = random.split(key)

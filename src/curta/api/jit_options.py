@@ -308,7 +308,7 @@ def check_hashable(value: Any) -> None:
     except TypeError as error:
         raise ValueError(
             "Non-hashable static arguments are not supported. An error occurred while"
-            f" trying to hash an object of type {type(value)}, {value}. The error"
+            f" trying to hash an object of type {type(value)}, {value!r}. The error"
             f" was:\n{type(error).__name__}: {error}\n\nStatic arguments are part of"
             " the key under which compiled code is kept: pass a tuple instead of a"
             " list, or leave arrays out of static_argnums and static_argnames."

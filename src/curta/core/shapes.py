@@ -53,7 +53,7 @@ def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     try:
         return tuple(map(as_dim, _entries(shape)))
     except TypeError:
-        raise TypeError(_shape_message(shape, context)) from None
+        raise invalid_shape(shape, context) from None
 
 
 def _entries(shape: Any) -> Any:
@@ -63,20 +63,24 @@ def _entries(shape: Any) -> Any:
         return shape
 
 
-def _shape_message(shape: Any, context: str) -> str:
+def invalid_shape(shape: Any, context: str = "") -> TypeError:
+    """The error for `shape`; `context` says in the message where it is from."""
     message = (
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
+        "Shapes must be 1D sequences of concrete values of integer type, got"
+        f" {shape!r}."
     )
     if context:
         message += f" {context}."
     entries = shape if isinstance(shape, (tuple, list)) else (shape,)
-    tracers = [d for d in entries if isinstance(d, Tracer)]
-    if tracers:
+    traced = [
+        d for d in entries if isinstance(d, Tracer) and d.concrete_value() is None
+    ]
+    if traced:
         message += (
             "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller"
             " subfunctions."
         )
-    return message + "".join(d._origin_msg() for d in tracers)
+    return TypeError(message + "".join(d._origin_msg() for d in traced))
 
 
 def operand_shape(name: str, x: Any) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, 
 from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.placement import aligned, placed_out_aval
+from curta.core.pretty import format_eqn
 from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
 from curta.core.source_info import SourceInfo, anew, known_place, user_frame
 from curta.core.trace import (
@@ -185,25 +186,51 @@ class JaxprTrace(Trace):
             f"\nThe error occurred while tracing the function {info.function()}"
             f" for {info.traced_for}. "
         )
-        names = self._dependencies(tracer)
+        eqns, read = self._ancestry(tracer)
+        names = self._argument_names(read)
         if names:
             s = "s" if len(names) > 1 else ""
             return where + (
                 "This concrete value was not available in Python because it depends"
                 f" on the value{s} of the argument{s} {_listing(names)}."
             )
-        return where + f"The value was computed at {tracer.source}."
+        return where + _first_lines(eqns)
 
-    def _dependencies(self, tracer: JitTracer) -> list[str]:
-        wanted: set[Any] = {tracer._var}
+    def _ancestry(self, tracer: JitTracer) -> tuple[list[Eqn], set[Var]]:
+        """The eqns that a value depends on, in order, and what they read."""
+        read: set[Any] = {tracer._var}
+        found = []
         for eqn in reversed(self.eqns):
-            if any(v in wanted for v in eqn.outvars):
-                wanted.update(v for v in eqn.invars if type(v) is Var)
+            if any(v in read for v in eqn.outvars):
+                read.update(v for v in eqn.invars if type(v) is Var)
+                found.append(eqn)
+        return found[::-1], read
+
+    def _argument_names(self, read: set[Var]) -> list[str]:
         names = self.debug_info.arg_names
         if len(names) != len(self.invars):
             return []
-        found = [n for v, n in zip(self.invars, names, strict=True) if v in wanted]
+        found = [n for v, n in zip(self.invars, names, strict=True) if v in read]
         return list(dict.fromkeys(found))
+
+
+_MOST_FIRST_LINES = 5
+
+
+def _first_lines(eqns: Sequence[Eqn]) -> str:
+    """The lines of those eqns that read no other's results."""
+    made = {v for e in eqns for v in e.outvars}
+    first = [e for e in eqns if made.isdisjoint(v for v in e.invars if type(v) is Var)]
+    shown = [
+        f"\n\n  operation {format_eqn(e)}\n    from line {e.source_info}"
+        for e in first[:_MOST_FIRST_LINES]
+    ]
+    if len(first) > _MOST_FIRST_LINES:
+        shown.append("\n\n(Additional originating lines are not shown.)")
+    return (
+        "This value became a tracer due to JAX operations on these lines:"
+        f"{''.join(shown)}"
+    )
 
 
 _out_avals: dict[Any, Any] = {}

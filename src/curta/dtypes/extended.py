@@ -17,6 +17,7 @@ from curta.lazy_dataclass import dataclass
 __all__ = [
     "ExtendedDType",
     "KeyDType",
+    "KeyFill",
     "PrimalTangentDType",
     "extended",
     "physical_dtype",
@@ -105,6 +106,28 @@ class KeyDType(ExtendedDType):
     @property
     def physical(self) -> np.dtype[Any]:  # type: ignore[override]
         return _KEY_STORAGE.get(self.words) or np.dtype((np.void, 4 * self.words))
+
+
+@dataclass(frozen=True, repr=False)
+class KeyFill:
+    """The key whose `words` words are all `word`, which is all that is printed of it.
+
+    >>> from curta import dtypes
+    >>> dtypes.KeyFill(7, words=2), hex(dtypes.KeyFill(7, words=2).physical)
+    (7, '0x700000007')
+    """
+
+    word: int
+    words: int
+
+    @property
+    def physical(self) -> np.generic:
+        """The element in which the key is stored."""
+        words = np.full(self.words, self.word, np.uint32)
+        return words.view(KeyDType("", self.words).physical)[0]
+
+    def __repr__(self) -> str:
+        return repr(self.word)
 
 
 class primal_tangent(extended):

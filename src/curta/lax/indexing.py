@@ -71,8 +71,8 @@ def gather(
         check_index_vectors(operand, axes, start_indices, slice_sizes)
     if mode is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
-    elif fill_value is None:
-        fill_value = _missing_value(typeof(operand).dtype)
+    else:
+        fill_value = _fill_value(typeof(operand).dtype, fill_value)
     op = Gather(
         dimension_numbers,
         canonicalize_shape(slice_sizes),
@@ -84,7 +84,13 @@ def gather(
     return op(operand, start_indices)
 
 
-def _missing_value(dtype: Any) -> Any:
+def _fill_value(dtype: Any, value: Any) -> Any:
+    """What windows outside the operand read; by default what `gather` says."""
+    if isinstance(dtype, dtypes.KeyDType):
+        word = int(np.iinfo(np.uint32).max) if value is None else value
+        return dtypes.KeyFill(word, dtype.words)
+    if value is not None:
+        return value
     if dtypes.issubdtype(dtype, np.inexact):
         return np.nan
     if dtypes.issubdtype(dtype, np.signedinteger):
@@ -93,8 +99,6 @@ def _missing_value(dtype: Any) -> Any:
         return int(dtypes.iinfo(dtype).max)
     if dtype == np.bool_:
         return True
-    if isinstance(dtype, dtypes.ExtendedDType):
-        return int(np.iinfo(np.uint32).max)
     raise ValueError(f"Unsupported dtype for gather fill_value {dtype}")
 
 

@@ -14,6 +14,7 @@ from curta import dtypes, tree_util
 from curta.api.jit_options import check_hashable
 from curta.core.array import Array
 from curta.core.dim import as_dim, is_symbolic_dim
+from curta.core.shapes import invalid_shape
 from curta.core.trace import Tracer, pytype_aval_mappings, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
@@ -267,22 +268,7 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     try:
         return tuple([d if type(d) is int else as_dim(d) for d in shape])
     except TypeError:
-        raise _invalid_shape(shape, context) from None
-
-
-def _invalid_shape(shape: Any, context: str) -> TypeError:
-    text = (
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
-    )
-    if context:
-        text += f" {context}."
-    traced = [d for d in shape if isinstance(d, Tracer) and d.concrete_value() is None]
-    if traced:
-        text += (
-            "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller"
-            " subfunctions."
-        ) + "".join(d._origin_msg() for d in traced)
-    return TypeError(text)
+        raise invalid_shape(shape, context) from None
 
 
 def index_dtype(*sizes: int) -> np.dtype[Any]:

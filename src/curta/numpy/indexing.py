@@ -43,10 +43,8 @@ from curta.numpy.promotion import cast, const
 from curta.numpy.selection import broadcast_all
 
 _NEVER_STATIC = (Kind.ARRAY, Kind.BOOLEAN, Kind.WINDOW)
-_CLAMPING = (
-    lax.GatherScatterMode.PROMISE_IN_BOUNDS,
-    lax.GatherScatterMode.CLIP,
-)
+_PROMISED = (None, "promise_in_bounds", lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+_CLIPPED = ("clip", lax.GatherScatterMode.CLIP)
 
 
 def getitem(
@@ -62,13 +60,14 @@ def getitem(
     """The elements of `x` at `index`; the meaning of `x[index]` and `x.at[].get()`."""
     entries = parse(index, x.shape)
     fill = None if fill_value is None else _fill_value(fill_value, x.dtype)
-    parsed = None if mode is None else lax.GatherScatterMode.from_any(mode)
-    if config.jax_check_static_indices and parsed in (None, _CLAMPING[0]):
-        check_bounds(entries, x.shape, wrap_negative)
-    if parsed in (None, _CLAMPING[0]):
+    # A name that is no mode is an error of the gather, if there is to be one.
+    promised, clipped = mode in _PROMISED, mode in _CLIPPED
+    if promised:
+        if config.jax_check_static_indices:
+            check_bounds(entries, x.shape, wrap_negative)
         check_entries(entries, x.shape, wrap_negative)
-    if parsed is None or parsed in _CLAMPING:
-        plan = _static_slice(entries, x.shape, parsed, wrap_negative)
+    if promised or clipped:
+        plan = _static_slice(entries, x.shape, clipped, wrap_negative)
         if plan is not None:
             return plan.apply(x)
         moving = _dynamic_slice(entries, x.shape)
@@ -130,12 +129,11 @@ class _StaticSlice:
 
 
 def _static_slice(
-    entries: Sequence[Entry], shape: tuple[int, ...], mode: Any, wrap: bool
+    entries: Sequence[Entry], shape: tuple[int, ...], clip: bool, wrap: bool
 ) -> _StaticSlice | None:
     """The index as a static slice, if it is one and within bounds (or clipped)."""
     if any(entry.kind in _NEVER_STATIC for entry in entries):
         return None
-    clip = mode is lax.GatherScatterMode.CLIP
     plan = _StaticSlice()
     for entry in expand_ellipsis(entries, len(shape)):
         if entry.kind is Kind.NEW:

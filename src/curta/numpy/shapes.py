@@ -111,7 +111,8 @@ def reshape(
 
 
 def _known_sizes(a: Any, shape: Any) -> tuple[int, ...]:
-    sizes = canonical_shape(shape)
+    alone = not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0
+    sizes = canonical_shape([shape] if alone else shape)
     place = [i for i, d in enumerate(sizes) if d == -1]
     if len(place) > 1:
         raise TypeError(

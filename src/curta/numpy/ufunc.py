@@ -342,7 +342,7 @@ def _reduceat(self: ufunc, a: Any, indices: Any, axis: int) -> Any:
     shape[axis] = indices.shape[0]
     starts = reshape(indices, shape)
     last = lax.full((1,), a.shape[axis], indices.dtype)
-    ends = lax.concatenate([getitem(indices, np.s_[1:]), last], 0)
+    ends = getitem(lax.concatenate([indices, last], 0), np.s_[1:])
     ends = reshape(ends, shape)
 
     def step(i: Any, out: Any) -> Any:

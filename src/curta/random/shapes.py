@@ -32,7 +32,7 @@ def sequence(shape: Any) -> tuple[Any, ...]:
     except TypeError as error:
         raise TypeError(
             f"{error}: Shapes must be 1D sequences of concrete values of integer type,"
-            f" got {shape}."
+            f" got {shape!r}."
         ) from None
 
 

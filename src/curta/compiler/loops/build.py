@@ -72,8 +72,10 @@ class ScalarBuilder:
             value = complex(value)
             re, im = self.const(value.real, part), self.const(value.imag, part)
             return ComplexExpr(re, im, dtype)
-        plain = np.asarray(value).astype(dtype).item()
-        return self._intern(("const", repr(plain), dtype), Const, plain, dtype)
+        element = np.asarray(value).astype(dtype)
+        # By its bits: 0.0 is not -0.0, and words of keys may read as NaNs.
+        bits = element.tobytes()
+        return self._intern(("const", bits, dtype), Const, element.item(), dtype)
 
     def load(self, buffer: Buffer, offset: Affine, dtype: Any) -> Scalar:
         """The element at `offset`, under the conditions of `guarded`."""

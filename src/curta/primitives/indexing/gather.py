@@ -17,6 +17,7 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
+from curta.dtypes import KeyFill
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import check_same_dtypes
 from curta.primitives.elementwise import add
@@ -105,12 +106,18 @@ class Gather(Op):
         if indices.ndim == 1:
             place, inside = single_window(operand.shape, indices, numbers, sizes)
             out = operand[place].reshape([sizes[d] for d in self._window(operand)])
-            return out if inside or not fill else np.full_like(out, self.fill_value)
+            return out if inside or not fill else np.full_like(out, self._fill)
         windows = find_windows(operand, indices, numbers, sizes)
         out = windows.view[windows.picks]
         if fill and windows.inside is not None:
-            out[~windows.inside] = self.fill_value
+            out[~windows.inside] = self._fill
         return out.transpose(windows.layout)
+
+    @property
+    def _fill(self) -> Any:
+        """The fill value as arrays store it."""
+        value = self.fill_value
+        return value.physical if isinstance(value, KeyFill) else value
 
     def _window(self, operand: Any) -> list[int]:
         return window_dims(self.dimension_numbers, operand.ndim)
@@ -122,7 +129,7 @@ class Gather(Op):
         )
         if self.mode is not FILL_OR_DROP or inside is None:
             return operand.at(source)
-        fill = b.const(self.fill_value, operand.aval.dtype)
+        fill = b.const(self._fill, operand.aval.dtype)
         return b.guarded(inside, lambda: operand.at(source), fill)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
