@@ -64,6 +64,52 @@ def test_files_are_small(source):
     assert len(source.splitlines()) <= MAX_FILE
 
 
+def last_name(node: ast.AST) -> str:
+    """`cache` of `functools.cache`, `lru_cache` of `lru_cache(4096)`."""
+    return ast.unparse(node).partition("(")[0].rpartition(".")[2]
+
+
+# What remembered functions may give: values that nobody changes, of which equal ones
+# are as good as one; and allocators, where a second one costs memory.
+VALUES = {
+    *("bool", "int", "float", "str", "None", "tuple", "frozenset", "dict", "Any"),
+    *("ClosedJaxpr", "Jaxpr", "ShapedArray", "NamedSharding", "SingleDeviceSharding"),
+    *("DType", "Node", "Tiling", "_MatmulPlan", "_Plan", "Linked", "Allocator"),
+}
+
+
+def test_what_a_process_has_one_of_is_made_by_one_thread(tree, request):
+    if "once.py" in request.node.callspec.id:
+        return
+    for function in functions(tree):
+        if {*map(last_name, function.decorator_list)} & {"cache", "lru_cache"}:
+            assert ast.unparse(function.args), f"{function.name}: use curta.once.once"
+            given = ast.walk(function.returns)
+            kinds = {n.id for n in given if isinstance(n, ast.Name)}
+            assert kinds <= VALUES, f"{function.name}: once, if it matters which one"
+
+
+# What a module may rebind, under a lock.
+REBOUND = {"compiler/cache.py": {"_writes"}}
+
+
+def test_what_threads_share_is_made_for_it(tree, request):
+    name = request.node.callspec.id
+    if name == "once.py":
+        return
+    used = {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    used |= {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    assert not used & {"Lock", "RLock", "WeakValueDictionary"} - imported(tree)
+    rebound = {n for x in ast.walk(tree) if isinstance(x, ast.Global) for n in x.names}
+    assert rebound <= REBOUND.get(name, set()), "use curta.once.once"
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The names from `curta.once`."""
+    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    return {a.name for n in froms if n.module == "curta.once" for a in n.names}
+
+
 def is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from curta.config_parsers import parse_boolean
 from curta.lazy_dataclass import dataclass
+from curta.once import Lock
 from curta.tuning import Tuning
 
 P = ParamSpec("P")
@@ -141,7 +142,7 @@ trace_context = config.trace_context
 
 _options: dict[str, Option] = {}
 _traced: list[str] = []
-_lock = threading.RLock()
+_lock = Lock()
 # The instance dictionaries of `config` in the threads that override something.
 _overriding: list[dict[str, Any]] = []
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import operator
 import reprlib
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from curta.once import Lock
+
 _FIELDS = "__dataclass_fields__"
-_completing = threading.RLock()
+_completing = Lock()
 
 
 if TYPE_CHECKING:  # a type checker knows the one of the standard library

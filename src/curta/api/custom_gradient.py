@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from curta.core.stage import JitTracer, stage
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, typeof
 from curta.core.wrapping import update_wrapper
+from curta.once import once
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchTracer
@@ -178,7 +178,7 @@ def linear_call(
         fun_transpose, tree_util.tree_structure(((residual_args, out), {}))
     )
 
-    @functools.cache
+    @once
     def transposed() -> ClosedJaxpr:
         info = debug_info("linear_call fun_transpose", fun_transpose)
         avals = [*map(typeof, consts), *res_avals, *closed.out_avals]

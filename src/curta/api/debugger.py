@@ -22,6 +22,7 @@ from curta.api.callbacks import debug_callback, pure_callback
 from curta.core.source_info import is_users
 from curta.core.trace import Tracer, typeof
 from curta.lazy_dataclass import dataclass
+from curta.once import Lock
 from curta.primitives.elementwise.convert import stop_gradient
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
@@ -185,7 +186,7 @@ def _command_line(frames: Sequence[DebuggerFrame], thread: Any, **options: Any) 
 
 # By name, with priorities.
 _debuggers: dict[str, tuple[int, Callable[..., None]]] = {"cli": (-1, _command_line)}
-_one_at_a_time = threading.Lock()
+_one_at_a_time = Lock()
 
 
 def register_debugger(name: str, debugger: Callable[..., None], priority: int) -> None:

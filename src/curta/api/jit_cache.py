@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from curta.control.call import Call
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
+from curta.once import Lock
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import NativeCalls
 from curta.runtime.propagation import Destinations, Shardings
@@ -147,7 +147,7 @@ _caches: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = (
 _traced: weakref.WeakKeyDictionary[Any, dict[Hashable, Any]] = (
     weakref.WeakKeyDictionary()
 )
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def shared_cache(fun: Any, options: Hashable) -> Cache:

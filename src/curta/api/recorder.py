@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from curta.on_demand import late
+from curta.once import Lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,7 @@ class _State:
 
 
 _state = _State()
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def current() -> Recorder | None:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.lazy_dataclass import dataclass
+from curta.once import Lock
 from curta.version import __version__
 
 _MAGIC = b"curta-kernel-1\n"
@@ -48,7 +49,7 @@ class Statistics:
 
 
 statistics = Statistics()
-_lock = threading.Lock()
+_lock = Lock()
 _writes = 0
 
 

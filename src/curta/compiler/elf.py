@@ -11,9 +11,9 @@ import ctypes
 import mmap
 import struct
 from collections.abc import Callable, Mapping
-from functools import cache
 
 from curta.lazy_dataclass import dataclass
+from curta.once import once
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -172,7 +172,7 @@ def _protect(address: int, size: int) -> None:
         raise OSError(number, "the system does not let memory be made executable")
 
 
-@cache
+@once
 def _mprotect() -> Callable[[int, int, int], int]:
     function = ctypes.CDLL(None, use_errno=True).mprotect
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]

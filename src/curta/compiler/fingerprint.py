@@ -27,6 +27,7 @@ from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from curta.core.op import Op
+from curta.once import once
 from curta.primitives.random_bits.implementations import KeyImplementation
 
 # The bytes of consts that are worth looking at for a name.
@@ -71,7 +72,7 @@ def _settings(context: Any) -> str:
     return " ".join(writer.parts)
 
 
-@cache
+@once
 def _source_stamp() -> str | None:
     """The versions and the state of the source; None if it is not known for sure."""
     root = os.path.dirname(os.path.dirname(__file__))

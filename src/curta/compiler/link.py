@@ -14,11 +14,11 @@ import itertools
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Protocol
 
 from curta.compiler.elf import Image, UnsupportedObject
 from curta.compiler.llvm import binding
+from curta.once import once
 
 # What LLVM's code generator may call without being asked, and what vector math calls
 # for rare arguments.
@@ -83,7 +83,7 @@ def c_function(name: str) -> int:
     return ctypes.cast(getattr(_c_library(), name), ctypes.c_void_p).value or 0
 
 
-@cache
+@once
 def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL("ucrtbase.dll" if sys.platform == "win32" else None)
 
@@ -108,7 +108,7 @@ class _LLVMImage:
         return int(self._code[name])
 
 
-@cache
+@once
 def _linker() -> Any:
     llvm = binding.llvmlite()
     target = llvm.Target.from_triple(llvm.get_process_triple())

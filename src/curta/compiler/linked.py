@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
 
 from curta.compiler import cache
 from curta.compiler.library import blas
 from curta.compiler.link import LoadedCode, load
 from curta.lazy_dataclass import dataclass
+from curta.once import Interned
 
 Recipe = tuple[Any, ...]
 
@@ -74,8 +74,7 @@ def _linked(
     recipes = tuple((called, c.recipe) for called, c in callees.items())
     recipe = (file, name, recipes, tuple(externals))
     made = Linked(code.address(name), recipe, (code, *callees.values()))
-    _in_memory[recipe] = made
-    return made
+    return _in_memory.shared(recipe, made)
 
 
 def relinked(recipe: Recipe) -> Linked:
@@ -101,4 +100,4 @@ def shared(recipe: Recipe) -> Linked:
     return _in_memory.get(recipe) or relinked(recipe)
 
 
-_in_memory: WeakValueDictionary[Recipe, Linked] = WeakValueDictionary()
+_in_memory: Interned[Linked] = Interned()

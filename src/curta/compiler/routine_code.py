@@ -6,7 +6,7 @@ all programs that have one of its shape.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from curta.compiler.cache import fixed_key
 from curta.compiler.library import packing
@@ -35,7 +35,7 @@ def _routine_code(routine: Routine, tuning: Tuning) -> Linked:
     return linked(text, target.GOOD, _NAME, callees, routine.externals)
 
 
-@cache
+@lru_cache(maxsize=64)
 def turn_code(vector: Type) -> Linked:
     """The function of `packing.emit_turn`."""
 

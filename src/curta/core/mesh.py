@@ -8,7 +8,6 @@ import enum
 import functools
 import math
 import warnings
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from curta.config import config, mesh_context
 from curta.lazy_dataclass import dataclass
+from curta.once import Interned
 
 
 class AxisType(enum.Enum):
@@ -157,7 +157,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
             found.devices.flags.writeable = False
             found.axis_sizes = grid.shape
             found.axis_names, found.axis_types = names, types
-            found = _meshes.setdefault(key, found)
+            found = _meshes.shared(key, found)
         return found
 
     def __reduce__(self) -> Any:
@@ -298,7 +298,7 @@ class AbstractMesh(BaseMesh):
             found = object.__new__(cls)
             found.axis_sizes, found.axis_names = key[0], names
             found.axis_types, found.abstract_device = types, abstract_device
-            found = _abstract_meshes.setdefault(key, found)
+            found = _abstract_meshes.shared(key, found)
         return found
 
     def __reduce__(self) -> Any:
@@ -350,10 +350,8 @@ class AbstractMesh(BaseMesh):
         return f"AbstractMesh({self._axes_text()}{device and f', {device}'})"
 
 
-_meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
-_abstract_meshes: weakref.WeakValueDictionary[Any, AbstractMesh] = (
-    weakref.WeakValueDictionary()
-)
+_meshes: Interned[Mesh] = Interned()
+_abstract_meshes: Interned[AbstractMesh] = Interned()
 _entered: dict[Mesh, list[Any]] = {}
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
+
+from curta.once import Interned
 
 
 class Unconstrained:
@@ -65,7 +66,7 @@ class PartitionSpec:
             found = object.__new__(cls)
             for name, value in zip(("partitions", "unreduced", "reduced"), key):
                 object.__setattr__(found, name, value)
-            found = _specs.setdefault(key, found)
+            found = _specs.shared(key, found)
         return found
 
     def __init_subclass__(cls) -> NoReturn:
@@ -170,7 +171,7 @@ class PartitionSpec:
         return [name for axes in self.axes_of_dims() for name in axes]
 
 
-_specs: weakref.WeakValueDictionary[Any, PartitionSpec] = weakref.WeakValueDictionary()
+_specs: Interned[PartitionSpec] = Interned()
 
 
 def entry_axes(entry: Any) -> tuple[Any, ...]:

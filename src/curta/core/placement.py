@@ -10,13 +10,13 @@ of `primitives.placed_types`, which are installed here, add that of the result.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from curta.config import config
 from curta.core.mesh import AbstractMesh
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
+from curta.once import Interned
 
 Entries = tuple[Any, ...]
 _NO_AXES: frozenset[Any] = frozenset()
@@ -100,11 +100,11 @@ def placement(
         found = object.__new__(Placement)
         for name, value in zip(_FIELDS, key, strict=True):
             setattr(found, name, value)
-        found = _placements.setdefault(key, found)
+        found = _placements.shared(key, found)
     return found
 
 
-_placements: weakref.WeakValueDictionary[Any, Placement] = weakref.WeakValueDictionary()
+_placements: Interned[Placement] = Interned()
 
 
 def shape_text(shape: Sequence[int], where: Placement | None) -> str:

@@ -8,12 +8,12 @@ one `Primitive` for each class of ops, so that `eqn.primitive is lax.add_p` hold
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from curta.core.op import Op
 from curta.core.user_op import UserOp, abstract_eval_rules, impl_rules, new_op_class
+from curta.once import once
 
 ParamDict = dict[str, Any]
 
@@ -163,7 +163,7 @@ def _has_no_default(field: dataclasses.Field[Any]) -> bool:
     return field.init and all(d is missing for d in given)
 
 
-@functools.cache
+@once
 def primitive_of(op_class: type[Op]) -> Primitive:
     """The one primitive of a class of ops."""
     return op_class.primitive if issubclass(op_class, UserOp) else Primitive(op_class)

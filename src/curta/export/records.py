@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from curta.core.op import Op
 from curta.core.user_op import UserOp
+from curta.once import once
 
 _PACKAGES = tuple(
     f"{__name__.partition('.')[0]}.{part}"
@@ -23,7 +23,7 @@ _PACKAGES = tuple(
 )
 
 
-@functools.cache
+@once
 def op_classes() -> dict[str, type[Op]]:
     """The classes of the package's own ops."""
     return {cls.__name__: cls for cls in _subclasses(Op) if _is_own(cls)}
@@ -39,11 +39,11 @@ def _is_own(cls: type) -> bool:
     return cls.__module__.startswith(_PACKAGES) and not issubclass(cls, UserOp)
 
 
-@functools.cache
+@once
 def parameter_classes() -> dict[str, type]:
     """The other classes of parameters, by name."""
     found: dict[str, type] = {}
-    for name in sorted(n for n in sys.modules if n.startswith(_PACKAGES)):
+    for name in sorted(n for n in list(sys.modules) if n.startswith(_PACKAGES)):
         for value in vars(sys.modules[name]).values():
             own = isinstance(value, type) and value.__module__ == name
             if own and is_parameter_class(value):

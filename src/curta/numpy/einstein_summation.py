@@ -7,7 +7,6 @@ one dot product.
 from __future__ import annotations
 
 import collections
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from curta.core.dim import is_symbolic_dim
 from curta.numpy.arguments import ensure_arraylikes, refuse_out, user_dtype
 from curta.numpy.promotion import cast
 from curta.on_demand import late
+from curta.once import once
 
 opt_einsum = late("opt_einsum")
 
@@ -100,7 +100,7 @@ def _optimizer(optimize: Any) -> Any:
     return _in_order() if optimize is False else optimize
 
 
-@functools.cache
+@once
 def _in_order() -> Any:
     """Contracts the operands from left to right."""
 

@@ -16,9 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import mmap
-import os
 import sys
-import threading
 from collections import deque
 from functools import lru_cache
 from math import prod
@@ -28,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from curta.errors import OutOfMemoryError
+from curta.once import Lock
 
 NDArray = np.ndarray[Any, Any]
 
@@ -189,7 +188,7 @@ class _Pool:
     def __init__(self) -> None:
         self._blocks: dict[int, deque[NDArray]] = {}
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def blocks(self, size: int) -> deque[NDArray]:
         """The ring of blocks of a size."""
@@ -223,10 +222,6 @@ class _Pool:
                 if getrefcount(block) == _ALONE:
                     blocks.pop()
                     self._bytes -= size
-
-    def unlock(self) -> None:
-        """Forget who held the lock, in a forked process that has not that thread."""
-        self._lock = threading.Lock()
 
     def clear(self) -> None:
         """Give dead blocks back to the system."""
@@ -300,5 +295,3 @@ _ALONE_IN_LIST = _count_alone_in_list()
 # What the memory of an array is part of that is no view of another one's.
 _OWNERS = (bytearray, mmap.mmap, _Block, type(None))
 _pool = _Pool()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.unlock)

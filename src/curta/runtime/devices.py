@@ -36,6 +36,7 @@ from curta.core.sharding import (
 )
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
+from curta.once import once
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +152,7 @@ class Client:
         return f"Client({self.platform!r})"
 
 
-@functools.cache
+@once
 def client(platform: str) -> Client:
     """The one client of a platform."""
     return Client(platform)
@@ -176,7 +177,7 @@ def _cpu_devices() -> tuple[Device, ...]:
     return _virtual_devices(max(1, count))
 
 
-@functools.cache
+@once
 def _virtual_devices(count: int) -> tuple[Device, ...]:
     return tuple(map(Device, range(count)))
 

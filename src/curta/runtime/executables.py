@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
+from curta.once import once
 from curta.primitives.checks import Check
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.threads import parallel_for_address
@@ -167,7 +168,7 @@ def _has_no_machine_type(closed: ClosedJaxpr) -> bool:
     return any(dtypes.physical_dtype(d).type is np.void for d in found)
 
 
-@cache
+@once
 def _has_llvm() -> bool:
     if binding.available():
         return True

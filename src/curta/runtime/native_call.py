@@ -15,7 +15,7 @@ import struct
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.trace import thread_state
+from curta.once import once
 from curta.runtime import call_code
 from curta.runtime.array import ArrayImpl
 from curta.runtime.buffers import allocator, unpooled
@@ -181,7 +182,7 @@ def _record(head: list[int], constants: Sequence[int], walk: _Walk) -> bytes:
 # ---- the built-in function
 
 
-@cache
+@once
 def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
     """What makes the built-in function of a list of entries, if that is possible."""
     layout = _layout()

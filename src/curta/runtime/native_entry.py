@@ -21,7 +21,6 @@ import math
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from curta.compiler import cache as kernel_cache
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
 from curta.errors import OutOfMemoryError
+from curta.once import once
 from curta.runtime import entry_code
 
 Signature = tuple[np.dtype[Any], tuple[int, ...]]
@@ -167,7 +167,7 @@ class _CtypesEntry:
         return True
 
 
-@cache
+@once
 def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
     """What makes a built-in function of an entry's record, if that is possible."""
     header = known_header()
@@ -188,7 +188,7 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
     return builtin_function(b"entry", code, code.address("call_entry"))
 
 
-@cache
+@once
 def known_header() -> int | None:
     """The bytes of an object's header, if array objects are laid out as expected."""
     if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:

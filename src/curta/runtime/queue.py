@@ -14,15 +14,14 @@ import contextlib
 import ctypes
 import os
 import sys
-import threading
 from collections import deque
-from functools import cache
 from typing import Any
 
 from curta.compiler import cache as kernel_cache
 from curta.compiler.link import c_function, load
 from curta.compiler.llvm import target
 from curta.config import config
+from curta.once import Lock, once
 from curta.runtime import atomics, queue_code
 from curta.runtime.threads import num_threads
 
@@ -61,7 +60,7 @@ class _Queue:
         word, pointer = ctypes.c_int64, ctypes.c_void_p
         self._submit = ctypes.PYFUNCTYPE(word, pointer, ctypes.c_char_p)(submit)
         self._wait = ctypes.CFUNCTYPE(word, word)(wait)
-        self._lock = threading.RLock()
+        self._lock = Lock()
         # Number, bytes of results, and what is used, of every job that is not done.
         self._jobs: deque[tuple[int, int, Any]] = deque()
         self._bytes = 0
@@ -145,7 +144,7 @@ class _Queue:
         self._lock.release()
 
 
-@cache
+@once
 def _queue() -> _Queue:
     return _Queue()
 
@@ -156,7 +155,7 @@ def is_available() -> bool:
     return config.jax_cpu_enable_async_dispatch and not checks and _has_threads()
 
 
-@cache
+@once
 def _has_threads() -> bool:
     machine = target.host().machine
     known = sys.platform == "linux" and machine in atomics.SYSTEMS

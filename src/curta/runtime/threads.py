@@ -15,15 +15,14 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import threading
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from curta.compiler import cache as kernel_cache
 from curta.compiler.link import load
 from curta.compiler.llvm import target
 from curta.config import config
+from curta.once import once
 from curta.runtime import atomics, thread_code
 
 _CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -104,18 +103,14 @@ def _serial() -> tuple[int, object]:
     return ctypes.cast(callback, ctypes.c_void_p).value or 0, callback
 
 
-@cache
+@once
 def _pool() -> Pool:
     return Pool()
 
 
-_lock = threading.Lock()
-
-
 def parallel_for_address() -> int:
     """The address of `void parallel_for(function, context, int64 count)`."""
-    with _lock:
-        return _pool().address
+    return _pool().address
 
 
 def parallel_for(function: Callable[[int], Any], count: int) -> None:

@@ -14,15 +14,13 @@ import contextlib
 import ctypes
 import importlib.util
 import os
-import threading
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from curta.compiler.llvm import target
+from curta.once import once
 from curta.primitives.linalg import lapack
 
 _PREFIX = "scipy_"
-_load_lock = threading.Lock()
 
 
 def available() -> bool:
@@ -47,7 +45,7 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
     return {name: address(name) for name in names}
 
 
-@cache
+@once
 def function(name: str) -> ctypes._NamedFuncPointer:
     """A routine as a ctypes function without a result; arguments are pointers.
 
@@ -76,12 +74,7 @@ def core_type() -> str:
     return str(name().decode())
 
 
-def _library() -> ctypes.CDLL | None:
-    with _load_lock:
-        return _load()
-
-
-@cache
+@once
 def location() -> str | None:
     """The folder of the library, if it is installed."""
     spec = importlib.util.find_spec("scipy_openblas32")
@@ -90,8 +83,8 @@ def location() -> str | None:
     return os.path.join(os.path.dirname(spec.origin), "lib")
 
 
-@cache
-def _load() -> ctypes.CDLL | None:
+@once
+def _library() -> ctypes.CDLL | None:
     folder = location()
     if folder is None:
         return None

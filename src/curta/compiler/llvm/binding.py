@@ -16,8 +16,9 @@ import importlib.util
 import os
 import threading
 from collections.abc import Callable
-from functools import cache
 from typing import Any
+
+from curta.once import once
 
 # Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
 _KNOWN_VERSIONS = ("0.50.",)
@@ -62,7 +63,7 @@ class CompileError(RuntimeError):
     """LLVM refused some IR: an error of Curta's compiler, not of the user."""
 
 
-@cache
+@once
 def _location() -> tuple[str, str] | None:
     """The folder and the version of llvmlite, without importing it."""
     spec = importlib.util.find_spec("llvmlite")
@@ -85,7 +86,7 @@ def version() -> str:
     return "not installed" if where is None else where[1]
 
 
-@cache
+@once
 def available() -> bool:
     """Whether a version of llvmlite that understands Curta's IR is installed."""
     where = _location()
@@ -96,7 +97,7 @@ def available() -> bool:
     return not known or (int(major), int(minor)) >= _MINIMUM
 
 
-@cache
+@once
 def llvmlite() -> Any:
     """llvmlite's own Python layer, ready to make code for this machine."""
     binding = importlib.import_module("llvmlite.binding")
@@ -250,7 +251,7 @@ class _Public:
             raise CompileError(str(error)) from error
 
 
-@cache
+@once
 def llvm() -> _Library | _Public:
     """LLVM itself; the first call loads it.
 

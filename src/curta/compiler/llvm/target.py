@@ -11,11 +11,11 @@ import hashlib
 import platform
 import sys
 from collections.abc import Iterable
-from functools import cache
 
 from curta.compiler.llvm import binding
 from curta.compiler.llvm.builder import Module
 from curta.lazy_dataclass import dataclass
+from curta.once import once
 
 # LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
 # schedules and allocates registers well (needed where a loop carries accumulators).
@@ -47,7 +47,7 @@ class Target:
         return Module(self.has_fma, self.vector_bytes, self.has_f16)
 
 
-@cache
+@once
 def host() -> Target:
     """The processor that this process runs on."""
     return describe(platform.machine(), *_processor())

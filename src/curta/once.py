@@ -1,0 +1,137 @@
+"""What a process has one of: objects made at first use, and the locks that guard them.
+
+    @once
+    def pool() -> Pool:
+        return Pool()
+
+`functools.cache` alone runs the function once more for a thread that comes while
+another is in it, and the two go on with different objects. Here the first thread makes
+the object and the others wait for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
+
+T = TypeVar("T")
+
+
+class Lock:
+    """A lock that its holder may take again, and that a forked process finds free.
+
+    A finalizer may run anywhere, and with it code that wants a lock of the same
+    thread. A forked process has none of the other threads, so that nobody would ever
+    release what they hold: what a lock guards is in order between any two statements,
+    or thrown away when a thread does not finish it.
+
+    >>> lock = Lock()
+    >>> with lock, lock:
+    ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        _locks.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def acquire(self) -> None:
+        """Wait until no other thread holds the lock, and hold it."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Undo one `acquire`."""
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Free the lock of a thread that is not there."""
+        if self._lock.acquire(blocking=False):  # free, or held by this thread
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+
+
+_locks: WeakSet[Lock] = WeakSet()
+
+
+def _renew_all() -> None:
+    for lock in list(_locks):
+        lock.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
+
+
+def once(make: Callable[..., T]) -> _lru_cache_wrapper[T]:
+    """Decorate a function that makes an object of which there is one in the process.
+
+    With arguments, which have hashes, there is one for each. What the function raises
+    is raised, and the next call tries again. An object that another thread was making
+    when the process was forked is made anew in the child.
+
+    >>> @once
+    ... def registry():
+    ...     return []
+    >>> registry() is registry()
+    True
+    """
+    lock = Lock()
+    made: dict[Any, T] = {}
+
+    @functools.wraps(make)
+    def guarded(*args: Any) -> T:
+        with lock:
+            if args not in made:
+                value = make(*args)
+                # A signal handler may have come here meanwhile, in this thread.
+                made.setdefault(args, value)
+            return made[args]
+
+    found = functools.cache(guarded)  # finds in native code what is made already
+    found.__wrapped__ = make
+    return found
+
+
+class Interned(Generic[T]):
+    """Values of which equal ones are one object, for as long as somebody has it.
+
+    >>> class Name:
+    ...     pass
+    >>> names = Interned()
+    >>> one = names.shared("x", Name())
+    >>> names.shared("x", Name()) is one, names.get("y")
+    (True, None)
+    """
+
+    def __init__(self) -> None:
+        self._values: WeakValueDictionary[Hashable, T] = WeakValueDictionary()
+        self._lock = Lock()
+        self.get = self._values.get
+
+    def shared(self, key: Hashable, fresh: T) -> T:
+        """The object of a key: the one that is known, or else `fresh`."""
+        with self._lock:  # `setdefault` is Python code, in which threads may change
+            return self._values.setdefault(key, fresh)
+
+    def values(self) -> list[T]:
+        """All that somebody has."""
+        with self._lock:
+            return list(self._values.values())
+
+    def clear(self) -> None:
+        """Let the next ones be others."""
+        with self._lock:
+            self._values.clear()
