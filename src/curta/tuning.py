@@ -227,6 +227,98 @@ class Tuning:
     # Columns that are transformed where they lie.
     fourier_columns: int = limit(8, shrunk=1)
 
+    # ---- products of matrices (compiler/library/gemm.py, contraction.py, blas_dot.py)
+
+    # Multiplications that are worth a chunk.
+    gemm_chunk_work: int = limit(1 << 20, shrunk=64)
+    # Multiplications up to which no thread is woken.
+    gemm_serial_work: int = limit(1 << 20, shrunk=1)
+    # Bytes of a panel that stays in the first-level cache.
+    gemm_panel_bytes: int = limit(16 << 10, shrunk=256)
+    # Bytes of a row of A, after which a panel of B would leave it; some vectors.
+    gemm_step_bytes: int = limit(1024, shrunk=256)
+    # Bytes of rows that share few sets of the cache.
+    gemm_long_row: int = limit(2048, shrunk=16)
+    # Rows that share a packed panel at least.
+    gemm_packed_rows: int = limit(32, shrunk=1)
+    # Rows of a unit at most, of a narrow panel.
+    gemm_rows: int = limit(192, shrunk=5)
+    # The same of a wide one.
+    gemm_wide_rows: int = limit(512, shrunk=12)
+    # Multiplications of a convolution that are worth a chunk.
+    contraction_chunk_work: int = limit(1 << 22, shrunk=8)
+    # Multiplications up to which no thread is woken.
+    contraction_serial_work: int = limit(1 << 20, shrunk=1)
+    # Steps of a tile, so that a panel of B stays in the first-level cache.
+    contraction_steps: int = limit(256, shrunk=4)
+    # Steps of innermost loops that are written out at most.
+    contraction_written_out: int = limit(9, shrunk=2)
+    # Rows and columns of a block of a complex product, which is a chunk.
+    blas_block: int = limit(256, shrunk=2)
+
+    # ---- sorting and selecting (compiler/library/)
+
+    # Elements of a row that is sorted by insertion at most.
+    sorted_by_insertion: int = limit(32, shrunk=2)
+    # Rows from which on there is enough to share out without pieces.
+    sort_rows: int = limit(4, shrunk=1 << 30)
+    # Elements of a row that are worth a chunk.
+    sort_piece: int = limit(1 << 15, shrunk=4)
+    # Pieces of a row at most.
+    sort_pieces: int = limit(32, shrunk=3)
+    # Chunks of rows at most: each has its own memory.
+    sort_chunks: int = limit(16, shrunk=3)
+    # A split is bad if one side has less than this part.
+    bad_split: int = limit(16, shrunk=3)
+    # Segments of a row that are shared out among threads at most.
+    sort_segments: int = limit(256, shrunk=2)
+    # A segment that is sorted by itself is at most this part of a row.
+    sort_share: int = limit(16, shrunk=2)
+    # Rows from which on there is enough to share out without pieces.
+    select_rows: int = limit(4, shrunk=1 << 30)
+    # Elements of a row that are worth a chunk of a selection.
+    select_piece: int = limit(1 << 17, shrunk=8)
+    # Pieces of a row at most.
+    select_pieces: int = limit(16, shrunk=3)
+    # Chunks of rows at most.
+    select_chunks: int = limit(16, shrunk=3)
+    # Elements that the list takes at least between two cuts.
+    select_room: int = limit(256, shrunk=1)
+
+    # ---- transforms and matrices of the library (compiler/library/)
+
+    # Length of transforms of columns that stay in the caches at most.
+    fourier_block: int = limit(1 << 13, shrunk=16)
+    # Bytes of blocks of rows that stay in the first-level cache.
+    fourier_rows_bytes: int = limit(1 << 16, shrunk=64)
+    # Operations up to which no thread is woken.
+    fourier_serial_work: int = limit(1 << 20, shrunk=1)
+    # Operations of a transform that are worth a chunk.
+    fourier_chunk_work: int = limit(1 << 18, shrunk=16)
+    # Chunks at most: each has memory of its own.
+    fourier_chunks: int = limit(16, shrunk=3)
+    # Operations of LAPACK that are worth a chunk.
+    lapack_chunk_work: int = limit(1 << 16, shrunk=1)
+    # Chunks at most.
+    lapack_chunks: int = limit(16, shrunk=3)
+    # Operations of calls that are soon done: they meet at the lock with which OpenBLAS
+    # gives out its memory.
+    lapack_short: int = limit(1 << 12, shrunk=1 << 8)
+    # Chunks of such calls at most.
+    lapack_short_chunks: int = limit(4, shrunk=2)
+    # Operations of rotations that are worth a chunk.
+    rotation_chunk_work: int = limit(1 << 16, shrunk=1)
+    # Chunks at most: each has a vector of its own.
+    rotation_chunks: int = limit(16, shrunk=3)
+    # Operations on matrices side by side that are worth a chunk.
+    lane_chunk_work: int = limit(1 << 18, shrunk=1)
+    # Chunks at most: each has memory of its own.
+    lane_chunks: int = limit(16, shrunk=3)
+    # Quotients by one number from which on its reciprocal is taken.
+    lane_quotients: int = limit(4, shrunk=1)
+    # Sums that are made side by side, to hide their latency.
+    lane_sums: int = limit(4, shrunk=2)
+
 
 DEFAULT = Tuning()
 SHRUNK = Tuning(**{f.name: f.metadata["shrunk"] for f in dataclasses.fields(DEFAULT)})

@@ -19,7 +19,7 @@ import numpy as np
 from curta import dtypes
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.butterflies import radices
-from curta.compiler.library.fourier import LONGEST_BLOCK, Transform
+from curta.compiler.library.fourier import Transform
 from curta.compiler.library.stockham import roots
 from curta.compiler.llvm import target
 from curta.config import config
@@ -114,7 +114,7 @@ def _along(x: Any, axis: int, inverse: bool) -> Any:
     if size == 1:
         return x
     few = 1 < inner < config.tuning.fourier_columns or (
-        inner > 1 and size > LONGEST_BLOCK
+        inner > 1 and size > config.tuning.fourier_block
     )
     known = radices(size) is not None
     if axis < last and (few or not known):

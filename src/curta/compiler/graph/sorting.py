@@ -11,11 +11,11 @@ import numpy as np
 from curta import dtypes
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
-from curta.compiler.library.radix import SHORT
 from curta.compiler.library.select import FirstPlaces
 from curta.compiler.library.sort import LARGEST, RowSort
 from curta.compiler.library.sort_keys import kind_of
 from curta.compiler.llvm import target
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from curta.lazy_dataclass import dataclass
@@ -182,7 +182,7 @@ def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
     (key,) = _keys(turned, context)
     if kind_of(key.aval.dtype) is None:
         return None
-    if x.aval.shape[op.axis] <= max(SHORT, 2 * op.k):
+    if x.aval.shape[op.axis] <= max(config.tuning.sorted_by_insertion, 2 * op.k):
         order = context.apply(OrderOfRows(descending=True), key)
         shape = (*turned.aval.shape[:-1], op.k)
         places = context.apply(Slice((0,) * len(shape), shape, None), order)

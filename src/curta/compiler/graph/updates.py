@@ -84,10 +84,8 @@ def _shared_out(
         or eqn.invars[2].aval.size < config.tuning.update_work
     ):
         return None
-    count = min(
-        max(nbytes // config.tuning.owner_bytes, 2),
-        config.tuning.most_owners,
-    )
+    tuning = config.tuning
+    count = min(max(nbytes // tuning.owner_bytes, 2), tuning.most_owners)
     cut = next((d for d, p in enumerate(place) if _is_data(as_index(p))), None)
     if nbytes < config.tuning.owned_bytes or cut is None or aval.shape[cut] < count:
         return None
@@ -97,11 +95,8 @@ def _shared_out(
     own = b.compare("lt", b.convert(ahead, unsigned), b.const(part, unsigned))
     if inside is not None:
         own = b.and_(inside, own)
-    return (
-        (owner, own)
-        if sum(map(weight, walk([own]))) <= config.tuning.owner_cost
-        else None
-    )
+    cost = sum(map(weight, walk([own])))
+    return (owner, own) if cost <= tuning.owner_cost else None
 
 
 def _in_turn(eqn: Eqn, index: tuple[Any, ...], free: set[Any]) -> tuple[LoopVar, ...]:

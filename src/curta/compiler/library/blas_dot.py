@@ -10,10 +10,10 @@ from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import emit_chunks
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Type, Value
+from curta.config import config
 
 ROUTINES = {"c64": "cgemm", "c128": "zgemm"}
 _PARTS = {"c64": F32, "c128": F64}
-_BLOCK = 256
 _LARGEST = 2**31 - 1
 
 
@@ -27,7 +27,8 @@ def emit_blas(module: Module, name: str, dot: Dot) -> None:
     """
     if max(dot.m, dot.n, dot.k) > _LARGEST:
         raise ValueError(f"BLAS has 32-bit indices, too few for {dot}")
-    rows, columns = -(-dot.m // _BLOCK), -(-dot.n // _BLOCK)
+    block = config.tuning.blas_block
+    rows, columns = -(-dot.m // block), -(-dot.n // block)
     chunk = f"{name}.chunk"
     _emit_chunk(module, chunk, dot, rows, columns)
     emit_chunks(module, name, chunk, 3, dot.batch * rows * columns)
@@ -42,8 +43,8 @@ def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) ->
     table, index = b.arguments
     c, a, right = (b.load(PTR, b.offset(table, i, PTR)) for i in range(3))
     batch = b.udiv(index, rows * columns)
-    row = b.urem(b.udiv(index, columns), rows) * _BLOCK
-    column = b.urem(index, columns) * _BLOCK
+    row = b.urem(b.udiv(index, columns), rows) * config.tuning.blas_block
+    column = b.urem(index, columns) * config.tuning.blas_block
     part = _PARTS[dot.kind]
 
     def at(base: Value, size: int, place: Value) -> Value:
@@ -53,7 +54,7 @@ def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) ->
     right = at(right, dot.k * dot.n, column * (dot.k if dot.b_transposed else 1))
     c = at(c, dot.m * dot.n, row * dot.n + column)
     size_m, size_n = (
-        b.convert(b.min(b.sub(total, start), _BLOCK), "i32")
+        b.convert(b.min(b.sub(total, start), config.tuning.blas_block), "i32")
         for total, start in ((dot.m, row), (dot.n, column))
     )
     right_row = dot.k if dot.b_transposed else dot.n

@@ -23,12 +23,8 @@ from curta.compiler.library.packing import even_parts
 from curta.compiler.library.routine import emit_chunks
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-_MOST_STEPS = 256  # of a tile, so that a panel of B stays in the first-level cache
-_WRITTEN_OUT = 9  # steps of innermost loops that are no loops
-_CHUNK_WORK = 1 << 22  # multiplications that are worth a chunk
-_SERIAL_WORK = 1 << 20  # up to which no thread is woken
 
 
 @dataclass(frozen=True)
@@ -121,10 +117,10 @@ class _Emitter:
     def per_chunk(self) -> int:
         """The outer indices of a chunk."""
         work = self.product.work
-        if work <= _SERIAL_WORK:
+        if work <= config.tuning.contraction_serial_work:
             return self.count
         each = max(1, work // (self.count * self.panels))
-        return max(1, min(self.count, _CHUNK_WORK // each))
+        return max(1, min(self.count, config.tuning.contraction_chunk_work // each))
 
     def emit(self) -> None:
         chunk = f"{self.name}.chunk"
@@ -240,7 +236,7 @@ class _Emitter:
         if not axes:
             return add(a, right, sums)
         first, *rest = axes
-        if math.prod(x.extent for x in axes) <= _WRITTEN_OUT:
+        if math.prod(x.extent for x in axes) <= config.tuning.contraction_written_out:
             for i in range(first.extent):
                 here = self._at(b, a, i * first.a), self._at(b, right, i * first.b)
                 sums = self._summed(b, rest, here, sums, add)
@@ -314,7 +310,7 @@ def _nested(
 def _parted(steps: Sequence[Axis]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """The steps around tiles and those inside, where there are not too many."""
     inner: list[Axis] = []
-    room = _MOST_STEPS
+    room = config.tuning.contraction_steps
     for k in range(len(steps) - 1, -1, -1):
         axis = steps[k]
         part = max(d for d in range(1, axis.extent + 1) if axis.extent % d == 0

@@ -25,14 +25,10 @@ from curta.compiler.library.routine import Routine
 from curta.compiler.library.stockham import pass_roots, passes, roots
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
-LONGEST_BLOCK = 1 << 13  # transforms of columns that are longer leave the caches
-_ROWS_BYTES = 1 << 16  # of the blocks of rows that stay in the first-level cache
-_SERIAL_WORK = 1 << 20  # up to which no thread is woken
-_CHUNK_WORK = 1 << 18
-_MOST_CHUNKS = 16  # each has memory of its own
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ class Transform(Routine):
             return "columns", _power(min(most, self.inner)), whole
         rows = _power(min(most, self.outer, self.size))
         lanes, sides = _split(self.size, most)
-        fits = 4 * rows * self.size * self.element <= _ROWS_BYTES
+        fits = 4 * rows * self.size * self.element <= config.tuning.fourier_rows_bytes
         if rows >= lanes and (fits or lanes == 1):
             return "rows", rows, whole
         return "split", lanes, sides
@@ -87,9 +83,12 @@ class Transform(Routine):
         return -(-self.outer // lanes) if how == "rows" else self.outer
 
     def _chunks(self, units: int, work: int) -> int:
-        if work <= _SERIAL_WORK:
+        tuning = config.tuning
+        if work <= tuning.fourier_serial_work:
             return 1
-        return max(1, min(units, _MOST_CHUNKS, work // _CHUNK_WORK))
+        return max(
+            1, min(units, tuning.fourier_chunks, work // tuning.fourier_chunk_work)
+        )
 
     @property
     def chunks(self) -> int:

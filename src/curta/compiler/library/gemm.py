@@ -24,18 +24,11 @@ from curta.compiler.library.packing import even_parts, pack, pack_transposed
 from curta.compiler.library.routine import emit_chunks
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
-_CACHED_PANEL = 16 << 10  # bytes of a panel that stays in the first-level cache
-_K_BYTES = 1024  # of a row of A, after which a panel of B would leave the cache
 TILED = ("f32", "f64", "i32", "i64")
 """The kinds of which products are made here."""
-
-_LONG_ROW = 2048  # bytes of rows that share few sets of the cache
-_ROWS, _WIDE_ROWS = 192, 512  # of a unit, of a narrow and of a wide panel
-_WORTH_PACKING = 32  # rows that share a packed panel
-_CHUNK_WORK = 1 << 20  # multiplications that are worth a chunk
-_SERIAL_WORK = 1 << 20  # up to which no thread is woken
 
 
 @dataclass(frozen=True)
@@ -77,15 +70,17 @@ class Blocking:
 
     @property
     def packs_b(self) -> bool:
-        long_rows = self.dot.n * self.size >= _LONG_ROW
-        return self.dot.b_transposed or (long_rows and self.dot.m >= _WORTH_PACKING)
+        long_rows = self.dot.n * self.size >= config.tuning.gemm_long_row
+        return self.dot.b_transposed or (
+            long_rows and self.dot.m >= config.tuning.gemm_packed_rows
+        )
 
     @property
     def is_wide(self) -> bool:
         """Whether panels are wide, so that a large A is read less often."""
         row = self.dot.m if self.dot.a_transposed else self.dot.k
         return (
-            row * self.size >= _LONG_ROW
+            row * self.size >= config.tuning.gemm_long_row
             and self.dot.n >= 8 * self.lanes
             and self.vector_bytes == 64
         )
@@ -107,7 +102,7 @@ class Blocking:
         that does not stay in the first-level cache wants tall tiles.
         """
         most = self.tile_rows(columns)
-        stays = self.k_block * self.width * self.size <= _CACHED_PANEL
+        stays = self.k_block * self.width * self.size <= config.tuning.gemm_panel_bytes
         least = most * 2 // 3 if stays else most * 5 // 6
         for height in range(most, least - 1, -1):
             if rows % height == 0:
@@ -118,13 +113,15 @@ class Blocking:
     def rows(self) -> int:
         """The rows of a unit; those of the last one may be fewer."""
         tile = self.tile_rows(min(self.width, self.dot.n))
-        even = even_parts(self.dot.m, _WIDE_ROWS if self.is_wide else _ROWS)[0]
+        tuning = config.tuning
+        most = tuning.gemm_wide_rows if self.is_wide else tuning.gemm_rows
+        even = even_parts(self.dot.m, most)[0]
         return min(self.dot.m, -(-even // tile) * tile)
 
     @cached_property
     def k_block(self) -> int:
         """The steps of a block; the last one may be shorter, but not than a vector."""
-        most = _K_BYTES // self.size
+        most = config.tuning.gemm_step_bytes // self.size
         if self.dot.k <= most * 3 // 2:
             return self.dot.k
         block = even_parts(self.dot.k, most)[0]
@@ -146,9 +143,9 @@ class Blocking:
 
     @property
     def units_per_chunk(self) -> int:
-        if self.dot.work <= _SERIAL_WORK:
+        if self.dot.work <= config.tuning.gemm_serial_work:
             return self.units
-        return max(1, _CHUNK_WORK * self.units // self.dot.work)
+        return max(1, config.tuning.gemm_chunk_work * self.units // self.dot.work)
 
 
 def emit_tiled(module: Module, name: str, dot: Dot) -> None:

@@ -16,10 +16,8 @@ import numpy as np
 from curta.compiler.library.lane_numbers import LaneNumbers, Number
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-_MANY = 4  # quotients by one number, from which its reciprocal is taken
-_SIDE_BY_SIDE = 4  # sums that hide one another's latency
 
 
 class LaneAlgorithm(ABC):
@@ -202,7 +200,8 @@ class Substitution(LaneAlgorithm):
         with b.loop(0, n) as step:
             i = in_order(step.index)
             if not self.unit:
-                divide = m.quotients if self.width < _MANY else m.products
+                few = self.width < config.tuning.lane_quotients
+                divide = m.quotients if few else m.products
                 quotient = divide(element(i, i))
                 with b.loop(0, self.width) as column:
                     at = place(i, column.index)
@@ -373,8 +372,9 @@ def _in_groups(
     b: Builder, start: Value, stop: int, body: Callable[[Value, int], None]
 ) -> None:
     """A loop by several indices at a time, and over those that are left."""
-    whole = b.sub(stop, start) - b.urem(b.sub(stop, start), _SIDE_BY_SIDE)
-    with b.loop(start, start + whole, _SIDE_BY_SIDE) as loop:
-        body(loop.index, _SIDE_BY_SIDE)
+    sums = config.tuning.lane_sums
+    whole = b.sub(stop, start) - b.urem(b.sub(stop, start), sums)
+    with b.loop(start, start + whole, sums) as loop:
+        body(loop.index, sums)
     with b.loop(start + whole, stop) as loop:
         body(loop.index, 1)

@@ -17,10 +17,8 @@ from curta.compiler.library.packing import turn_rows
 from curta.compiler.library.routine import Routine, emit_chunks
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-_CHUNK_WORK = 1 << 18
-_MOST_CHUNKS = 16  # each has memory of its own
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ class LaneRoutine(Routine):
     @property
     def chunks(self) -> int:
         """How many blocks are worked on at a time, in memory of their own."""
-        most = min(-(-self.batch // self.lanes), _MOST_CHUNKS)
-        return max(1, min(most, self.work // _CHUNK_WORK))
+        most = min(-(-self.batch // self.lanes), config.tuning.lane_chunks)
+        return max(1, min(most, self.work // config.tuning.lane_chunk_work))
 
     @property
     def spaces(self) -> list[int]:

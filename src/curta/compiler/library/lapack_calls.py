@@ -17,14 +17,11 @@ from curta.compiler.library import blas
 from curta.compiler.library.routine import Routine, emit_chunks
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 SIZES = {"s": 4, "d": 8, "c": 8, "z": 16, "i": 4}
 _PARTS = {"s": (F32, 1), "d": (F64, 1), "c": (F32, 2), "z": (F64, 2)}
-_CHUNK_WORK = 1 << 16
-_MOST_CHUNKS = 16
-# Calls that are soon done meet at the lock with which OpenBLAS gives out its memory.
-_SHORT, _MOST_SHORT_CHUNKS = 1 << 12, 4
 _LARGEST = 2**31 - 1
 
 
@@ -88,8 +85,10 @@ class BatchedCall(Routine):
     @property
     def chunks(self) -> int:
         """How many matrices are worked on at a time, in workspace of their own."""
-        most = _MOST_CHUNKS if self.each > _SHORT else _MOST_SHORT_CHUNKS
-        return max(1, min(self.batch, most, self.work // _CHUNK_WORK))
+        tuning = config.tuning
+        short = self.each <= tuning.lapack_short
+        most = tuning.lapack_short_chunks if short else tuning.lapack_chunks
+        return max(1, min(self.batch, most, self.work // tuning.lapack_chunk_work))
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:

@@ -14,13 +14,16 @@ from functools import partial
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I64, PTR, Type, Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 _FEW = 32  # elements that are sorted by rank
 _DEPTH = 64  # segments that may wait
-_BAD = 16  # a split is bad if one side has less than this part
-MOST_SEGMENTS = 256  # that are shared out among threads
-SEGMENTS_SIZE = 16 * MOST_SEGMENTS + 8  # bytes: of their bounds, and of their number
+
+
+def segments_size() -> int:
+    """The bytes of the bounds of segments that are shared out, and of their number."""
+    return 16 * config.tuning.sort_segments + 8
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Quicksort:
     def _spread(self, name: str) -> None:
         b = self.module.function(name, [PTR, PTR, I64, I64, PTR], exported=False)
         keys, spare, size, limit, segments = b.arguments
-        count = b.offset(segments, 2 * MOST_SEGMENTS, I64)
+        count = b.offset(segments, 2 * config.tuning.sort_segments, I64)
         b.store(b.const(I64, 0), count)
 
         def finish(start: Value, size: Value) -> None:
@@ -88,7 +91,7 @@ class Quicksort:
                 b.call(self._name("sort"), None, keys, spare, start, end)
                 return []
 
-            b.if_(number < MOST_SEGMENTS, add, at_once)
+            b.if_(number < config.tuning.sort_segments, add, at_once)
 
         bounds = b.const(I64, 0), size
         self._segments(b, (keys, spare), bounds, limit, finish)
@@ -164,7 +167,9 @@ class Quicksort:
 
         def both() -> Values:
             low, high = cut - first, last - cut
-            small = b.compare("lt", b.min(low, high), b.udiv(size, _BAD))
+            small = b.compare(
+                "lt", b.min(low, high), b.udiv(size, config.tuning.bad_split)
+            )
             swap = b.compare("gt", low, high)
             larger = b.select(swap, first, cut), b.select(swap, cut, last)
             smaller = b.select(swap, cut, first), b.select(swap, last, cut)

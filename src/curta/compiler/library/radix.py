@@ -23,11 +23,11 @@ from curta.compiler.library.sort_keys import (
 )
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
+from curta.config import config
 
 if TYPE_CHECKING:
     from curta.compiler.library.sort import RowSort
 
-SHORT = 32  # elements of a row that is sorted by insertion
 DIGITS = 256
 
 # What a row in the making is: words in memory that all functions share.
@@ -44,7 +44,8 @@ class RadixSort:
 
     def emit(self, name: str) -> None:
         sort = self.sort
-        chunk = self._short_rows() if sort.size <= SHORT else self._long_rows()
+        short = sort.size <= config.tuning.sorted_by_insertion
+        chunk = self._short_rows() if short else self._long_rows()
         emit_chunks(self.module, name, chunk, len(sort.kinds) + 2, sort.chunks)
 
     def encoded(self, b: Builder, x: Value, key: int) -> Value:

@@ -6,10 +6,8 @@ from curta.compiler.library.radix import walk
 from curta.compiler.library.routine import Routine, emit_chunks
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-_CHUNK_WORK = 1 << 16
-_MOST_CHUNKS = 16  # each has a vector of its own
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,9 @@ class RankOneUpdate(Routine):
     @property
     def chunks(self) -> int:
         """How many matrices are worked on at a time."""
-        return max(1, min(self.batch, _MOST_CHUNKS, self.work // _CHUNK_WORK))
+        tuning = config.tuning
+        enough = self.work // tuning.rotation_chunk_work
+        return max(1, min(self.batch, tuning.rotation_chunks, enough))
 
     @property
     def scratch(self) -> int:

@@ -17,12 +17,8 @@ from curta.compiler.library.sort import RowSort
 from curta.compiler.library.sort_keys import bits_of, encode_total
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-_PIECE = 1 << 17  # elements of a row that are worth a chunk
-_MOST_PIECES = 16
-_MOST_CHUNKS = 16
-_ROOM = 256  # elements that the list takes, at least, between two cuts
 
 
 @dataclass(frozen=True)
@@ -46,20 +42,21 @@ class FirstPlaces(Routine):
     @property
     def room(self) -> int:
         """The elements that a list has room for, before it is cut."""
-        return self.count + max(self.count, _ROOM)
+        return self.count + max(self.count, config.tuning.select_room)
 
     @property
     def pieces(self) -> int:
         """Into how many pieces a row is cut."""
-        if self.rows > 4:
+        tuning = config.tuning
+        if self.rows > tuning.select_rows:
             return 1
-        most = min(self.size // (4 * self.room), _MOST_PIECES)
-        return max(1, min(self.size // _PIECE, most))
+        most = min(self.size // (4 * self.room), tuning.select_pieces)
+        return max(1, min(self.size // tuning.select_piece, most))
 
     @property
     def chunks(self) -> int:
         """How many rows are read at a time, in memory of their own."""
-        return 1 if self.pieces > 1 else min(self.rows, _MOST_CHUNKS)
+        return 1 if self.pieces > 1 else min(self.rows, config.tuning.select_chunks)
 
     @cached_property
     def sort(self) -> RowSort:

@@ -7,18 +7,16 @@ element: the key alone, or a key of up to 32 bits with its place (vector_sort.py
 
 from __future__ import annotations
 
-from curta.compiler.library.quicksort import SEGMENTS_SIZE
-from curta.compiler.library.radix import DIGITS, SHORT, RadixSort
+from curta.compiler.library.quicksort import segments_size
+from curta.compiler.library.radix import DIGITS, RadixSort
 from curta.compiler.library.routine import Routine
 from curta.compiler.library.sort_keys import bits_of
 from curta.compiler.library.vector_sort import VectorSort
 from curta.compiler.llvm.builder import Module
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 LARGEST = 2**31 - 1  # elements of a row: places are 32-bit integers
-_PIECE = 1 << 15  # elements of a row that are worth a chunk
-_MOST_PIECES = 32
-_MOST_CHUNKS = 16  # of rows: each has its own memory
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,15 @@ class RowSort(Routine):
     @property
     def pieces(self) -> int:
         """Into how many pieces a row is cut."""
-        if self.rows > 4:
+        if self.rows > config.tuning.sort_rows:
             return 1
-        return min(max(1, self.size // _PIECE), _MOST_PIECES)
+        tuning = config.tuning
+        return min(max(1, self.size // tuning.sort_piece), tuning.sort_pieces)
 
     @property
     def chunks(self) -> int:
         """How many rows are sorted at a time, in memory of their own."""
-        return 1 if self.pieces > 1 else min(self.rows, _MOST_CHUNKS)
+        return 1 if self.pieces > 1 else min(self.rows, config.tuning.sort_chunks)
 
     @property
     def _row_parts(self) -> tuple[int, ...]:
@@ -69,7 +68,7 @@ class RowSort(Routine):
         key = max(bits_of(kind) for kind in self.kinds) // 8 * self.size
         if self.by_vectors:
             word = 8 * self.size if self.places else key
-            return word, word, 0, 0, SEGMENTS_SIZE
+            return word, word, 0, 0, segments_size()
         place = 4 * self.size if self.places else 0
         return key, key, place, place, 4 * DIGITS * self.pieces
 
@@ -84,7 +83,8 @@ class RowSort(Routine):
     @property
     def scratch(self) -> int:
         """The bytes of memory it needs."""
-        return 0 if self.size <= SHORT else self.chunks * self.offsets[-1]
+        short = self.size <= config.tuning.sorted_by_insertion
+        return 0 if short else self.chunks * self.offsets[-1]
 
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr result, ptr keys.., ptr scratch, ptr parallel_for)`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curta.compiler.library.quicksort import MOST_SEGMENTS, Quicksort
+from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.radix import (
     COUNTS,
     KEYS,
@@ -14,9 +14,9 @@ from curta.compiler.library.radix import (
 )
 from curta.compiler.library.sort_keys import decode
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+from curta.config import config
 
 _SEGMENTS = COUNTS  # where the bounds of segments are kept
-_SHARE = 16  # a segment that is sorted by itself is at most this part of a row
 
 
 class VectorSort(RadixSort):
@@ -56,10 +56,11 @@ class VectorSort(RadixSort):
                 b.call(finish, None, context, first)
             else:
                 pieces = b.const(I64, sort.pieces)
-                limit = b.const(I64, sort.size // _SHARE)
+                limit = b.const(I64, sort.size // config.tuning.sort_share)
                 run(begin, pieces)
                 b.call(spread, None, keys, spare, size, limit, segments)
-                run(segment, b.load(I64, b.offset(segments, 2 * MOST_SEGMENTS, I64)))
+                most = config.tuning.sort_segments
+                run(segment, b.load(I64, b.offset(segments, 2 * most, I64)))
                 run(finish, pieces)
             if restore:
                 b.call(restore, None, context)
