@@ -6,12 +6,14 @@
 #   make docs       the documentation as a web site in site/
 #   make coverage   JAX's public names, present or not: docs/coverage.md
 #   make bench      side by side with JAX (in .venv-bench)
+#   make test-all   the tests on every Python that this machine has
+#   make fuzz       random programs against `eval`, for MINUTES=10
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs coverage bench clean
+.PHONY: help demo test test-all lint docs coverage bench fuzz clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -53,7 +55,14 @@ coverage: $(VENV)/.stamp-test-$(HASH)
 bench: $(BENCH)/.stamp-bench-$(HASH)
 	$(BENCH)/bin/python -m benchmarks $(ARGS)
 
+test-all:
+	@./.ci/test-all
+
+MINUTES ?= 10
+fuzz: $(VENV)/.stamp-test-$(HASH)
+	$(VENV)/bin/python -m stress.fuzz --minutes $(MINUTES) --keep $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(BENCH) build dist site examples/out benchmarks/out
+	rm -rf $(VENV) $(VENV)-3.* $(BENCH) build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

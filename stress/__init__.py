@@ -1,0 +1,1 @@
+"""Long searches for faults; each module says what it ran, and what it did not."""

@@ -1,0 +1,1 @@
+"""Random programs, compiled and compared with what the `eval` rules give."""

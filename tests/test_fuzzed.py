@@ -1,0 +1,34 @@
+"""A small fixed part of the search for faults (`make fuzz`), and what it has found."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from stress.fuzz import strategies
+from stress.fuzz.checks import check
+from stress.fuzz.programs import Program
+
+KEPT = sorted((Path(__file__).parent / "fuzzed").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda p: p.stem)
+def test_found_before(path):
+    check(Program.from_json(path.read_text()))
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_random_programs(number):
+    @seed(number)
+    @settings(
+        max_examples=12,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategies.programs(large=False))
+    def run(program):
+        check(program)
+
+    run()
