@@ -16,8 +16,9 @@ from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr
 from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.structure import Reshape
 
 if TYPE_CHECKING:
     from curta.compiler.graph.itemise import ItemMaker
@@ -118,23 +119,40 @@ def _add_branches(
 def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
     """Arguments that every branch hands on, updated or as they are, with the result."""
     found = dict[int, int]()
-    for out, atoms in enumerate(zip(*(b.jaxpr.outvars for b in branches), strict=True)):
-        roots = {_root(b, a) for b, a in zip(branches, atoms, strict=True)}
-        (root,) = roots if len(roots) == 1 else (None,)
+    for out in range(len(branches[0].jaxpr.outvars)):
+        root = _common_root(branches, out)
         if root is not None:
             found.setdefault(root, out)
     return found
 
 
-def _root(closed: ClosedJaxpr, atom: Atom) -> int | None:
-    """The argument of which a result is what updates made."""
-    for eqn in reversed(closed.eqns):
+def _common_root(branches: tuple[ClosedJaxpr, ...], out: int) -> int | None:
+    """The argument of which a result is what updates made, in every branch."""
+    roots = {_root(b.jaxpr, b.jaxpr.outvars[out]) for b in branches}
+    return roots.pop() if len(roots) == 1 else None
+
+
+def _root(jaxpr: Jaxpr, atom: Atom) -> int | None:
+    for eqn in reversed(jaxpr.eqns):
         if atom in eqn.outvars:
-            if not isinstance(eqn.op, WindowUpdate):
+            source = _source(eqn, eqn.outvars.index(atom))
+            if source is None:
                 return None
-            atom = eqn.invars[0]
-    invars: tuple[Atom, ...] = closed.jaxpr.invars
+            atom = eqn.invars[source]
+    invars: tuple[Atom, ...] = jaxpr.invars
     return invars.index(atom) if atom in invars else None
+
+
+def _source(eqn: Eqn, out: int) -> int | None:
+    """The operand in whose memory a result may lie, being what updates made of it."""
+    if isinstance(eqn.op, (WindowUpdate, Reshape)):
+        return 0
+    if isinstance(eqn.op, Cond):
+        root = _common_root(eqn.op.branches, out)
+        return None if root is None else 1 + root
+    if out >= len(_carried(eqn)):
+        return None
+    return len(eqn.invars) - _after_carry(eqn) + out
 
 
 def _add(

@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterator
 
 from curta.compiler.graph.values import Values
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.structure import Reshape
 
 
 def with_late_updates(jaxpr: Jaxpr) -> Jaxpr:
@@ -40,40 +41,72 @@ class Overwriting:
 
     def allowed(self, eqn: Eqn, operand: Atom) -> bool:
         """Whether an eqn may overwrite an operand."""
-        if not isinstance(operand, Var) or operand in self.values.returned:
+        if not isinstance(operand, Var):
             return False
-        if operand not in self.free and operand not in self.values.materialised:
+        place = self._place(operand)
+        if place not in self.free and place not in self.values.materialised:
             return False
-        if eqn.invars.count(operand) > 1:
+        if sum(isinstance(v, Var) and self._place(v) is place for v in eqn.invars) > 1:
             return False
         last = self.order[eqn]
-        return all(self.order[e] <= last for e in self._readers(operand))
+        return not self._is_returned(place) and all(
+            self.order[e] <= last for e in self._readers(place)
+        )
 
     def to_compute_first(self, update: Eqn) -> Iterator[Var]:
         """The operands that read what the update overwrites, if that matters."""
         if _is_single(update):
             return
         operand = update.invars[0]
+        assert isinstance(operand, Var)
         for atom in dict.fromkeys(update.invars[1:]):
-            if isinstance(atom, Var) and self._reads(atom, operand):
+            if isinstance(atom, Var) and self._reads(atom, self._place(operand)):
                 yield atom
+
+    def _place(self, var: Var) -> Var:
+        """The value in whose memory a value lies: that of which it is a reshape."""
+        made = self.values.definitions.get(var)
+        while made is not None and self._is_view(made):
+            (var,) = made.invars  # type: ignore[assignment]
+            made = self.values.definitions.get(var)
+        return var
+
+    def _is_view(self, eqn: Eqn) -> bool:
+        """Whether its result lies in memory, and there in that of its operand."""
+        if not isinstance(eqn.op, Reshape) or isinstance(eqn.invars[0], Literal):
+            return False
+        there, (x,) = self.values.materialised, eqn.invars
+        return eqn.outvars[0] in there and (
+            x in there or x not in self.values.definitions
+        )
+
+    def _is_returned(self, var: Var) -> bool:
+        """Whether a value is returned, or a reshape of it."""
+        return var in self.values.returned or any(
+            self._is_returned(e.outvars[0])
+            for e in self.values.uses.get(var, ())
+            if self._is_view(e)
+        )
 
     def _readers(self, var: Var) -> Iterator[Eqn]:
         """The eqns in whose code a value is read, inside of virtual ones or not."""
         for consumer in self.values.uses.get(var, ()):
             if not isinstance(consumer.op, WindowUpdate):
                 for out in consumer.outvars:
-                    if out not in self.values.materialised:
+                    if out not in self.values.materialised or self._is_view(consumer):
                         yield from self._readers(out)
             yield consumer
 
-    def _reads(self, atom: object, operand: object) -> bool:
-        if atom is operand:
+    def _reads(self, atom: object, place: Var) -> bool:
+        """Whether the code of an operand reads memory."""
+        if not isinstance(atom, Var):
+            return False
+        if self._place(atom) is place:
             return True
-        if not isinstance(atom, Var) or atom in self.values.materialised:
+        if atom in self.values.materialised:
             return False
         made = self.values.definitions.get(atom)
-        return made is not None and any(self._reads(v, operand) for v in made.invars)
+        return made is not None and any(self._reads(v, place) for v in made.invars)
 
 
 def _is_single(update: Eqn) -> bool:

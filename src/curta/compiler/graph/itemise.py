@@ -209,7 +209,6 @@ class ItemMaker:
         source = self.buffer_of(eqn.invars[0]) if eqn.invars else None
         if isinstance(eqn.op, Reshape) and source is not None:
             self.buffers[var] = source
-            self.aliased.add(self.buffers[var])
             return
         if is_joined(eqn):
             return self._join(eqn, self._buffer(var, "v"))

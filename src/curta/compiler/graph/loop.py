@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from curta.compiler.graph.inline import called
@@ -113,6 +113,32 @@ class Loop:
         self.consts.append((inner, outside))
         return inner
 
+    def merge_operands(self) -> bool:
+        """Give what is given twice once; whether there was such a constant."""
+        known: dict[Var, Var] = {}
+        names: dict[Var, Atom] = {}
+        for inner, outside in self.consts:
+            if not isinstance(outside, Var):
+                continue
+            if known.setdefault(outside, inner) is not inner:
+                names[inner] = known[outside]
+        self.consts = [p for p in self.consts if p[0] not in names]
+        self.rename(names)
+        return bool(names)
+
+    def rewrite(self, change: Callable[[Jaxpr], Jaxpr]) -> None:
+        """Put another body in the place of the loop's."""
+        body = change(Jaxpr((), (), self.outs(), self.eqns))
+        self.eqns = list(body.eqns)
+        for part, end in zip(self.carry, body.outvars, strict=False):
+            part.end = end
+        stacked = zip(body.outvars[len(self.carry) :], self.stacked, strict=True)
+        self.stacked = [(atom, result) for atom, (_, result) in stacked]
+
+    def hand_on(self) -> dict[Var, Atom]:
+        """What results are that are what the loop was given, or another result."""
+        return self.fix_unchanged() | self._merge_carries() | self._merge_rows()
+
     def fix_unchanged(self) -> dict[Var, Atom]:
         """Make constants of what the body hands on; what such results are instead."""
         fixed = {}
@@ -127,13 +153,35 @@ class Loop:
             fixed[part.result] = part.start
         return fixed
 
-    def merge_equal(self) -> dict[Var, Atom]:
-        """Read and stack the same once; what results left out are instead."""
+    def _merge_carries(self) -> dict[Var, Atom]:
+        """Carry once what begins and goes on alike."""
+        known: dict[tuple[Atom, Atom], int] = {}
+        places = [
+            known.setdefault((c.start, c.end), i) for i, c in enumerate(self.carry)
+        ]
+        merged = {i: first for i, first in enumerate(places) if first != i}
+        if not merged:
+            return {}
+        carry = self.carry
+        if self.test:
+            test = self.test
+            names = {test.carry[i]: test.carry[k] for i, k in merged.items()}
+            test.jaxpr = with_names(test.jaxpr, names)
+            test.carry = [v for i, v in enumerate(test.carry) if i not in merged]
+        self.carry = [c for i, c in enumerate(carry) if i not in merged]
+        self.rename({carry[i].inner: carry[k].inner for i, k in merged.items()})
+        return {carry[i].result: carry[k].result for i, k in merged.items()}
+
+    def _merge_rows(self) -> dict[Var, Atom]:
+        """Read and stack the same once."""
         rows: dict[Atom, Var] = {}
-        for v, array in self.rows:
-            if rows.setdefault(array, v) is not v:
-                self.replace(v, rows[array])
+        names = {
+            v: rows[array]
+            for v, array in self.rows
+            if rows.setdefault(array, v) is not v
+        }
         self.rows = [(v, array) for array, v in rows.items()]
+        self.rename(names)
         stacked: dict[Atom, Var] = {}
         merged: dict[Var, Atom] = {}
         for atom, result in self.stacked:
@@ -142,13 +190,10 @@ class Loop:
         self.stacked = list(stacked.items())
         return merged
 
-    def replace(self, old: Var, new: Atom) -> None:
-        """Read another variable of the body instead of one."""
-        names = {old: new}
-        self.eqns = [renamed(e, names) for e in self.eqns]
-        for part in self.carry:
-            part.end = called(part.end, names)
-        self.stacked = [(called(a, names), r) for a, r in self.stacked]
+    def rename(self, names: Names) -> None:
+        """Read other variables of the body instead of some."""
+        if names:
+            self.rewrite(lambda body: with_names(body, names))
 
     def remove_unused(self, wanted: Iterable[Atom]) -> None:
         """Drop results that are not `wanted`, and all that only they need."""
@@ -216,6 +261,14 @@ def renamed(eqn: Eqn, names: Names) -> Eqn:
     """The eqn with its operands under other names."""
     invars = tuple(called(v, names) for v in eqn.invars)
     return eqn if invars == eqn.invars else eqn.replace(invars=invars)
+
+
+def with_names(jaxpr: Jaxpr, names: Names) -> Jaxpr:
+    """The jaxpr that reads variables under other names."""
+    return jaxpr.replace(
+        eqns=[renamed(e, names) for e in jaxpr.eqns],
+        outvars=[called(v, names) for v in jaxpr.outvars],
+    )
 
 
 def copied(eqns: Iterable[Eqn], names: dict[Var, Atom]) -> list[Eqn]:

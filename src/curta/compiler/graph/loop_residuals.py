@@ -109,21 +109,12 @@ def _apply(loop: Loop, array: Var, atom: Atom, recipe: _Recipe) -> None:
         names[v] = there[outside]
     eqns = copied(recipe.eqns, names)
     assert isinstance(atom, Var)
-    given = [v for v, outside in loop.rows if outside is array]
-    for v in given:
-        loop.replace(v, names[atom])
+    loop.rename({v: names[atom] for v, outside in loop.rows if outside is array})
     loop.rows = [p for p in loop.rows if p[1] is not array]
     loop.eqns[:0] = eqns
 
 
 def _simplified(loop: Loop) -> Eqn:
     """The eqn of a loop that may now compute something twice."""
-    body = Jaxpr((), [], loop.outs(), loop.eqns)
-    body = simplify(body)
-    loop.eqns = list(body.eqns)
-    count = len(loop.carry)
-    for part, end in zip(loop.carry, body.outvars, strict=False):
-        part.end = end
-    results = [r for _, r in loop.stacked]
-    loop.stacked = list(zip(body.outvars[count:], results, strict=True))
+    loop.rewrite(simplify)
     return loop.to_eqn()

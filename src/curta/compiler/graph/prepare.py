@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from curta.compiler.graph.aliases import without_aliases
+from curta.compiler.graph.branches import Branches
 from curta.compiler.graph.expansions import natively, natively_in_loop
 from curta.compiler.graph.gamma import gammas_in_loops
-from curta.compiler.graph.inline import called, inline_calls
-from curta.compiler.graph.loop import Loop, renamed
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.loop import Loop
 from curta.compiler.graph.loop_blocks import with_products_together
 from curta.compiler.graph.loop_motion import hoist
 from curta.compiler.graph.loop_residuals import recompute
@@ -38,11 +40,11 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
         jaxpr = rewritten(jaxpr)
     jaxpr = dce_jaxpr(jaxpr)
     eqns = [_with_prepared_parts(e, consts, in_loop) for e in jaxpr.eqns]
-    if not any(isinstance(e.op, (Scan, While)) for e in eqns):
+    if not any(isinstance(e.op, (Cond, Scan, While)) for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
     jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
     for rewrite in (
-        _without_copies, _without_unused, recompute, rows_inside, dce_jaxpr,
+        without_aliases, _without_unused, recompute, rows_inside, dce_jaxpr,
         _without_unused, _rewritten, simplify, dce_jaxpr,
     ):  # fmt: skip
         jaxpr = rewrite(jaxpr)
@@ -82,33 +84,17 @@ def _open(closed: ClosedJaxpr, consts: dict[Var, Any]) -> tuple[ClosedJaxpr, lis
     return ClosedJaxpr(jaxpr.replace(constvars=(), invars=invars)), given
 
 
-def _without_copies(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr without what loops hand on unchanged, read or give twice."""
-    names: dict[Var, Atom] = {}
-    eqns: list[Eqn] = []
-    for eqn in jaxpr.eqns:
-        eqn = renamed(eqn, names)
-        loop = Loop.of(eqn)
-        if loop:
-            names.update(loop.fix_unchanged())
-            names.update(loop.merge_equal())
-            eqn = loop.to_eqn()
-        eqns.append(eqn)
-    outvars = tuple(called(v, names) for v in jaxpr.outvars)
-    return jaxpr.replace(eqns=eqns, outvars=outvars)
-
-
 def _without_unused(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr without results of loops that nobody reads."""
+    """The jaxpr without results of loops and branches that nobody reads."""
     live: set[Atom] = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         if not eqn.effects and not any(v in live for v in eqn.outvars):
             continue
-        loop = Loop.of(eqn)
-        if loop:
-            loop.remove_unused(live)
-            eqn = loop.to_eqn()
+        parts = Loop.of(eqn) or Branches.of(eqn)
+        if parts:
+            parts.remove_unused(live)
+            eqn = parts.to_eqn()
         kept.append(eqn)
         live.update(v for v in eqn.invars if not isinstance(v, Literal))
     return jaxpr.replace(eqns=kept[::-1])

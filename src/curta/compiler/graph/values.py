@@ -105,6 +105,8 @@ def _reason(
         return _JOINED
     if any(c in host or not _reads_elements(c.op) for c in consumers):
         return "used by an op that needs memory"
+    if isinstance(eqn.op, Reshape) and any(_updates(c, var) for c in consumers):
+        return "a view to update"
     if len(consumers) > 1 and cost > config.tuning.shared_cost:
         return f"costs {cost} and is used {len(consumers)} times"
     if cost > config.tuning.expression_cost:
@@ -112,6 +114,10 @@ def _reason(
     if cost > config.tuning.spread_cost and any(_spreads(c, var) for c in consumers):
         return f"costs {cost} and is repeated by its consumer"
     return ""
+
+
+def _updates(consumer: Eqn, var: Var) -> bool:
+    return isinstance(consumer.op, WindowUpdate) and consumer.invars[0] is var
 
 
 def is_joined(eqn: Eqn) -> bool:
