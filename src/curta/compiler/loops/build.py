@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from curta.compiler.llvm.vector_math import FUNCTIONS
-from curta.compiler.loops import complexes
+from curta.compiler.loops import complex_exponentials, complexes
 from curta.compiler.loops.complex_inverses import FUNCTIONS as INVERSES
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.index import Affine, as_index, row_major, unravel
@@ -42,6 +42,7 @@ FLOAT16, FLOAT32, FLOAT64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _HALVES = frozenset([FLOAT16, BFLOAT16])
 
+_COMPLEX = complexes.FUNCTIONS | complex_exponentials.FUNCTIONS | INVERSES
 _ROUNDING = frozenset({"floor", "ceil", "trunc", "round_even", "sqrt"})
 
 
@@ -278,7 +279,7 @@ class ScalarBuilder:
     def pow(self, x: Scalar, y: Scalar) -> Scalar:
         """x to the power y; integers wrap around, and take only powers >= 0."""
         if isinstance(x, ComplexExpr):
-            return complexes.power(self, x, y)
+            return complex_exponentials.power(self, x, y)
         if is_float(x.dtype):
             return self.math("pow", x, y)
         return self._integer_pow(x, y)
@@ -295,7 +296,7 @@ class ScalarBuilder:
     def math(self, name: str, *xs: Scalar) -> Scalar:
         """A function of the vector math library, or rounding and roots."""
         if isinstance(xs[0], ComplexExpr):
-            rule = complexes.FUNCTIONS.get(name) or INVERSES.get(name)
+            rule = _COMPLEX.get(name)
             if rule is None:
                 raise NoLowering(f"{name} of complex numbers")
             return rule(self, *xs)

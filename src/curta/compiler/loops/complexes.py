@@ -60,7 +60,7 @@ def div(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
     re = b.div(b.add(first, b.mul(second, ratio)), divisor)
     im = b.div(b.sub(second, b.mul(first, ratio)), divisor)
     im = b.select(by_real, im, b.neg(im))
-    zero = _is_zero(b, w)
+    zero = is_zero(b, w)
     by_zero = [b.div(part, b.abs(w.re)) for part in (z.re, z.im)]
     re, im = b.select(zero, by_zero[0], re), b.select(zero, by_zero[1], im)
     return ComplexExpr(re, im, z.dtype)
@@ -86,7 +86,7 @@ def abs_(b: Any, z: ComplexExpr) -> Any:
 def sign(b: Any, z: ComplexExpr) -> ComplexExpr:
     """z / |z|, and 0 of 0."""
     modulus = abs_(b, z)
-    zero = _is_zero(b, z)
+    zero = is_zero(b, z)
     divisor = b.select(zero, b.const(1, modulus.dtype), modulus)
     return ComplexExpr(b.div(z.re, divisor), b.div(z.im, divisor), z.dtype)
 
@@ -110,14 +110,6 @@ def extremum(b: Any, name: str, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
     return result
 
 
-def exp(b: Any, z: ComplexExpr) -> ComplexExpr:
-    size = b.math("exp", z.re)
-    real = b.compare("eq", z.im, b.const(0, z.im.dtype))
-    re = b.select(real, size, b.mul(size, b.math("cos", z.im)))
-    im = b.select(real, z.im, b.mul(size, b.math("sin", z.im)))
-    return ComplexExpr(re, im, z.dtype)
-
-
 def log(b: Any, z: ComplexExpr) -> ComplexExpr:
     return ComplexExpr(_log_abs(b, z), b.math("atan2", z.im, z.re), z.dtype)
 
@@ -133,19 +125,9 @@ def log1p(b: Any, z: ComplexExpr) -> ComplexExpr:
     return ComplexExpr(b.select(near, small, whole.re), whole.im, z.dtype)
 
 
-def expm1(b: Any, z: ComplexExpr) -> ComplexExpr:
-    half = b.math("sin", b.mul(z.im, b.const(0.5, z.im.dtype)))
-    size, cosine = b.math("expm1", z.re), b.math("cos", z.im)
-    two = b.const(2, z.re.dtype)
-    re = b.sub(b.mul(size, cosine), b.mul(two, b.mul(half, half)))
-    im = b.mul(b.math("exp", z.re), b.math("sin", z.im))
-    return ComplexExpr(re, im, z.dtype)
-
-
 def sqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
-    half = b.const(0.5, z.re.dtype)
-    large = b.sqrt(b.mul(half, b.add(abs_(b, z), b.abs(z.re))))
-    zero = _is_zero(b, z)
+    large = _half_sum_root(b, z)
+    zero = is_zero(b, z)
     divisor = b.select(zero, b.const(1, large.dtype), b.add(large, large))
     small = b.div(z.im, divisor)
     right = b.compare("ge", z.re, b.const(0, z.re.dtype))
@@ -157,66 +139,29 @@ def sqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
     return ComplexExpr(re, b.select(b.or_(zero, infinite), z.im, im), z.dtype)
 
 
+def _half_sum_root(b: Any, z: ComplexExpr) -> Any:
+    """sqrt((|z| + |re z|) / 2), without overflow or underflow in between."""
+    half, part = b.const(0.5, FLOAT64), z.re.dtype
+    if part != FLOAT64:
+        modulus, size = b.sqrt(_norm64(b, z)), b.abs(b.convert(z.re, FLOAT64))
+        root = b.sqrt(b.mul(half, b.add(modulus, size)))
+        infinite = b.compare("eq", size, b.const(np.inf, FLOAT64))
+        return b.convert(b.select(infinite, size, root), part)
+    size = b.max(b.abs(z.re), b.abs(z.im))
+    one = b.const(1, FLOAT64)
+    huge = b.compare("gt", size, b.const(2.0**1000, FLOAT64))
+    tiny = b.compare("lt", size, b.const(2.0**-1000, FLOAT64))
+    up = b.select(tiny, b.const(2.0**108, FLOAT64), one)
+    up = b.select(huge, b.const(2.0**-4, FLOAT64), up)
+    down = b.select(tiny, b.const(2.0**-54, FLOAT64), one)
+    down = b.select(huge, b.const(4, FLOAT64), down)
+    scaled = scale(b, z, up)
+    sum_ = b.add(abs_(b, scaled), b.abs(scaled.re))
+    return b.mul(down, b.sqrt(b.mul(half, sum_)))
+
+
 def rsqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
     return div(b, b.const(1, z.dtype), sqrt(b, z))
-
-
-def sin(b: Any, z: ComplexExpr) -> ComplexExpr:
-    re = _product(b, b.math("sin", z.re), b.math("cosh", z.im))
-    im = b.mul(b.math("cos", z.re), b.math("sinh", z.im))
-    return ComplexExpr(re, im, z.dtype)
-
-
-def cos(b: Any, z: ComplexExpr) -> ComplexExpr:
-    re = b.mul(b.math("cos", z.re), b.math("cosh", z.im))
-    im = _product(b, b.math("sin", z.re), b.math("sinh", z.im))
-    return ComplexExpr(re, b.neg(im), z.dtype)
-
-
-def _product(b: Any, x: Any, y: Any) -> Any:
-    """x * y, but 0 where x is 0 and y infinite."""
-    return b.select(b.compare("eq", x, b.const(0, x.dtype)), x, b.mul(x, y))
-
-
-def sinh(b: Any, z: ComplexExpr) -> ComplexExpr:
-    return _divided_by_i(b, sin(b, _times_i(b, z)))
-
-
-def cosh(b: Any, z: ComplexExpr) -> ComplexExpr:
-    return cos(b, _times_i(b, z))
-
-
-def tanh(b: Any, z: ComplexExpr) -> ComplexExpr:
-    """(sinh 2x + i sin 2y) / (cosh 2x + cos 2y), which is +-1 for large x."""
-    x, y = b.add(z.re, z.re), b.add(z.im, z.im)
-    large = b.compare("gt", b.abs(x), b.const(60, x.dtype))
-    safe = b.select(large, b.const(1, x.dtype), x)
-    divisor = b.add(b.math("cosh", safe), b.math("cos", y))
-    one = b.copysign(b.const(1, x.dtype), x)
-    re = b.select(large, one, b.div(b.math("sinh", safe), divisor))
-    zero = b.copysign(b.const(0, y.dtype), y)
-    im = b.select(large, zero, b.div(b.math("sin", y), divisor))
-    return ComplexExpr(re, im, z.dtype)
-
-
-def tan(b: Any, z: ComplexExpr) -> ComplexExpr:
-    return _divided_by_i(b, tanh(b, _times_i(b, z)))
-
-
-def logistic(b: Any, z: ComplexExpr) -> ComplexExpr:
-    one = b.const(1, z.dtype)
-    return div(b, one, add(b, one, exp(b, b.neg(z))))
-
-
-def power(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
-    """exp(w log z); 0 ** w is 1 if w = 0, 0 if its real part is positive, else NaN."""
-    nothing = _is_zero(b, z)
-    positive = b.compare("gt", w.re, b.const(0, w.re.dtype))
-    broken = b.const(complex(np.nan, np.nan), z.dtype)
-    at_zero = b.select(positive, b.const(0, z.dtype), broken)
-    at_zero = b.select(_is_zero(b, w), b.const(1, z.dtype), at_zero)
-    result: ComplexExpr = b.select(nothing, at_zero, exp(b, mul(b, w, log(b, z))))
-    return result
 
 
 def _norm64(b: Any, z: ComplexExpr) -> Any:
@@ -225,35 +170,34 @@ def _norm64(b: Any, z: ComplexExpr) -> Any:
 
 
 def _log_abs(b: Any, z: ComplexExpr) -> Any:
+    infinity = b.const(np.inf, z.re.dtype)
+    x, y = b.abs(z.re), b.abs(z.im)
+    infinite = b.or_(b.compare("eq", x, infinity), b.compare("eq", y, infinity))
     if z.re.dtype != FLOAT64:
         half = b.const(0.5, FLOAT64)
-        return b.convert(b.mul(half, b.math("log", _norm64(b, z))), z.re.dtype)
-    x, y = b.abs(z.re), b.abs(z.im)
+        size = b.mul(half, b.math("log", _norm64(b, z)))
+        return b.select(infinite, infinity, b.convert(size, z.re.dtype))
     large, small = b.max(x, y), b.min(x, y)
-    one, half = b.const(1, FLOAT64), b.const(0.5, FLOAT64)
-    excess = b.mul(b.sub(large, one), b.add(large, one))
-    near = b.mul(half, b.math("log1p", b.add(excess, b.mul(small, small))))
-    is_near = b.and_(
-        b.compare("gt", large, b.const(0.5, FLOAT64)),
-        b.compare("lt", large, b.const(2, FLOAT64)),
+    zero, one, half = (b.const(v, FLOAT64) for v in (0, 1, 0.5))
+    near = b.and_(
+        b.compare("gt", large, half), b.compare("lt", large, b.const(2, FLOAT64))
     )
-    return b.select(is_near, near, b.math("log", abs_(b, z)))
+    # |z|**2 is 1 + the excess where it is near 1, large**2 * (1 + ratio**2) elsewhere.
+    excess = b.mul(b.sub(large, one), b.add(large, one))
+    ratio = b.div(small, large)
+    other = b.select(near, small, ratio)
+    excess = b.add(b.select(near, excess, zero), b.mul(other, other))
+    rest = b.mul(half, b.math("log1p", excess))
+    nothing = b.compare("eq", large, zero)
+    rest = b.select(nothing, zero, rest)
+    size = b.add(b.math("log", b.select(near, one, large)), rest)
+    return b.select(infinite, infinity, size)
 
 
-def _is_zero(b: Any, z: ComplexExpr) -> Any:
+def is_zero(b: Any, z: ComplexExpr) -> Any:
     return compare(b, "eq", z, b.const(0, z.dtype))
 
 
-def _times_i(b: Any, z: ComplexExpr) -> ComplexExpr:
-    return ComplexExpr(b.neg(z.im), z.re, z.dtype)
-
-
-def _divided_by_i(b: Any, z: ComplexExpr) -> ComplexExpr:
-    return ComplexExpr(z.im, b.neg(z.re), z.dtype)
-
-
 FUNCTIONS: Final[dict[str, Callable[..., ComplexExpr]]] = {
-    f.__name__: f
-    for f in (exp, log, log1p, expm1, sqrt, rsqrt, sin, cos, tan, sinh, cosh, tanh,
-              logistic)
-}  # fmt: skip
+    f.__name__: f for f in (log, log1p, sqrt, rsqrt)
+}

@@ -177,10 +177,24 @@ class Square(Elementwise):
 
     name: ClassVar[str] = "square"
     accepts: ClassVar[Family] = NUMBER
-    ufunc: ClassVar[Any] = np.square
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        if x.dtype.kind != "c":
+            return np.square(x)
+        # (re - im) (re + im) has no infinities or roundings to cancel.
+        out = np.empty_like(x)
+        out.real = (x.real - x.imag) * (x.real + x.imag)
+        out.imag = 2 * (x.real * x.imag)
+        return out
 
     def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.mul(xs[0], xs[0])
+        (x,) = xs
+        if x.dtype.kind != "c":
+            return b.mul(x, x)
+        re, im = b.real(x), b.imag(x)
+        product = b.mul(re, im)
+        return b.complex(b.mul(b.sub(re, im), b.add(re, im)), b.add(product, product))
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
@@ -209,16 +223,28 @@ class IntegerPow(Elementwise):
         one = np.ones((), x.dtype)
         if self.y == 0:
             return np.broadcast_to(one, x.shape)
-        power = _power(x, abs(self.y), np.multiply)
-        return np.true_divide(one, power) if self.y < 0 else power
+        if self.y > 0:
+            return _power(x, self.y, np.multiply)
+        if x.dtype.kind != "c":
+            return np.true_divide(one, _power(x, -self.y, np.multiply))
+        large = np.maximum(np.absolute(x.real), np.absolute(x.imag)) > 1
+        power = _power(np.where(large, 1 / x, x), -self.y, np.multiply)
+        return np.where(large, power, 1 / power)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs
         one = b.const(1, x.dtype)
         if self.y == 0:
             return one
-        power = _power(x, abs(self.y), b.mul)
-        return b.div(one, power) if self.y < 0 else power
+        if self.y > 0:
+            return _power(x, self.y, b.mul)
+        if x.dtype.kind != "c":
+            return b.div(one, _power(x, -self.y, b.mul))
+        # Powers of what is at most 1 do not overflow, which would end in NaN.
+        re, im = b.abs(b.real(x)), b.abs(b.imag(x))
+        large = b.compare("gt", b.max(re, im), b.const(1, re.dtype))
+        power = _power(b.select(large, b.div(one, x), x), -self.y, b.mul)
+        return b.select(large, power, b.div(one, power))
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,), y = primals, self.y

@@ -100,7 +100,10 @@ class Expm1(Accurate):
     """exp(x) - 1, exact for small x too."""
 
     name: ClassVar[str] = "expm1"
-    ufunc: ClassVar[Any] = np.expm1
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return _complex_expm1(x) if x.dtype.kind == "c" else np.expm1(x)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         if self.highest:
@@ -139,9 +142,25 @@ def _complex_log1p(z: Any) -> Any:
     x, y = z.real, z.imag
     excess = x * (2 + x) + y * y  # |1 + z|**2 - 1
     near = np.absolute(excess) < 0.5
-    size = np.where(near, 0.5 * np.log1p(excess), np.log(np.hypot(1 + x, y)))
-    out = np.empty_like(z)
-    out.real, out.imag = size, np.arctan2(y, 1 + x)
+    whole = np.log(_joined(1 + x, y))
+    return _joined(np.where(near, 0.5 * np.log1p(excess), whole.real), whole.imag)
+
+
+def _complex_expm1(z: Any) -> Any:
+    """exp(z) - 1 = (e**x - 1) cos y - 2 sin(y/2)**2 + i e**x sin y.
+
+    Where nothing cancels it is the difference, which NumPy's own is not at infinities.
+    """
+    x, y = z.real, z.imag
+    whole = np.exp(z)
+    near = np.expm1(x) * np.cos(y) - 2 * np.sin(y / 2) ** 2
+    return _joined(np.where(np.absolute(x) < 1, near, whole.real - 1), whole.imag)
+
+
+def _joined(re: Any, im: Any) -> Any:
+    """re + i im, whatever is infinite."""
+    out = np.empty(re.shape, np.result_type(re, np.complex64))
+    out.real, out.imag = re, im
     return out
 
 
@@ -168,14 +187,32 @@ class Logistic(Accurate):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        one = np.ones((), x.dtype)
-        return np.true_divide(one, np.add(one, np.exp(np.negative(x))))
+        if x.dtype.kind == "c":
+            return _complex_logistic(x)
+        e = np.exp(-np.absolute(x))
+        return np.where(x >= 0, x.dtype.type(1), e) / (1 + e)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
         if self.highest:
             return mul(t, mul(out, logistic(neg(x))))
         return mul(t, mul(out, sub(scalar_like(out, 1), out)))
+
+
+def _complex_logistic(z: Any) -> Any:
+    """1 / (1 + e**-z), through e = e**-|x|, m = e - 1 and half the angle.
+
+    |1 + e**-z|**2 is m**2 + 4 e cos(y/2)**2, for x >= 0.
+    """
+    x, half = z.real, z.imag / 2
+    e, m = np.exp(-np.absolute(x)), np.expm1(-np.absolute(x))
+    turned = 2 * np.cos(half) ** 2
+    divisor = m * m + 2 * e * turned
+    re = np.where(x >= 0, e * turned - m, e * (turned + m)) / divisor
+    im = 2 * e * np.sin(half) * np.cos(half) / divisor
+    infinite = np.isinf(x)
+    re = np.where(infinite, x > 0, re)
+    return _joined(re, np.where(infinite, np.copysign(0, z.imag), im)).astype(z.dtype)
 
 
 exp, exp2, expm1 = Exp(), Exp2(), Expm1()
