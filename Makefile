@@ -8,12 +8,13 @@
 #   make bench      side by side with JAX (in .venv-bench)
 #   make test-all   the tests on every Python that this machine has
 #   make fuzz       random programs against `eval`, for MINUTES=10
+#   make stress-accuracy  errors of the elementwise functions against mpmath
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint docs coverage bench fuzz clean
+.PHONY: help demo test test-all lint docs coverage bench fuzz stress-accuracy clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -61,6 +62,9 @@ test-all:
 MINUTES ?= 10
 fuzz: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python -m stress.fuzz --minutes $(MINUTES) --keep $(ARGS)
+
+stress-accuracy: $(VENV)/.stamp-test-$(HASH)
+	$(VENV)/bin/python -m stress.accuracy $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* $(BENCH) build dist site examples/out benchmarks/out

@@ -2,7 +2,7 @@
 
     python -m stress.accuracy                    # every function, 2,000 a grid
     python -m stress.accuracy --count 200 sin tan
-    python -m stress.accuracy --table            # the rows of docs/design/vector_math.md
+    python -m stress.accuracy --table            # rows of docs/design/vector_math.md
 
 Prints the largest error of each function and dtype, compiled and eager, and where it
 is; those above the documented one are marked, and the exit status is 1.

@@ -10,6 +10,7 @@ import ml_dtypes
 import mpmath as mp
 import numpy as np
 from tests.accuracy import oracle
+from tests.accuracy.oracle import precise
 
 REAL = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
@@ -72,16 +73,17 @@ FUNCTIONS = [
     Function("lax.sin", mp.sin, complex=True, near=_turns(9)),
     Function("lax.cos", mp.cos, complex=True, near=_turns(9)),
     Function("lax.tan", mp.tan, complex=True, near=_turns(9)),
-    Function("lax.asin", oracle.precise(mp.asin), complex=True, near=(1.0, -1.0), bounds=UNIT),
-    Function("lax.acos", oracle.precise(mp.acos), complex=True, near=(1.0, -1.0), bounds=UNIT),
-    Function("lax.atan", oracle.precise(mp.atan), complex=True, near=(1.0, -1.0)),
+    Function("lax.asin", precise(mp.asin), complex=True, near=(1.0, -1.0), bounds=UNIT),
+    Function("lax.acos", precise(mp.acos), complex=True, near=(1.0, -1.0), bounds=UNIT),
+    Function("lax.atan", precise(mp.atan), complex=True, near=(1.0, -1.0)),
     Function("lax.sinh", mp.sinh, complex=True, near=_turns(4)),
     Function("lax.cosh", mp.cosh, complex=True, near=_turns(4)),
     Function("lax.tanh", mp.tanh, complex=True, near=_turns(4)),
-    Function("lax.asinh", oracle.precise(mp.asinh), complex=True, near=(1.0, -1.0)),
-    Function("lax.acosh", oracle.precise(mp.acosh), complex=True, near=(1.0, -1.0),
+    Function("lax.asinh", precise(mp.asinh), complex=True, near=(1.0, -1.0)),
+    Function("lax.acosh", precise(mp.acosh), complex=True, near=(1.0, -1.0),
              bounds=((1.0, float("inf")),)),
-    Function("lax.atanh", oracle.precise(mp.atanh), complex=True, near=(1.0, -1.0), bounds=UNIT),
+    Function("lax.atanh", precise(mp.atanh), complex=True, near=(1.0, -1.0),
+             bounds=UNIT),
     Function("lax.sqrt", mp.sqrt, complex=True, bounds=POSITIVE),
     Function("lax.rsqrt", lambda x: 1 / mp.sqrt(x), complex=True, bounds=POSITIVE),
     Function("lax.cbrt", oracle.cbrt),
@@ -195,7 +197,7 @@ def specials(dtype: Any) -> np.ndarray:
 
 
 def exact_values(function: Function, columns: tuple[np.ndarray, ...]) -> list[Any]:
-    """mpmath's values at the arguments, as elements of the dtype; None if it has none."""
+    """mpmath's values at the arguments, or None where it has none."""
     dtype = columns[0].dtype
     convert = mp.mpc if dtype.kind == "c" else mp.mpf
     exact = function.exact

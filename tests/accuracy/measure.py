@@ -8,8 +8,7 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
-from tests.accuracy import functions as table
-from tests.accuracy import oracle
+from tests.accuracy import functions as table, oracle
 from tests.accuracy.functions import Function
 
 import curta
