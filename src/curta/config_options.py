@@ -20,7 +20,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from curta.config_parsers import parse_boolean
 from curta.lazy_dataclass import dataclass
 from curta.once import Lock
-from curta.tuning import Tuning
+from curta.tuning import DEFAULT, Tuning
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,6 +40,8 @@ class TraceContext:
     names: tuple[str, ...] = ()
     debugging: bool = False
     """Whether eager operations have to be looked at."""
+    tuning: Tuning = DEFAULT
+    """The setting `curta_tuning`, for paths that have the context at hand."""
 
 
 _DEBUGGING = {
@@ -276,9 +278,15 @@ def _make_context(overrides: dict[str, Any]) -> TraceContext:
         overrides[name] if name in overrides else getattr(Config, name)
         for name in _traced
     )
-    looking = [v for v, name in zip(key, _traced) if name in _DEBUGGING]
+    known = _contexts.get(key)
+    if known is not None:
+        return known
+    values = dict(zip(_traced, key))
+    looking = [v for name, v in values.items() if name in _DEBUGGING]
     debugging = any(v and v != "allow" for v in looking)
-    return _contexts.setdefault(key, TraceContext(key, tuple(_traced), debugging))
+    tuning = values.get("curta_tuning", DEFAULT)
+    made = TraceContext(key, tuple(_traced), debugging, tuning)
+    return _contexts.setdefault(key, made)
 
 
 def find_option(name: str) -> Option:

@@ -60,6 +60,11 @@ class Tuning:
     tile: int = limit(16, shrunk=4)
     # Elements between neighbours from which on they lie in different cache lines.
     far_apart: int = limit(8, shrunk=1)
+    # Operations of a body for which a vector takes four registers: independent chains,
+    # which hide the latency of instructions.
+    light_body: int = limit(24, shrunk=4)
+    # The same for two registers: heavier bodies would spill.
+    heavy_body: int = limit(160, shrunk=12)
     # Operations below which a kernel is quicker to run than to optimise.
     little_cost: int = limit(1 << 17, shrunk=0)
 
@@ -318,6 +323,77 @@ class Tuning:
     lane_quotients: int = limit(4, shrunk=1)
     # Sums that are made side by side, to hide their latency.
     lane_sums: int = limit(4, shrunk=2)
+
+    # ---- code of kernels (compiler/llvm/, compiler/steps.py)
+
+    # Operations of a fold or of updates that are compiled at the higher level, which
+    # gives them three times the speed.
+    optimised_fold: int = limit(1 << 16, shrunk=0)
+    # The same of a map, which gains a tenth.
+    optimised_map: int = limit(1 << 19, shrunk=0)
+    # Updates in a row of which some make a turn of their loop.
+    many_updates: int = limit(64, shrunk=2)
+    # Operations of such an update at most.
+    light_update: int = limit(24, shrunk=100)
+    # Indices of which owners gather theirs at a time; a multiple of a vector.
+    indices_at_once: int = limit(1024, shrunk=16)
+    # Small updates in a turn of their loop, if there are many.
+    updates_at_once: int = limit(4, shrunk=2)
+    # Rows that a fold by columns adds up before it touches memory.
+    rows_at_once: int = limit(8, shrunk=3)
+    # Bytes of an arena that lies on the stack at most.
+    stack_arena: int = limit(1 << 14, shrunk=0)
+    # Registers of a vector that a long function of vector math takes.
+    apart_registers: int = limit(2, shrunk=1)
+    # Operations from which on a program lets other Python threads run.
+    released_cost: int = limit(1 << 20, shrunk=0)
+    # Bytes of constants that are worth looking at for the name of a program.
+    named_bytes: int = limit(1 << 16, shrunk=8)
+    # Bytes of constants that are worth a place in the cache.
+    kept_bytes: int = limit(1 << 20, shrunk=8)
+
+    # ---- eager ops that are compiled (runtime/eager.py)
+
+    # Elements of an array up to which NumPy is done before a kernel would be found.
+    compiled_elements: int = limit(1 << 15, shrunk=0)
+    # The same of a Fourier transform.
+    compiled_transform: int = limit(1 << 11, shrunk=0)
+    # The same of a special function, which takes NumPy long.
+    compiled_special: int = limit(64, shrunk=0)
+
+    # ---- calls that are not waited for (runtime/native_executable.py, queue.py)
+
+    # Operations from which on a call is left to the queue: about a millisecond.
+    queued_cost: int = limit(1 << 26, shrunk=-1)
+    # Bytes read and written from which on it is.
+    queued_bytes: int = limit(1 << 24, shrunk=-1)
+    # Seconds that a loop took the last time from which on it is.
+    queued_seconds: float = limit(1e-3, shrunk=-1.0)
+    # Bytes of arguments that are copied for a call that is not waited for, at most.
+    copied_bytes: int = limit(1 << 20, shrunk=8)
+    # Bytes of results that are not computed yet, at most.
+    waiting_bytes: int = limit(1 << 28, shrunk=64)
+
+    # ---- calls by native code, and tables (runtime/)
+
+    # Signatures of a jitted function that native code recognises.
+    native_entries: int = limit(6, shrunk=1)
+    # Arrays among the arguments of a call by native code at most.
+    native_leaves: int = limit(1000, shrunk=2)
+    # Bytes of a result of such a call at most.
+    native_result_bytes: int = limit(1 << 16, shrunk=32)
+    # Elements of an array from NumPy that are worth copying to aligned memory.
+    aligned_elements: int = limit(1024, shrunk=1)
+    # Bytes of an array that a view of less than half of it does not keep alive.
+    alive_bytes: int = limit(1 << 16, shrunk=8)
+    # Plans of eager ops that are kept.
+    eager_plans: int = limit(1 << 16, shrunk=2)
+    # Elements from which on keys are packed with their places for NumPy's sort.
+    packed_sort: int = limit(256, shrunk=4)
+    # Rows of a block of a triangular solve in NumPy.
+    triangular_block: int = limit(32, shrunk=2)
+    # Columns of a block of an LU decomposition in NumPy.
+    lu_block: int = limit(32, shrunk=2)
 
 
 DEFAULT = Tuning()

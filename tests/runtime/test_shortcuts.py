@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from curta import jit, numpy as jnp
-from curta.config import debug_nans, enable_x64
+from curta.config import config, debug_nans, enable_x64
 from curta.core.array import Array
 from curta.runtime.array import ArrayImpl
-from curta.runtime.eager import COMPILE_ABOVE
 from curta.runtime.shortcuts import is_basic
 from curta.runtime.transfer import to_array
 
@@ -92,7 +91,7 @@ def test_small_parts_do_not_keep_large_arrays():
 
 
 def test_large_operands_are_compiled():
-    x = to_array(np.ones(COMPILE_ABOVE + 1, np.float32))
+    x = to_array(np.ones(config.tuning.compiled_elements + 1, np.float32))
     assert (x + x)[-1].item() == 2
     same(x + 1, Array.__add__(x, 1))
 

@@ -13,7 +13,7 @@ from curta.core.array import Array
 from curta.core.stage import recording_trace
 from curta.core.trace import thread_state
 from curta.core.tracebacks import is_boundary, shorten_traceback
-from curta.runtime.eager import BASE, COMPILE_ABOVE
+from curta.runtime.eager import BASE
 from curta.runtime.remembered import NOT_REMEMBERED, Remembered
 
 
@@ -60,8 +60,9 @@ def inner_jit(
                     return jitted(*args, **kwargs)
             elif whole or recording_trace() is not None:
                 return jitted(*args, **kwargs)
+            most = config.tuning.compiled_elements
             for x in args:
-                if isinstance(x, Array) and x.aval.size > COMPILE_ABOVE:
+                if isinstance(x, Array) and x.aval.size > most:
                     return jitted(*args, **kwargs)
             check_statics(options, args, kwargs)
             return function(*args, **kwargs)

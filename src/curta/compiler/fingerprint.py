@@ -31,7 +31,6 @@ from curta.once import once
 from curta.primitives.random_bits.implementations import KeyImplementation
 
 # The bytes of consts that are worth looking at for a name.
-_MOST_BYTES = 1 << 16
 # The packages whose code says what becomes of a jaxpr.
 _PACKAGES = ("compiler", "control", "core", "dtypes", "primitives", "transforms")
 # A file that changed so shortly before it was looked at may not be what was imported.
@@ -161,7 +160,7 @@ class _Writer:
             raise _Unknown
         array = np.asarray(x if storage is None else storage())
         self._bytes += array.nbytes
-        if self._bytes > _MOST_BYTES or array.dtype.hasobject:
+        if self._bytes > config.tuning.named_bytes or array.dtype.hasobject:
             raise _Unknown
         self.parts.append(f"{array.dtype!r}{array.shape}{array.tobytes().hex()}")
 

@@ -6,9 +6,9 @@ import ctypes
 from functools import cached_property
 from typing import Any
 
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
-LONG = 1 << 20  # a program of this cost lets other Python threads run
 UNKNOWN = 1 << 40  # the cost of a loop that nobody knows the turns of
 
 
@@ -39,7 +39,7 @@ class NativeProgram:
     @property
     def long(self) -> bool:
         """Whether other Python threads should run during a call."""
-        return self.cost > LONG
+        return self.cost > config.tuning.released_cost
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_uint64]:

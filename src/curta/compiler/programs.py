@@ -22,12 +22,12 @@ from curta.compiler.executable import Executable, KeptArena, Launcher, NativeSte
 from curta.compiler.linked import Linked, Recipe, relinked, shared
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.dtypes import physical_dtype
 
 # The bytes of consts that are worth a place in the cache.
-_MOST_BYTES = 1 << 20
 
 
 def find_program(name: str, parallel_for: Launcher) -> Executable | None:
@@ -56,7 +56,7 @@ def _recipe(program: Executable) -> Recipe | None:
     step = program.steps[0]
     if len(program.steps) != 1 or not isinstance(step, NativeStep):
         return None
-    if sum(x.nbytes for x in program.consts.values()) > _MOST_BYTES:
+    if sum(x.nbytes for x in program.consts.values()) > config.tuning.kept_bytes:
         return None
     parts: list[Recipe] = []
     for called in step.callees:

@@ -46,10 +46,7 @@ from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
 from curta.compiler.routine_code import routine_code
-
-# A kernel of this cost is compiled at the higher level, which gives folds three times
-# the speed, and maps a tenth.
-WORTH_OPTIMISING = {"fold": 1 << 16, "map": 1 << 19}
+from curta.config import config
 
 
 def make_steps(plan: Plan, program: Program, often: bool) -> list[Step]:
@@ -147,8 +144,9 @@ def _level(works: list[Work], often: bool) -> int:
 
 
 def _worth_optimising(kernel: Kernel) -> int:
+    tuning = config.tuning
     chained = any(s.folds or s.ordered for s in kernel.stages)
-    return WORTH_OPTIMISING["fold" if chained else "map"]
+    return tuning.optimised_fold if chained else tuning.optimised_map
 
 
 def _written(work: Work) -> list[Buffer]:

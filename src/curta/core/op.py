@@ -52,8 +52,9 @@ class Op:
     """Whether operands may be references (core/refs.py)."""
     inlined_names: ClassVar[bool] = False
     """Whether the variables of its jaxpr are printed under the names of the eqn's."""
-    compiled_above: ClassVar[int] = 1 << 15
-    """The elements of an array from which eager mode compiles it; -1 is always."""
+    compiled_above: ClassVar[str | None] = "compiled_elements"
+    """The limit of elements, by its name in `Tuning`, above which eager mode compiles
+    it; None is always."""
     makes_nan: ClassVar[bool] = False
     """Whether NaN may be among the outputs where the operands have none."""
     key_signature: ClassVar[KeyReuseSignature | None] = None

@@ -50,7 +50,7 @@ class Fft(Linear):
     """
 
     makes_nan: ClassVar[bool] = True
-    compiled_above: ClassVar[int] = 1 << 11
+    compiled_above: ClassVar[str] = "compiled_transform"
     name: ClassVar[str] = "fft"
     fft_type: FftType
     fft_lengths: tuple[int, ...]

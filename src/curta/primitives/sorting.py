@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.tangents import Zero, zero_tangent
@@ -215,10 +216,6 @@ def _total_order(x: Any) -> Any:
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
-_SMALL = 256
-"""Below this many elements NumPy's own stable sort is as good as packing."""
-
-
 def _stable_order(keys: Any, axis: int, count: int | None = None) -> Any:
     """The order that sorts the integers `keys`; its first `count` places if given.
 
@@ -226,10 +223,11 @@ def _stable_order(keys: Any, axis: int, count: int | None = None) -> Any:
     NumPy's fastest sort is stable.
     """
     size = keys.shape[axis]
-    if count is not None and 8 * count < size >= _SMALL and keys.size:
+    least = config.tuning.packed_sort
+    if count is not None and 8 * count < size >= least and keys.size:
         return np.apply_along_axis(_first_places, axis, keys, count)
     first = tuple(slice(count if d == axis else None) for d in range(keys.ndim))
-    if keys.dtype.itemsize > 4 or keys.size < _SMALL:
+    if keys.dtype.itemsize > 4 or keys.size < least:
         return np.argsort(keys, axis, kind="stable")[first]
     shape = [1] * keys.ndim
     shape[axis] = size

@@ -37,10 +37,6 @@ from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import refuse_strings, to_array
 
-# Up to so many elements NumPy is done before a compiled kernel would be looked up.
-COMPILE_ABOVE = Op.compiled_above
-_MOST_PLANS = 1 << 16
-
 
 class Plan(NamedTuple):
     """How to run an op on operands of certain avals.
@@ -104,9 +100,10 @@ class EvalTrace(Trace):
             data.append(value)
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
-        plan = _plans.get((kind, *avals))
+        context = config.context
+        plan = _plans.get((kind, context, *avals))
         if plan is None:
-            plan = _find_plan(kind, op, avals)
+            plan = _find_plan((kind, context, *avals), op, avals)
         run = plan.run
         if pending:
             run = plan.start or _waiting(run)
@@ -117,7 +114,7 @@ class EvalTrace(Trace):
             arrays = [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
         else:
             arrays = wrap(result, plan.out)
-        if config.context.debugging:
+        if context.debugging:
             refuse_execution(op.name)
             outs = (result, plan.out) if plan.several else ([result], [plan.out])
             check_op(op, data, *outs)
@@ -156,18 +153,18 @@ def _check_keys(op: Op, args: Sequence[Any], arrays: Any) -> None:
     record_keys(signature, args, arrays if op.multiple_results else [arrays])
 
 
-# Plans by (op or the class of an op without parameters, *avals).
+# Plans by (op or the class of an op without parameters, settings, *avals).
 _plans: dict[tuple[Any, ...], Plan] = {}
 
 
-def _find_plan(kind: Any, op: Op, avals: Sequence[ShapedArray]) -> Plan:
+def _find_plan(key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray]) -> Plan:
     if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
         return _plan_of_jaxpr(op, *avals)
     if op.effects or op.holds_functions:
         return _make_plan(op, avals)  # not kept: each is an op of its own
-    if len(_plans) >= _MOST_PLANS:
+    if len(_plans) >= config.tuning.eager_plans:
         _plans.clear()
-    plan = _plans[(kind, *avals)] = _make_plan(op, avals)
+    plan = _plans[key] = _make_plan(op, avals)
     return plan
 
 
@@ -195,8 +192,10 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
 
 def worth_compiling(op: Op, avals: Iterable[ShapedArray]) -> bool:
     """Whether an op on, or with results of, these avals runs as a program."""
-    most = op.compiled_above
-    return most < 0 or any(a.size > most for a in avals)
+    if op.compiled_above is None:
+        return True
+    most: int = getattr(config.tuning, op.compiled_above)
+    return any(a.size > most for a in avals)
 
 
 def eval_rule(op: Op, avals: Sequence[ShapedArray]) -> Callable[..., Any]:

@@ -37,11 +37,6 @@ from curta.runtime.native_entry import builtin_function, known_header
 from curta.runtime.native_executable import NativeExecutable
 
 MISS: Any = object()
-# Signatures that are tried one after the other, and bytes of a result worth keeping.
-_MOST_ENTRIES = 6
-_MOST_LEAVES = 1000
-_MOST_ITEMS = 4 * _MOST_LEAVES  # of containers: they go through the machine's stack
-_LARGEST_RESULT = 1 << 16
 
 
 class NativeCalls:
@@ -66,7 +61,7 @@ class NativeCalls:
         entry = _entry(args, leaves, compiled, build)
         if entry is not None and _maker() is not None:
             self._entries.insert(0, entry)
-            del self._entries[_MOST_ENTRIES:]
+            del self._entries[config.tuning.native_entries :]
 
     def clear(self) -> None:
         """Forget all signatures."""
@@ -92,7 +87,9 @@ def _entry(
     program = run.program
     results = program.signature[: program.results]
     sizes = [np.dtype(d).itemsize * int(np.prod(shape)) for d, shape in results]
-    large = max(sizes, default=0) > _LARGEST_RESULT or len(leaves) > _MOST_LEAVES
+    tuning = config.tuning
+    large = max(sizes, default=0) > tuning.native_result_bytes
+    large = large or len(leaves) > tuning.native_leaves
     if program.long or large or program.temporaries >= MUCH_MEMORY:
         return None
     try:
@@ -136,7 +133,7 @@ class _Walk:
         while pending:
             inside = self._visit(pending.pop())
             self.items += len(inside)
-            if self.items > _MOST_ITEMS:
+            if self.items > 4 * config.tuning.native_leaves:
                 raise _NotReady
             pending.extend(reversed(inside))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from curta.compiler.executable import MUCH_MEMORY, check_memory
 from curta.compiler.native import UNKNOWN, NativeProgram
+from curta.config import config
 from curta.runtime.buffers import allocator
 from curta.runtime.native_entry import (
     Signature,
@@ -24,11 +25,7 @@ from curta.runtime.queue import Pending, is_available, make_room, submit
 NDArray = np.ndarray[Any, Any]
 # What takes about a millisecond, and is left to the queue: scalar operations, bytes
 # read and written, seconds.
-_MANY_OPERATIONS = 1 << 26
-_MANY_BYTES = 1 << 24
-_LONG_TIME = 1e-3
 # Bytes of arguments that are copied for a call that is not waited for.
-_MOST_COPIED = 1 << 20
 
 
 class NativeExecutable:
@@ -50,9 +47,9 @@ class NativeExecutable:
         results = program.signature[: program.results]
         self._make = [allocator(shape, dtype) for dtype, shape in results]
         self._bytes = _bytes(results)
-        self.may_last = (
-            program.cost > _MANY_OPERATIONS or _bytes(program.signature) > _MANY_BYTES
-        )
+        tuning = config.tuning
+        moved = _bytes(program.signature)
+        self.may_last = program.cost > tuning.queued_cost or moved > tuning.queued_bytes
         # A loop may turn any number of times: the last call says what to expect.
         self.lasts = self.may_last and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
@@ -70,7 +67,7 @@ class NativeExecutable:
         if not entry(*outs, *args):
             return self.otherwise(*args)
         if self.measured:
-            self.lasts = time.perf_counter() - begin > _LONG_TIME
+            self.lasts = time.perf_counter() - begin > config.tuning.queued_seconds
         return outs
 
     def _next_entry(self) -> Callable[..., Any]:
@@ -153,7 +150,7 @@ def start(
     """
     if type(run) is NativeExecutable and is_available():
         waits = run.lasts or any(type(x) is Pending for x in args)
-        if waits and sum(args[i].nbytes for i in lent) <= _MOST_COPIED:
+        if waits and sum(args[i].nbytes for i in lent) <= config.tuning.copied_bytes:
             kept = [x.copy() if i in lent else x for i, x in enumerate(args)]
             places = run.submit(kept)
             if places:

@@ -25,8 +25,6 @@ from curta.once import Lock, once
 from curta.runtime import atomics, queue_code
 from curta.runtime.threads import num_threads
 
-_MOST_BYTES = 1 << 28  # of results that are not computed yet
-
 
 class Pending:
     """The memory of a result, and the number of the job that writes to it."""
@@ -90,7 +88,8 @@ class _Queue:
         """Whether a job with so many bytes of results may be added."""
         self.forget()
         few = len(self._jobs) < queue_code.MOST_JOBS
-        return few and (self._bytes + size <= _MOST_BYTES or not self._jobs)
+        fits = self._bytes + size <= config.tuning.waiting_bytes
+        return few and (fits or not self._jobs)
 
     def make_room(self, size: int) -> None:
         """Wait until there is room; memory of what is done can be used again."""

@@ -31,7 +31,6 @@ from curta.runtime.straight_line import single_result
 
 _MOST_PLANS = 1 << 12
 # A view of an array larger than this keeps it alive only if it is half of it.
-_KEEP_ALIVE_BYTES = 1 << 16
 _SCALARS = (bool, int, float, complex)
 # The dtypes that a Python scalar takes on when it meets them.
 _KINDS: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}
@@ -245,11 +244,13 @@ def getitem(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
                 part = data[index]
             except IndexError:
                 return general(self, index)
-            if config.context.debugging or type(part) is str:
+            context = config.context
+            if context.debugging or type(part) is str:
                 return general(self, index)
             aval = self.aval
             out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
-            if data.nbytes > _KEEP_ALIVE_BYTES and 2 * part.nbytes < data.nbytes:
+            small = 2 * part.nbytes < data.nbytes
+            if small and data.nbytes > context.tuning.alive_bytes:
                 part = part.copy()
             return wrap(part, out, self._sharding)
         return general(self, index)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.graph.inline import inline_calls
+from curta.config import config
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
-from curta.runtime.eager import COMPILE_ABOVE, eval_rule, worth_compiling
+from curta.runtime.eager import eval_rule, worth_compiling
 from curta.runtime.executables import executable
 from curta.runtime.native_executable import starting
 from curta.runtime.transfer import to_array
@@ -40,7 +41,8 @@ def single_result(closed: ClosedJaxpr) -> Callable[..., Any]:
 
 def _is_for_the_compiler(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
-    if any(v.aval.size > COMPILE_ABOVE for v in jaxpr.invars):
+    most = config.tuning.compiled_elements
+    if any(v.aval.size > most for v in jaxpr.invars):
         return True
     return any(
         worth_compiling(e.op, [v.aval for v in (*e.invars, *e.outvars)])

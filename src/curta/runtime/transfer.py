@@ -17,8 +17,6 @@ from curta.errors import JaxRuntimeError, UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.buffers import empty
 
-_WORTH_ALIGNING = 1024  # elements
-
 logger = logging.getLogger(__name__)
 
 
@@ -60,7 +58,7 @@ def fresh_copy(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
     A large one is aligned to cache lines, from which vectors are read faster.
     """
-    if np.size(x) < _WORTH_ALIGNING:
+    if np.size(x) < config.tuning.aligned_elements:
         return np.array(x, dtype, order="C", copy=True)
     fresh = empty(np.shape(x), dtype)
     np.copyto(fresh, x, casting="unsafe")

@@ -19,7 +19,6 @@ from curta.compiler.llvm.streams import streamed, unaligned_head
 from curta.compiler.llvm.tiles import turnable, turned_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.llvm.updates import (
-    AT_ONCE,
     choose,
     decides,
     place_for_choice,
@@ -30,10 +29,9 @@ from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store
 from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
+from curta.config import config
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
-_UNROLLED = 4  # small updates in a turn of their loop, if there are many
-ROWS_AT_ONCE = 8  # rows that a fold by columns adds up before it touches memory
 
 Values = list[Value]
 
@@ -267,8 +265,9 @@ class _KernelEmitter:
             selective=False,
         )
         chosen = place_for_choice(b)
-        with b.loop(*_known(first, last), AT_ONCE) as loop:
-            end = b.min(b.add(loop.index, AT_ONCE), last)
+        most = config.tuning.indices_at_once
+        with b.loop(*_known(first, last), most) as loop:
+            end = b.min(b.add(loop.index, most), last)
             count = choose(self.values, lane, guard, (loop.index, end), chosen)
             with b.loop(0, count) as each:
                 index = b.load(I64, b.offset(chosen, each.index, I64))
@@ -279,8 +278,9 @@ class _KernelEmitter:
     def _unrolled_updates(self, stage: Stage, lane: LoopVar) -> None:
         """Updates one by one, several in a turn: fewer jumps."""
         first, last = self._bounds(lane)
-        whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), _UNROLLED))
-        for start, end, count in ((first, whole, _UNROLLED), (whole, last, 1)):
+        most = config.tuning.updates_at_once
+        whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
+        for start, end, count in ((first, whole, most), (whole, last, 1)):
             with self.b.loop(*_known(start, end), count) as loop:
                 for k in range(count):
                     index = self.b.add(loop.index, k)
@@ -476,9 +476,9 @@ class _KernelEmitter:
                 self.values.bind(dims[0], loop.index)
                 self._column_nest(stage, dims[1:], lanes)
             return
-        left = self.b.urem(self.b.sub(last, first), ROWS_AT_ONCE)
-        whole = self.b.sub(last, left)
-        for begin, end, rows in ((first, whole, ROWS_AT_ONCE), (whole, last, 1)):
+        most = config.tuning.rows_at_once
+        whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
+        for begin, end, rows in ((first, whole, most), (whole, last, 1)):
             with self.b.loop(begin, end, rows) as loop:
                 self._add_rows(stage, dims[0], loop.index, rows, lanes)
 

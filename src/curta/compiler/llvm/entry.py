@@ -25,11 +25,11 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import NativeProgram
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 ENTRY = "entry"
 SERVICES = 4  # parallel_for, malloc, free, the place of a kept arena
-STACK_ARENA = 1 << 14  # a smaller arena lies on the stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ def emit_entry(
         else:
             chunks = work.plan.chunks
             _launch(b, kernels[work], buffers(work), chunks, address, launcher)
-    if arena.size > STACK_ARENA:
+    if arena.size > config.tuning.stack_arena:
         _leave_arena(b, block, memory)
     b.ret()
 
@@ -169,7 +169,7 @@ def _take_arena(b: Builder, arena: Arena, memory: list[Value]) -> Value:
     one. Calls that run at the same time find nothing and take new memory.
     """
     malloc, _, kept = memory
-    if arena.size <= STACK_ARENA:
+    if arena.size <= config.tuning.stack_arena:
         return b.scratch(arena.size + _ALIGNMENT)
     found = _exchange(b, kept, Value("null", PTR, b))
     size = b.const(I64, arena.size + _ALIGNMENT)

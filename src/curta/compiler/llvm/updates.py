@@ -15,16 +15,14 @@ from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Expr, Stage
 from curta.compiler.loops.schedule import weight
-
-AT_ONCE = 1024  # indices of which some are chosen at a time
-_MANY, _LIGHT = 64, 24
+from curta.config import config
 
 
 def worth_unrolling(stage: Stage, lane: LoopVar, lanes: int) -> bool:
     """Whether many small updates go one by one along `lane`."""
-    if not stage.ordered or lanes > 1 or lane.extent < _MANY:
+    if not stage.ordered or lanes > 1 or lane.extent < config.tuning.many_updates:
         return False
-    return sum(weight(e) for e in stage.body) <= _LIGHT
+    return sum(weight(e) for e in stage.body) <= config.tuning.light_update
 
 
 def decides(values: Evaluator, stage: Stage, dims: Sequence[LoopVar]) -> bool:
@@ -35,7 +33,7 @@ def decides(values: Evaluator, stage: Stage, dims: Sequence[LoopVar]) -> bool:
 
 def place_for_choice(b: Builder) -> Value:
     """Memory for the indices chosen, and for a vector beyond them."""
-    return b.scratch(AT_ONCE * I64.size + b.module.vector_bytes)
+    return b.scratch(config.tuning.indices_at_once * I64.size + b.module.vector_bytes)
 
 
 def choose(

@@ -168,6 +168,7 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     """
     if stage.ordered and not _in_order(stage):
         return Vectors(1, False)
+    tuning = config.tuning
     body = stage.body
     widest = max(
         (compute_size(e) for e in body if isinstance(e, (Instr, Load))), default=4
@@ -182,7 +183,7 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
         lanes //= 2
     if extent % lanes and not little and extent >= 8 * native * chains:
         lanes = native * chains
-    return Vectors(lanes, little or heavy > 24 or extent < 4 * lanes)
+    return Vectors(lanes, little or heavy > tuning.light_body or extent < 4 * lanes)
 
 
 def chains_of(weight: int) -> int:
@@ -190,7 +191,8 @@ def chains_of(weight: int) -> int:
 
     Light bodies hide the latency of instructions so; heavy ones would spill.
     """
-    return 4 if weight <= 24 else 2 if weight <= 160 else 1
+    tuning = config.tuning
+    return 4 if weight <= tuning.light_body else 2 if weight <= tuning.heavy_body else 1
 
 
 def _in_order(stage: Stage) -> bool:

@@ -14,14 +14,14 @@ from curta.primitives.elementwise.comparison import gt
 from curta.primitives.elementwise.exponential import exp, log, log1p
 from curta.primitives.elementwise.magnitude import abs_, sign
 from curta.primitives.elementwise.select import select
-from curta.primitives.elementwise.special import LONG, Special, lgamma
+from curta.primitives.elementwise.special import Special, lgamma
 
 
 class OfGamma(Special):
     """A function of the shape a and the bound x of an incomplete gamma integral."""
 
     arity: ClassVar[int] = 2
-    compiled_above: ClassVar[int] = LONG
+    compiled_above: ClassVar[str] = "compiled_special"
     domain: ClassVar[dict[str, Any]] = {"low": 0.3, "high": 6.0}
 
 
@@ -77,7 +77,7 @@ class Betainc(Special):
 
     name: ClassVar[str] = "regularized_incomplete_beta"
     arity: ClassVar[int] = 3
-    compiled_above: ClassVar[int] = LONG
+    compiled_above: ClassVar[str] = "compiled_special"
     domain: ClassVar[dict[str, Any]] = {"low": 0.1, "high": 0.9}
     ufunc: ClassVar[Any] = staticmethod(incomplete_values.betainc)
 

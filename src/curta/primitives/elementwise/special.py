@@ -12,7 +12,6 @@ from curta.primitives.elementwise import special_values
 from curta.primitives.elementwise.arithmetic import add, mul, neg, square
 from curta.primitives.elementwise.exponential import exp
 
-LONG = 64
 """Elements from which a function that takes hundreds of steps in NumPy is compiled."""
 
 
@@ -83,7 +82,7 @@ class Polygamma(Special):
     """The m-th derivative of digamma at x."""
 
     name: ClassVar[str] = "polygamma"
-    compiled_above: ClassVar[int] = LONG
+    compiled_above: ClassVar[str] = "compiled_special"
     arity: ClassVar[int] = 2
     ufunc: ClassVar[Any] = staticmethod(special_values.polygamma)
 
@@ -109,7 +108,7 @@ class Zeta(Special):
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0."""
 
     name: ClassVar[str] = "zeta"
-    compiled_above: ClassVar[int] = LONG
+    compiled_above: ClassVar[str] = "compiled_special"
     arity: ClassVar[int] = 2
     domain: ClassVar[dict[str, Any]] = {"low": 1.5, "high": 6.0}
     ufunc: ClassVar[Any] = staticmethod(special_values.zeta)

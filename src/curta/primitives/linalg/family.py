@@ -23,7 +23,7 @@ class MatrixOp(Op):
     """
 
     makes_nan: ClassVar[bool] = True
-    compiled_above: ClassVar[int] = -1  # NumPy's LAPACK has other signs and last bits
+    compiled_above: ClassVar[None] = None  # NumPy has other signs and last bits
     ranks: ClassVar[tuple[int, ...]] = (2,)
     accepts: ClassVar[tuple[Any, ...]] = (np.floating, np.complexfloating)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.config import config
 from curta.core.dim import min_dim
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
@@ -21,8 +22,6 @@ from curta.primitives.slicing import Pad
 from curta.primitives.structure import Reshape
 
 _INT = np.dtype(np.int32)
-_BLOCK = 32
-"""Columns eliminated one by one, before the rest is updated by one product."""
 
 
 class LU(MatrixOp):
@@ -46,8 +45,9 @@ class LU(MatrixOp):
         lu = np.array(in_single(args[0]), order="C")
         *batch, m, n = lu.shape
         pivots = np.empty((*batch, min(m, n)), _INT)
-        for start in range(0, min(m, n), _BLOCK):
-            _eliminate(lu, pivots, start, min(start + _BLOCK, m, n))
+        block = config.tuning.lu_block
+        for start in range(0, min(m, n), block):
+            _eliminate(lu, pivots, start, min(start + block, m, n))
         return [
             lu.astype(args[0].dtype, copy=False),
             pivots,

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.config import config
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -15,9 +16,6 @@ from curta.primitives.elementwise import neg
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
 from curta.primitives.linalg.matrices import conjugate, matmul, swapped, tril, triu
 from curta.primitives.structure import add_tangents, move_dim, reshape, zero_like_output
-
-_BLOCK = 32
-"""Rows solved one after the other, before the others are updated by a product."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,9 @@ def _forward(a: Any, b: Any, unit_diagonal: bool) -> Any:
     x = b.copy()
     size = a.shape[-1]
     with np.errstate(all="ignore"):
-        for start in range(0, size, _BLOCK):
-            stop = min(start + _BLOCK, size)
+        block = config.tuning.triangular_block
+        for start in range(0, size, block):
+            stop = min(start + block, size)
             if start:
                 known = a[..., start:stop, :start] @ x[..., :start, :]
                 x[..., start:stop, :] -= known

@@ -8,8 +8,7 @@ from functools import wraps
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import F64, Value
 from curta.compiler.llvm.vector_math.common import P, Rule, exact
-
-_REGISTERS = 2  # of a vector that a function takes
+from curta.config import config
 
 
 def apart(rule: Rule[P]) -> Rule[P]:
@@ -24,7 +23,7 @@ def apart(rule: Rule[P]) -> Rule[P]:
     def emit(b: Builder, /, *args: P.args, **_: P.kwargs) -> Value:
         values = [x for x in args if isinstance(x, Value)]
         type_ = values[0].type
-        most = _REGISTERS * b.module.vector_bytes // F64.size
+        most = config.tuning.apart_registers * b.module.vector_bytes // F64.size
         wide = F64.with_lanes(min(type_.lanes, most))
         function = f"{name}.{wide.suffix}"
         if not b.module.defines(function):
