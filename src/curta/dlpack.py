@@ -34,16 +34,8 @@ def from_dlpack(
     >>> from_dlpack(numpy.arange(3, dtype="int32"))
     Array([0, 1, 2], dtype=int32)
     """
-    array = _from_dlpack(external_array)
-    data = array._storage()
-    if copy:
-        data = data.copy()
-    elif copy is False and data.base is None:
-        raise ValueError(
-            "from_dlpack cannot share this memory: it is not contiguous, not aligned,"
-            " or of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
-        )
-    return ArrayImpl(data, array.aval, as_sharding(device))
+    array = _from_dlpack(external_array, copy)
+    return ArrayImpl(array._storage(), array.aval, as_sharding(device))
 
 
 def is_supported_dtype(dtype: Any) -> bool:

@@ -105,6 +105,25 @@ class TestDlpack:
         with pytest.raises(ValueError, match="cannot share this memory"):
             curta.dlpack.from_dlpack(wide, copy=False)
 
+    @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 2000)])
+    @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex64"])
+    def test_own_arrays(self, shape, dtype):
+        x = curta.numpy.ones(shape, dtype)
+        for copy in None, False, True:
+            y = curta.numpy.from_dlpack(x, copy=copy)
+            np.testing.assert_array_equal(y, x)
+            assert y is not x and y.aval is x.aval
+            shared = y.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+            assert shared is not bool(copy)
+            on_device = curta.numpy.from_dlpack(x, curta.devices()[0], copy)
+            assert on_device.committed
+
+    def test_keys(self):
+        key = curta.random.key(0)
+        for read in np.from_dlpack, curta.numpy.from_dlpack, np.asarray:
+            with pytest.raises(TypeError):
+                read(key)
+
     def test_other_objects(self):
         with pytest.raises(TypeError, match="must have __dlpack__"):
             curta.dlpack.from_dlpack([1])

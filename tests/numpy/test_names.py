@@ -130,3 +130,29 @@ def test_scalar_types_are_classes():
     assert "float32" in str(kind | None) and "float32" in kind.__doc__
     assert jnp.float32(1).dtype == np.dtype(kind) == kind.dtype
     assert not hasattr(kind, "value")
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_what_the_namespace_says_of_itself(x64):
+    with curta.enable_x64(x64):
+        info = jnp.ones(1).__array_namespace__().__array_namespace_info__()
+        wide = ["int64"] if x64 else []
+        assert sorted(info.dtypes(kind="signed integer")) == [
+            "int16", "int32", *wide, "int8"
+        ]  # fmt: skip
+        count = {False: 9, True: 13}
+        assert len(info.dtypes()) == len(info.dtypes(kind=("bool", "numeric")))
+        assert len(info.dtypes(device=curta.devices()[0])) == count[x64]
+        assert info.dtypes(kind=()) == {}
+        for kind, scalar in (
+            ("real floating", float),
+            ("complex floating", complex),
+            ("integral", int),
+            ("indexing", int),
+        ):
+            assert info.default_dtypes()[kind] == jnp.zeros(1, scalar).dtype
+        assert jnp.zeros(()).device in info.devices() and None in info.devices()
+        assert info.default_device() is None
+        assert not info.capabilities()["boolean indexing"]
+        with pytest.raises(KeyError, match="fixed point"):
+            info.dtypes(kind="fixed point")

@@ -277,34 +277,49 @@ def _python_scalar(kind: type) -> Any:
 
 
 class _Typed:
-    """What Python numbers lack to be used as arrays are."""
+    """What Python numbers lack to be used as arrays are; they keep their dtype."""
 
     __slots__ = ()
     shape: ClassVar[tuple[int, ...]] = ()
     ndim: ClassVar[int] = 0
     size: ClassVar[int] = 1
     weak_type: ClassVar[bool] = True
+    kind: ClassVar[Any]
+    dtype: np.dtype[Any]
+
+    def __new__(cls, value: Any, dtype: np.dtype[Any] | None = None) -> Any:
+        number: Any = super().__new__(cls, value)  # type: ignore[call-arg]
+        number.dtype = dtype or dtypes.python_scalar_dtype(value, cls.kind)
+        return number
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.kind(self), self.dtype
 
     @property
     def aval(self) -> ShapedArray:
         return scalar_aval(self)
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        found: np.dtype[Any] = self.aval.dtype
-        return found
+
+def _typed_aval(x: _Typed) -> ShapedArray:
+    return ShapedArray((), x.dtype, True)
 
 
 class TypedInt(_Typed, int):
     """A Python int with the attributes of an array."""
 
+    kind = int
+
 
 class TypedFloat(_Typed, float):
     """A Python float with the attributes of an array."""
 
+    kind = float
+
 
 class TypedComplex(_Typed, complex):
     """A Python complex number with the attributes of an array."""
+
+    kind = complex
 
 
 _TYPED: Final[dict[type, Any]] = {
@@ -313,7 +328,7 @@ _TYPED: Final[dict[type, Any]] = {
 _PYTHON_SCALARS: Final[dict[type, Any]] = {
     kind: _python_scalar(kind) for kind in (bool, int, float, complex)
 }
-_PYTHON_SCALARS.update({_TYPED[k]: _PYTHON_SCALARS[k] for k in _TYPED})
+_PYTHON_SCALARS.update(dict.fromkeys(_TYPED.values(), _typed_aval))
 
 
 def typed(x: Any) -> Any:

@@ -282,6 +282,7 @@ class Tracer(Array):
         raise errors.TracerArrayConversionError(self)
 
     __dlpack__ = _method_of_elements("__dlpack__")
+    __reduce__ = _method_of_elements("__reduce__")
     addressable_data = _method_of_elements("addressable_data")
     delete = _method_of_elements("delete")
     devices = _method_of_elements("devices")

@@ -26,6 +26,7 @@ from curta.numpy.arithmetic import (
     square,
     true_divide,
 )
+from curta.numpy.array_api import __array_namespace_info__
 from curta.numpy.array_methods import (
     ARRAY_API_VERSION as __array_api_version__,
     astype,

@@ -136,10 +136,10 @@ class ArrayImpl(Array):
     ) -> Any:
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         given = {name: x for name, x in given.items() if x is not None}
-        self._refuse_terms()
+        readable = self._value
         # Only consumers of version 1 understand that a buffer is read-only.
         modern = max_version is not None and max_version >= (1, 0)
-        source = self._value if modern else self._storage().view()
+        source = readable if modern else self._storage().view()
         return source.__dlpack__(stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
@@ -416,6 +416,10 @@ def _elements_text(value: _Any) -> str:
 
 
 def _unpickle(data: _Any, aval: ShapedArray) -> ArrayImpl:
+    """An array as it was; of 64-bit type only where `jax_enable_x64` is on."""
+    dtype = dtypes.canonicalize_dtype(aval.dtype, allow_extended_dtype=True)
+    if dtype != aval.dtype:
+        data, aval = data.astype(dtype), aval.update(dtype=dtype)
     return ArrayImpl(data, aval)
 
 

@@ -91,23 +91,32 @@ def guard_transfer(direction: str, aval: ShapedArray, explicit: bool = False) ->
     )
 
 
-def from_dlpack(x: Any) -> ArrayImpl:
+def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
     """The array behind any object with `__dlpack__`, without a copy if possible.
 
-    Raises TypeError for other objects. Whoever made `x` must not write to it any more.
+    `copy` asks for one, or refuses it. Raises TypeError for other objects, ValueError
+    for a copy that is refused and cannot be spared. Whoever made `x` must not write to
+    it any more.
     """
-    if type(x) is ArrayImpl and not isinstance(x.dtype, dtypes.ExtendedDType):
-        return ArrayImpl(x._storage(), x.aval, x._sharding)
-    if type(x) is ArrayImpl or not hasattr(x, "__dlpack__"):
+    foreign = type(x) is not ArrayImpl
+    shared = hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
+    if not shared or (not foreign and isinstance(x.dtype, dtypes.ExtendedDType)):
         raise TypeError(
             "The array passed to from_dlpack must have __dlpack__ and"
             f" __dlpack_device__ methods, got {type(x)}"
         )
+    if not foreign:
+        return x.copy() if copy else ArrayImpl(x._storage(), x.aval, x._sharding)
     data = np.from_dlpack(x)
     aval = typeof(data)
     usable = data.flags.c_contiguous and data.flags.aligned
-    if usable and data.dtype == aval.dtype:
+    if usable and data.dtype == aval.dtype and not copy:
         return ArrayImpl(data, aval)
+    if copy is False:
+        raise ValueError(
+            "from_dlpack cannot share this memory: it is not contiguous, not aligned,"
+            " or of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
+        )
     return ArrayImpl(to_storage(data, aval), aval)
 
 
