@@ -135,6 +135,7 @@ legacy_prng_key = _define(
     "allow",
     parse_one_of("allow", "warn", "error"),
     "What raw uint32 keys given to functions of curta.random do.",
+    traced=True,
 )
 enable_custom_prng = _define(
     "jax_enable_custom_prng",
@@ -369,18 +370,21 @@ platforms = _define(
     None,
     parse_optional_text,
     "Platforms to look for, comma-separated; devices raise unless cpu is among them.",
+    traced=True,
 )
 platform_name = _define(
     "jax_platform_name",
     "",
     str,
     "The older spelling of jax_platforms.",
+    traced=True,
 )
 num_cpu_devices = _define(
     "jax_num_cpu_devices",
     -1,
     int,
     "How many devices the CPU poses as; -1 is what XLA_FLAGS says, or one.",
+    traced=True,
 )
 mesh_context = _define(
     "curta_mesh_context",

@@ -22,7 +22,7 @@ from curta.core.jaxpr import (
     Var,
     jaxprs_in_params,
 )
-from curta.core.memo import kept_with_jaxpr
+from curta.core.memo import kept_by_settings, kept_with_jaxpr
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
@@ -202,7 +202,7 @@ def _op_shardings(
     return _spelt_as_given(found, outs, shardings, avals)
 
 
-_known_op_shardings = functools.lru_cache(4096)(_op_shardings)
+_known_op_shardings = kept_by_settings(4096)(_op_shardings)
 _kept_op_shardings = kept_with_jaxpr(_op_shardings)
 
 

@@ -1,0 +1,77 @@
+"""What is remembered was made under the same settings: see `settings_programs`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.runtime.test_threads import needs_fork
+
+import curta
+import curta.numpy as jnp
+from curta.config import backend, disable_most_optimizations
+from curta.runtime.eager import _plans
+from curta.runtime.executables import executable
+
+# Settings that remembered functions read: those that are among their arguments, those
+# of the process, and where object files are kept.
+READ = {
+    "curta.compiler.fingerprint._settings": {"tuning", "curta_tuning"},
+    "curta.compiler.dot_code._dot_code": {"tuning", "curta_tuning"},
+    "curta.compiler.routine_code._routine_code": {"tuning", "curta_tuning"},
+    "curta.dtypes.promotion._promote": {"jax_enable_x64"},
+    "curta.numpy.reductions._widened_dtypes": {"jax_enable_x64"},
+    "curta.runtime.shortcuts._scalar_aval": {"jax_enable_x64"},
+}
+PROCESS = {"curta_num_threads", "jax_enable_compilation_cache"}
+PROCESS |= {"jax_compilation_cache_dir", "jax_compilation_cache_max_size"}
+
+
+def output_of(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning"]
+        + ["-m", "tests.settings_programs", *arguments],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "CURTA_ENABLE_CHECKS": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_remembered_functions_read_no_settings_but_their_arguments():
+    *lines, end = output_of("audit")
+    assert end == "done"
+    read = [line.split(" reads ") for line in lines]
+    unknown = [
+        (function, setting)
+        for function, setting in read
+        if setting not in READ.get(function, set()) | PROCESS
+    ]
+    assert unknown == [], "put the setting into the key, or use kept_by_settings"
+
+
+@needs_fork
+def test_a_setting_that_changes_between_calls_is_followed():
+    assert output_of("flip") == ["done"]
+
+
+def test_programs_are_made_anew_for_other_settings():
+    closed = curta.make_jaxpr(lambda x: jnp.sin(x) + 1)(jnp.ones(3))
+    plain = executable(closed)
+    with disable_most_optimizations(True):
+        assert executable(closed) is not plain
+    assert executable(closed) is plain
+
+
+def test_plans_of_eager_ops_are_made_anew_for_other_settings():
+    x = jnp.ones(100_000)
+    jnp.sin(x)
+    with backend("numpy"):
+        known = len(_plans)
+        jnp.sin(x)
+        assert len(_plans) == known + 1
