@@ -9,12 +9,13 @@
 #   make test-all   the tests on every Python that this machine has
 #   make fuzz       random programs against `eval`, for MINUTES=10
 #   make stress-accuracy  errors of the elementwise functions against mpmath
+#   make stress-files     damaged and crafted files: an exception, never a crash
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint docs coverage bench fuzz stress-accuracy clean
+.PHONY: help demo test test-all lint docs coverage bench fuzz clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -63,8 +64,9 @@ MINUTES ?= 10
 fuzz: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python -m stress.fuzz --minutes $(MINUTES) --keep $(ARGS)
 
-stress-accuracy: $(VENV)/.stamp-test-$(HASH)
-	$(VENV)/bin/python -m stress.accuracy $(ARGS)
+# A module of stress/ each; it has options (ARGS) for its time and seed.
+stress-%: $(VENV)/.stamp-test-$(HASH)
+	$(VENV)/bin/python -m stress.$(subst -,_,$*) $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* $(BENCH) build dist site examples/out benchmarks/out

@@ -107,16 +107,16 @@ def compiled(program: Program) -> Outs:
         _same_bits(outs, _as_numpy(fun(*args)), "called again")
         for given, now in zip(arguments(program), args, strict=True):
             _same_bits([np.array(curta.numpy.asarray(given))], [np.array(now)], "args")
-        if program.donated:
-            _same_bits(outs, _donated(program), "donated")
     return outs
 
 
-def _donated(program: Program) -> Outs:
+def donated(program: Program) -> Outs:
+    """The results where arguments lend their memory to results."""
     count = len(program.arguments)
     which = tuple(i for i in range(count) if program.donated >> i & 1)
-    fun = curta.jit(transformed(program, INSTRUCTIONS), donate_argnums=which)
-    return _as_numpy(fun(*map(curta.numpy.array, arguments(program))))
+    with settings_of(program):
+        fun = curta.jit(transformed(program, INSTRUCTIONS), donate_argnums=which)
+        return _as_numpy(fun(*map(curta.numpy.array, arguments(program))))
 
 
 def eager(program: Program) -> Outs:
@@ -202,7 +202,11 @@ def check(program: Program) -> tuple[Outs | str, bool]:
     """Compare compiled and eager results with `eval`; the compiled ones."""
     wanted = outcome(evaluated, program)
     got = outcome(compiled, program)
+    if isinstance(wanted, str) and not isinstance(got, str) and "jvp" in str(program):
+        return got, True  # a linear call in dead code has no forward rule to evaluate
     compare(program, got, wanted, "compiled")
+    if program.donated:
+        compare(program, outcome(donated, program), wanted, "donated")
     if "eager" in program.settings:
         compare(program, outcome(eager, program), wanted, "eager")
     return got, isinstance(wanted, str)

@@ -28,12 +28,15 @@ from curta.core.symbolic.scope import SymbolicScope
 from curta.errors import JaxprTypeError
 from curta.export.encoding import HEADER, MAGIC, VERSION
 from curta.export.exported import DisabledSafetyCheck, Exported
+from curta.export.field_types import check_fields
 from curta.export.records import op_classes, parameter_classes
 from curta.export.registration import stored_type_named
 from curta.primitives.random_bits.registry import implementation_of
 from curta.runtime.array import wrap
 from curta.runtime.devices import devices
 from curta.tree.treedef import LEAF, make_treedef
+
+_AVAL_FIELDS = ("shape", "dtype", "weak_type", "placement")
 
 
 class Decoder:
@@ -90,7 +93,13 @@ class Decoder:
     # ---- types
 
     def aval(self, content: Any) -> ShapedArray:
-        return ShapedArray(*self.values(content))
+        fields = dict(zip(_AVAL_FIELDS, self.values(content), strict=True))
+        check_fields(ShapedArray, fields)
+        if not isinstance(fields["dtype"], (np.dtype, dtypes.ExtendedDType)):
+            raise ValueError(f"{fields['dtype']!r} is no dtype")
+        if any(isinstance(n, int) and n < 0 for n in fields["shape"]):
+            raise ValueError(f"no array has shape {fields['shape']}")
+        return ShapedArray(**fields)
 
     def dim(self, content: Any) -> Any:
         text, place = content
@@ -114,12 +123,16 @@ class Decoder:
 
     def record(self, content: Any) -> Any:
         name, fields = content
-        made = {k: self.value(v) for k, v in fields.items()}
-        return parameter_classes()[name](**made)
+        return self._made(parameter_classes()[name], fields)
 
     def op(self, content: Any) -> Any:
         name, fields = content
-        return op_classes()[name](**{k: self.value(v) for k, v in fields.items()})
+        return self._made(op_classes()[name], fields)
+
+    def _made(self, cls: type, fields: Any) -> Any:
+        values = {k: self.value(v) for k, v in fields.items()}
+        check_fields(cls, values)
+        return cls(**values)
 
     # ---- programs
 
@@ -234,6 +247,9 @@ def _function(decoder: Decoder, form: Any) -> Exported:
         len(in_avals), len(closed.out_avals)
     ):  # fmt: skip
         raise ValueError("its trees have other leaves than its program")
+    arguments = in_tree.node_data()
+    if arguments is None or arguments[0] is not tuple or len(in_tree.children()) != 2:
+        raise ValueError("the tree of its arguments is no pair of args and kwargs")
     checks = tuple(map(DisabledSafetyCheck, form["disabled_safety_checks"]))
     return Exported(
         fun_name=str(form["fun_name"]),

@@ -39,6 +39,8 @@ class Sort(Op):
         if any(a.shape != avals[0].shape for a in avals):
             shapes = " ".join(str(a.shape) for a in avals)
             raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
+        if not 1 <= self.num_keys <= len(avals):
+            raise ValueError(f"sort of {len(avals)} arrays by {self.num_keys} keys")
         for key in avals[: self.num_keys]:
             if dtypes.issubdtype(key.dtype, dtypes.extended):
                 raise TypeError(
