@@ -6,6 +6,8 @@ import pytest
 import curta
 from curta import lax
 from curta.compiler.graph import winograd
+from curta.compiler.native import NativeProgram
+from curta.compiler.pipeline import compile_jaxpr
 
 IMAGES = ("NHWC", "HWIO", "NHWC")
 
@@ -101,3 +103,87 @@ def test_little_work_stays_a_direct_sum(limits):
     limits(winograd_work=1 << 26, winograd_features=96)
     x, w = np.ones((1, 9, 9, 4), np.float32), np.ones((3, 3, 4, 4), np.float32)
     assert not rewritten(convolution(), x, w)
+
+
+def same(found, expected):
+    """Equal where finite (but for rounding), and NaN or infinite in the same places."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    for kind in (np.isnan, np.isposinf, np.isneginf):
+        np.testing.assert_array_equal(kind(found), kind(expected))
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(found[finite], expected[finite], rtol=1e-4, atol=1e-3)
+
+
+FAR = [np.inf, -np.inf, np.nan, 2e38, -2e38]
+
+
+@pytest.mark.parametrize("value", FAR)
+@pytest.mark.parametrize("where", ["input", "kernel", "both"])
+@pytest.mark.parametrize("numbers", [IMAGES, ("NCHW", "OIHW", "NCHW")])
+def test_what_is_not_finite_stays_where_the_direct_sum_has_it(value, where, numbers):
+    rng = np.random.default_rng(3)
+    sizes = {"N": 2, "C": 3, "H": 7, "W": 6, "I": 3, "O": 4}
+    window = {**sizes, "H": 3, "W": 3}
+    x = rng.integers(-3, 4, [sizes[d] for d in numbers[0]]).astype(np.float32)
+    w = rng.choice([-3, -2, -1, 1, 2, 3], [window[d] for d in numbers[1]])
+    w = w.astype(np.float32) / 8  # no product overflows
+    if where != "kernel":
+        x[1, 2, 3, 1] = x[0, 0, 0, 0] = value
+    if where != "input":
+        w[1, 2, 1, 1] = value
+    f = convolution(numbers=numbers)
+    assert rewritten(f, x, w)
+    same(curta.jit(f)(x, w), direct(f, x, w))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_large_inputs_do_not_overflow(dtype):
+    largest = float(np.finfo(dtype).max)
+    x = np.full((1, 8, 8, 2), largest, dtype)
+    w = np.zeros((3, 3, 2, 2), dtype)
+    w[1, 1] = 0.25
+    f = convolution()
+    with curta.enable_x64(True):
+        assert rewritten(f, x, w)
+        found = np.asarray(curta.jit(f)(x, w))
+        expected = np.full((1, 8, 8, 2), largest / 2, dtype)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_within_a_loop_and_a_batch():
+    rng = np.random.default_rng(4)
+    x = rng.integers(-3, 4, (3, 2, 6, 6, 3)).astype(np.float32)
+    w = rng.integers(-3, 4, (3, 3, 3, 3)).astype(np.float32)
+    x[1, 0, 2, 2, 0] = np.inf
+    batched = curta.vmap(convolution(), in_axes=(0, None))
+
+    def looped(xs, w):
+        return lax.scan(lambda c, x: (c + 1, convolution()(x, w)), 0, xs)[1]
+
+    for f in (batched, looped):
+        same(curta.jit(f)(x, w), direct(f, x, w))
+
+
+def test_in_one_convolution_after_another():
+    rng = np.random.default_rng(5)
+    x = rng.integers(-3, 4, (1, 9, 9, 3)).astype(np.float32)
+    w = rng.integers(-3, 4, (3, 3, 3, 3)).astype(np.float32)
+    x[0, 4, 4, 1] = -np.inf
+    conv = convolution()
+
+    def f(x, w):
+        y = conv(conv(x, w).clip(-1e6, 1e6), w)
+        return y, y.sum(axis=(0, 1)), y.reshape(9, -1)
+
+    for found, expected in zip(curta.jit(f)(x, w), direct(f, x, w), strict=True):
+        same(found, expected)
+
+
+def test_nothing_is_copied_where_all_is_finite():
+    """The results stay where they are, and the conditional leaves them there."""
+    x, w = np.ones((2, 8, 8, 3), np.float32), np.ones((3, 3, 3, 3), np.float32)
+    compiled = compile_jaxpr(curta.make_jaxpr(convolution())(x, w))
+    (step,) = compiled.steps
+    (branches,) = [c for c in [step.callees] if c]
+    assert compiled.native is not None
+    assert all(p.in_place == {0} for p in branches if isinstance(p, NativeProgram))

@@ -233,3 +233,17 @@ def test_rules_that_are_methods():
     for run in parts.bind, curta.jit(parts.bind, static_argnames="at"):
         assert [p.tolist() for p in run(x, at=1)] == [[0], [1, 2]]
     assert "parts[at=2]" in str(curta.make_jaxpr(lambda x: parts.bind(x, at=2))(x))
+
+
+def test_equal_parameters_that_rules_can_tell_apart():
+    primitive = Primitive("kind_of")
+    primitive.def_impl(lambda x, of: np.float32(f"{of!r}" in ("-0.0", "1", "(-0.0,)")))
+    primitive.def_abstract_eval(lambda x, of: x)
+    values = [0.0, -0.0, 1, 1.0, True, (0.0,), (-0.0,)]
+
+    def f(x):
+        return [primitive.bind(x, of=v) for v in values]
+
+    expected = [0, 1, 1, 0, 0, 0, 1]
+    assert [int(y) for y in f(jnp.float32(2))] == expected
+    assert [int(y) for y in curta.jit(f)(jnp.float32(2))] == expected

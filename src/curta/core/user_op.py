@@ -6,6 +6,7 @@ them by their evaluation rule, outside of the machine code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -48,6 +49,13 @@ class UserOp(Op):
     has_effects: ClassVar[bool] = False
     runs_python: ClassVar[bool] = True
     items: tuple[tuple[str, Any], ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether no rule can tell parameters apart: 0.0 is not -0.0, nor 1 True."""
+        if type(self) is not type(other):
+            return False
+        mine, others = self.items, other.items
+        return bool(mine == others) and _are_alike(mine, others)
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -124,6 +132,15 @@ class UserOp(Op):
         params = self.params()
         found = params.get("axis_name", params.get("axes", ()))
         return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
+def _are_alike(x: Any, y: Any) -> bool:
+    """Whether equal values, or the items of equal tuples, are of one type and sign."""
+    if type(x) is tuple and type(y) is tuple:
+        return all(map(_are_alike, x, y))
+    if isinstance(x, float) and isinstance(y, float):
+        return type(x) is type(y) and math.copysign(1, x) == math.copysign(1, y)
+    return type(x) is type(y)
 
 
 def _are_values(args: Sequence[Any]) -> bool:

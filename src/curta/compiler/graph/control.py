@@ -117,42 +117,56 @@ def _add_branches(
 
 
 def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
-    """Arguments that every branch hands on, updated or as they are, with the result."""
+    """Arguments that branches hand on, updated or as they are, with the result."""
     found = dict[int, int]()
-    for out in range(len(branches[0].jaxpr.outvars)):
-        root = _common_root(branches, out)
-        if root is not None:
-            found.setdefault(root, out)
+    for out, argument in _common_roots(branches).items():
+        found.setdefault(argument, out)
     return found
 
 
-def _common_root(branches: tuple[ClosedJaxpr, ...], out: int) -> int | None:
-    """The argument of which a result is what updates made, in every branch."""
-    roots = {_root(b.jaxpr, b.jaxpr.outvars[out]) for b in branches}
-    return roots.pop() if len(roots) == 1 else None
+def _common_roots(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
+    """Results with the argument that branches hand on there, updated or as it is.
+
+    Every branch does, or makes another result and does not touch the argument.
+    """
+    roots = [_roots(b.jaxpr) for b in branches]
+    touched = [_touched(b.jaxpr) for b in branches]
+    found = dict[int, int]()
+    for out, each in enumerate(zip(*roots, strict=True)):
+        arguments = {i for i in each if i is not None}
+        (i,) = arguments if len(arguments) == 1 else (None,)
+        if i is not None and all(
+            root == i or i not in others
+            for root, others in zip(each, touched, strict=True)
+        ):
+            found[out] = i
+    return found
 
 
-def _root(jaxpr: Jaxpr, atom: Atom) -> int | None:
-    for eqn in reversed(jaxpr.eqns):
-        if atom in eqn.outvars:
-            source = _source(eqn, eqn.outvars.index(atom))
-            if source is None:
-                return None
-            atom = eqn.invars[source]
-    invars: tuple[Atom, ...] = jaxpr.invars
-    return invars.index(atom) if atom in invars else None
+def _roots(jaxpr: Jaxpr) -> list[int | None]:
+    """For each result the argument of which updates made it, if there is one."""
+    place: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars)}
+    for eqn in jaxpr.eqns:
+        for out, operand in _sources(eqn).items():
+            if eqn.invars[operand] in place:
+                place[eqn.outvars[out]] = place[eqn.invars[operand]]
+    return [place.get(v) for v in jaxpr.outvars]
 
 
-def _source(eqn: Eqn, out: int) -> int | None:
-    """The operand in whose memory a result may lie, being what updates made of it."""
+def _sources(eqn: Eqn) -> dict[int, int]:
+    """Results that may lie where an operand does, being what updates made of it."""
     if isinstance(eqn.op, (WindowUpdate, Reshape)):
-        return 0
+        return {0: 0}
     if isinstance(eqn.op, Cond):
-        root = _common_root(eqn.op.branches, out)
-        return None if root is None else 1 + root
-    if out >= len(_carried(eqn)):
-        return None
-    return len(eqn.invars) - _after_carry(eqn) + out
+        return {out: 1 + i for out, i in _common_roots(eqn.op.branches).items()}
+    first = len(eqn.invars) - _after_carry(eqn)
+    return {i: first + i for i in range(len(_carried(eqn)))}
+
+
+def _touched(jaxpr: Jaxpr) -> set[int]:
+    """The arguments that a jaxpr reads or returns."""
+    used = {v for e in jaxpr.eqns for v in e.invars}.union(jaxpr.outvars)
+    return {i for i, v in enumerate(jaxpr.invars) if v in used}
 
 
 def _add(

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 
 from curta.compiler.graph.values import Values
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.structure import Reshape
 
@@ -33,80 +33,91 @@ def with_late_updates(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class Overwriting:
-    """Answers for the eqns of one jaxpr; `free` are arguments to overwrite."""
+    """Answers for the eqns of one jaxpr; `free` are arguments to overwrite.
 
-    def __init__(self, jaxpr: Jaxpr, values: Values, free: set[Var]) -> None:
-        self.values, self.free = values, free
+    A reshape of what lies in memory is another name for the same memory (an alias).
+    What reads any of the names reads all of them.
+    """
+
+    def __init__(
+        self, jaxpr: Jaxpr, values: Values, free: set[Var], host: frozenset[Eqn]
+    ) -> None:
+        self.values = values
         self.order = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
+        self.aliases = _aliases(jaxpr, values, host)
+        self.last = self._last_readers(jaxpr)
+        self.free = free.union(values.materialised) - set(self.aliases)
+        self.free -= {self._memory(v) for v in values.returned}
+
+    def _memory(self, var: Var) -> Var:
+        """The variable that was the first name of the memory of another."""
+        return self.aliases.get(var, var)
+
+    def _last_readers(self, jaxpr: Jaxpr) -> dict[Var, int]:
+        """The last eqn in whose code a value is read, inside of virtual ones or not."""
+        last: dict[Var, int] = {}
+        for eqn in reversed(jaxpr.eqns):
+            at = self.order[eqn]
+            if not isinstance(eqn.op, WindowUpdate):
+                within = (v for v in eqn.outvars if not self._is_apart(v))
+                at = max((last[v] for v in within if v in last), default=at)
+            for v in eqn.invars:
+                if isinstance(v, Var):
+                    last[v] = max(last.get(v, at), at)
+        return last
+
+    def _is_apart(self, var: Var) -> bool:
+        """Whether a value, once computed, needs nothing that it was made of."""
+        return var in self.values.materialised and var not in self.aliases
 
     def allowed(self, eqn: Eqn, operand: Atom) -> bool:
         """Whether an eqn may overwrite an operand."""
         if not isinstance(operand, Var):
             return False
-        place = self._place(operand)
-        if place not in self.free and place not in self.values.materialised:
+        memory = self._memory(operand)
+        if memory not in self.free or self.last[memory] > self.order[eqn]:
             return False
-        if sum(isinstance(v, Var) and self._place(v) is place for v in eqn.invars) > 1:
-            return False
-        last = self.order[eqn]
-        return not self._is_returned(place) and all(
-            self.order[e] <= last for e in self._readers(place)
-        )
+        names = [v for v in eqn.invars if isinstance(v, Var)]
+        return sum(self._memory(v) is memory for v in names) == 1
 
     def to_compute_first(self, update: Eqn) -> Iterator[Var]:
         """The operands that read what the update overwrites, if that matters."""
         if _is_single(update):
             return
-        operand = update.invars[0]
+        operand, *others = update.invars
         assert isinstance(operand, Var)
-        for atom in dict.fromkeys(update.invars[1:]):
-            if isinstance(atom, Var) and self._reads(atom, self._place(operand)):
+        memory, seen = self._memory(operand), dict[Atom, bool]()
+        for atom in dict.fromkeys(others):
+            if isinstance(atom, Var) and self._reads(atom, memory, seen):
                 yield atom
 
-    def _place(self, var: Var) -> Var:
-        """The value in whose memory a value lies: that of which it is a reshape."""
-        made = self.values.definitions.get(var)
-        while made is not None and self._is_view(made):
-            (var,) = made.invars  # type: ignore[assignment]
-            made = self.values.definitions.get(var)
-        return var
-
-    def _is_view(self, eqn: Eqn) -> bool:
-        """Whether its result lies in memory, and there in that of its operand."""
-        if not isinstance(eqn.op, Reshape) or isinstance(eqn.invars[0], Literal):
-            return False
-        there, (x,) = self.values.materialised, eqn.invars
-        return eqn.outvars[0] in there and (
-            x in there or x not in self.values.definitions
-        )
-
-    def _is_returned(self, var: Var) -> bool:
-        """Whether a value is returned, or a reshape of it."""
-        return var in self.values.returned or any(
-            self._is_returned(e.outvars[0])
-            for e in self.values.uses.get(var, ())
-            if self._is_view(e)
-        )
-
-    def _readers(self, var: Var) -> Iterator[Eqn]:
-        """The eqns in whose code a value is read, inside of virtual ones or not."""
-        for consumer in self.values.uses.get(var, ()):
-            if not isinstance(consumer.op, WindowUpdate):
-                for out in consumer.outvars:
-                    if out not in self.values.materialised or self._is_view(consumer):
-                        yield from self._readers(out)
-            yield consumer
-
-    def _reads(self, atom: object, place: Var) -> bool:
-        """Whether the code of an operand reads memory."""
+    def _reads(self, atom: Atom, memory: Var, seen: dict[Atom, bool]) -> bool:
+        """Whether the code of a value reads some memory."""
         if not isinstance(atom, Var):
             return False
-        if self._place(atom) is place:
+        if self._memory(atom) is memory:
             return True
         if atom in self.values.materialised:
             return False
-        made = self.values.definitions.get(atom)
-        return made is not None and any(self._reads(v, place) for v in made.invars)
+        if atom not in seen:
+            made = self.values.definitions.get(atom)
+            operands = made.invars if made else ()
+            seen[atom] = any(self._reads(v, memory, seen) for v in operands)
+        return seen[atom]
+
+
+def _aliases(jaxpr: Jaxpr, values: Values, host: frozenset[Eqn]) -> dict[Var, Var]:
+    """Reshapes of what lies in memory, each with the first name of that memory."""
+    lies = {*jaxpr.invars, *jaxpr.constvars, *values.materialised}
+    found: dict[Var, Var] = {}
+    for eqn in jaxpr.eqns:
+        if not isinstance(eqn.op, Reshape) or eqn in host:
+            continue
+        (operand,), (out,) = eqn.invars, eqn.outvars
+        if out in values.materialised and operand in lies:
+            assert isinstance(operand, Var)
+            found[out] = found.get(operand, operand)
+    return found
 
 
 def _is_single(update: Eqn) -> bool:

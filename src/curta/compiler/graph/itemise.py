@@ -46,7 +46,6 @@ from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.indexing.windows import WindowUpdate
-from curta.primitives.structure import Reshape
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class ItemMaker:
         in_place: Mapping[Var, int],
     ) -> None:
         self.in_place = in_place
-        self.overwriting = Overwriting(jaxpr, values, set(in_place))
+        self.overwriting = Overwriting(jaxpr, values, set(in_place), host)
         self.aliased: set[Buffer] = set()
         self.compile_part = compile_part
         self.jaxpr = jaxpr
@@ -178,7 +177,9 @@ class ItemMaker:
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
             if not (jaxprs(eqn) and control_item(self, eqn, results)):
                 self.items.append(EqnItem(eqn, operands, results))
-                self.aliased.update(results)  # they may be views of arguments
+                if results:  # which may be views of arguments
+                    seen = (b for b in operands if isinstance(b, Buffer))
+                    self.aliased.update(results, seen)
         else:
             for var in wanted:
                 self._map(var)
@@ -206,9 +207,8 @@ class ItemMaker:
 
     def _map(self, var: Var) -> None:
         eqn = self.values.definitions[var]
-        source = self.buffer_of(eqn.invars[0]) if eqn.invars else None
-        if isinstance(eqn.op, Reshape) and source is not None:
-            self.buffers[var] = source
+        if var in self.overwriting.aliases:
+            self.buffers[var] = self.buffers[self.overwriting.aliases[var]]
             return
         if is_joined(eqn):
             return self._join(eqn, self._buffer(var, "v"))
@@ -337,19 +337,13 @@ class ItemMaker:
         fold = Fold(x, start, left, right, new, stores, running is not None)
         return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
 
-    def _overwritten(self, atom: Atom, position: int) -> bool:
-        """Whether a result lies in the memory of the argument that it may replace."""
-        return any(
-            self.buffers.get(var) is self.buffer_of(atom) and out == position
-            for var, out in self.in_place.items()
-        )
-
     def _return(self) -> None:
         """The outputs; a value returned as it came in, or twice, is copied."""
         taken: set[Buffer] = set(self.inputs) | set(self.consts)
+        replaced = {out: self.buffers[var] for var, out in self.in_place.items()}
         for position, atom in enumerate(self.jaxpr.outvars):
-            buffer = self.buffers.get(atom) if isinstance(atom, Var) else None
-            there = self._overwritten(atom, position)
+            buffer = self.buffer_of(atom)
+            there = buffer is replaced.get(position)
             if buffer is None or (buffer in taken and not there):
                 buffer = self.new_buffer(atom.aval, f"out{len(self.outputs)}")
                 index = loop_dims(atom.aval.shape)

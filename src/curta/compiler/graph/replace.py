@@ -2,11 +2,14 @@
 
 A result that is stored element by element may, if whatever else reads the argument
 runs before: in an earlier kernel, in an earlier stage of the same turn of the loops
-that it shares with the store, or in its stage at the same element. The program stays
-as it is: whoever calls it passes one address for both.
+that it shares with the store, or in its stage at the same element. Any result may if
+nothing reads the argument. The program stays as it is: whoever calls it passes one
+address for both.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from curta.compiler.graph.fuse import Group, Plan, aligned
 from curta.compiler.graph.itemise import InPlace, Program
@@ -14,40 +17,72 @@ from curta.compiler.graph.items import EqnItem, Item, LoopItem, reads, written
 from curta.compiler.loops.assemble import stage_places
 from curta.compiler.loops.nodes import Buffer, Store
 
+Place = tuple[int, int]
+"""A group and an item of it, by their order."""
+
 
 def replaced_arguments(
     plan: Plan, program: Program, in_place: InPlace
 ) -> frozenset[int]:
     """Results that may be given the memory of their argument."""
     items = [item for group in plan.groups for item in group.items]
-    if any(isinstance(item, EqnItem) for item in items):
+    if not in_place or any(isinstance(item, EqnItem) for item in items):
         return frozenset()  # its results may be views of arguments
+    uses = _Uses(plan)
     return frozenset(
         out
         for i, out in in_place.items()
-        if _may_replace(plan, program.inputs[i], program.outputs[out])
+        if uses.may_replace(program.inputs[i], program.outputs[out])
     )
 
 
-def _may_replace(plan: Plan, argument: Buffer, result: Buffer) -> bool:
-    """Whether all that reads the argument does so before the result is stored."""
-    stored = False
-    for group in plan.groups:
-        stores = [(i, s) for i in group.loops() for s in i.writes if s.buffer is result]
-        places = stage_places(group) if stores else {}
-        for item in group.items:
-            ours = result in written(item)
-            if ours and not _stores_once(item):
-                return False
-            if argument in reads(item):
-                if stored:
-                    return False
-                if stores and not _reads_in_turn(
-                    item, argument, *stores[0], places, group
-                ):
-                    return False
-            stored = stored or ours
-    return stored
+class _Uses:
+    """Where the items of a plan read and write buffers."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.readers: dict[Buffer, list[Place]] = {}
+        self.writers: dict[Buffer, list[Place]] = {}
+        self.stages: dict[int, dict[LoopItem, int]] = {}
+        for g, group in enumerate(plan.groups):
+            for i, item in enumerate(group.items):
+                _note(self.readers, reads(item), (g, i))
+                _note(self.writers, written(item), (g, i))
+
+    def may_replace(self, argument: Buffer, result: Buffer) -> bool:
+        """Whether all that reads the argument does so before the result is stored."""
+        readers = self.readers.get(argument, [])
+        writers = self.writers.get(result, [])
+        if not readers or not writers:
+            return bool(writers)
+        (g, _), group = writers[0], self.plan.groups[writers[0][0]]
+        storing = self._item(writers[0])
+        if len(writers) > 1 or not _stores_once(storing) or max(readers) > writers[0]:
+            return False
+        assert isinstance(storing, LoopItem)
+        within = [self._item(place) for place in readers if place[0] == g]
+        return all(
+            _reads_in_turn(
+                item, argument, storing, storing.writes[0], self._stages(g), group
+            )
+            for item in within
+        )
+
+    def _item(self, place: Place) -> Item:
+        return self.plan.groups[place[0]].items[place[1]]
+
+    def _stages(self, group: int) -> dict[LoopItem, int]:
+        """The stage of each item of a group, found once."""
+        if group not in self.stages:
+            self.stages[group] = stage_places(self.plan.groups[group])
+        return self.stages[group]
+
+
+def _note(
+    uses: dict[Buffer, list[Place]], buffers: Iterable[Buffer], place: Place
+) -> None:
+    for buffer in buffers:
+        uses.setdefault(buffer, []).append(place)
 
 
 def _stores_once(item: Item) -> bool:

@@ -7,26 +7,36 @@ F(2x2, 3x3) of Lavin and Gray, Fast Algorithms for Convolutional Neural Networks
 
 for the inputs d and the kernel g. Over all squares and features, the products are 16
 matrix products. The sums around them are by additions, and halves of kernels, so that
-rounding errors stay those of the direct sum. An infinity can become NaN.
+rounding errors stay those of the direct sum.
+
+Where the direct sum has an infinity this one can have a NaN, and a sum of inputs can
+overflow where no product does. Neither ever becomes finite again: if all results are
+finite, nothing of the kind has happened. If not, the direct sum takes their place.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
 from curta.config import config
+from curta.control.cond import Cond
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.convolution.shapes import taken
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import add, mul, sub
+from curta.primitives.elementwise.comparison import ne
+from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.joining import Concatenate
+from curta.primitives.precision import Precision
 from curta.primitives.slicing import Pad, Slice
-from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
+from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 
@@ -43,13 +53,13 @@ def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
     op = eqn.op
     if not isinstance(op, ConvGeneralDilated) or not _fits(op, eqn):
         return None
-    (out,), (x, kernel) = eqn.outvars, eqn.invars
+    x, kernel = eqn.invars
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
     batch, features, *places = lhs_spec
     x = _turned(x, (batch, *places, features), context)
     outputs, inputs, *window = rhs_spec
     kernel = _turned(kernel, (*window, inputs, outputs), context)
-    size = taken(out.aval.shape, out_spec)[2:]
+    size = taken(eqn.outvars[0].aval.shape, out_spec)[2:]
     squares = [-(-n // 2) for n in size]
     x = _padded(x, op.padding, squares, context)
     of_inputs = _transformed(_OF_INPUTS, _inputs(x, squares, context), context)
@@ -62,7 +72,23 @@ def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
     y = _joined(_transformed(_OF_PRODUCTS, products, context), size, context)
     batch, features, *places = out_spec
     standard = (batch, *places, features)
-    return [_turned(y, tuple(standard.index(d) for d in range(4)), context)]
+    y = _turned(y, tuple(standard.index(d) for d in range(4)), context)
+    return [_finite(y, eqn, context)]
+
+
+def _finite(y: Atom, eqn: Eqn, context: Context) -> Var:
+    """`y` if all of it is finite, else what the direct sum gives."""
+    dims = tuple(range(y.aval.ndim))
+    total = context.apply(ReduceSum(dims), _scaled(y, 0, context))  # 0 or NaN
+    differs = context.apply(ne, total, _number(0, y.aval.dtype))
+    chosen = context.apply(ConvertElementType(np.dtype(np.int32)), differs)
+    direct = dataclasses.replace(eqn.op, precision=Precision.HIGHEST)  # type: ignore[type-var]
+    avals = [v.aval for v in (*eqn.invars, y)]
+    as_is = stage(lambda x, kernel, y: [y], avals)
+    again = stage(lambda x, kernel, y: [direct(x, kernel)], avals)
+    out = Var(y.aval)
+    context.add(Eqn(Cond((as_is, again)), (chosen, *eqn.invars, y), (out,)))
+    return out
 
 
 def _fits(op: ConvGeneralDilated, eqn: Eqn) -> bool:
@@ -105,8 +131,8 @@ def _padded(
             x.aval.shape[1:3], padding, squares, strict=True
         )
     ]
-    zero = Literal(np.zeros((), x.aval.dtype)[()], ShapedArray((), x.aval.dtype))
-    return context.apply(Pad(((0, 0, 0), *around, (0, 0, 0))), x, zero)
+    pad = Pad(((0, 0, 0), *around, (0, 0, 0)))
+    return context.apply(pad, x, _number(0, x.aval.dtype))
 
 
 def _inputs(x: Atom, squares: list[int], context: Context) -> Grid:
@@ -150,13 +176,19 @@ def _sum(row: Sequence[float], parts: Sequence[Atom], context: Context) -> Atom:
     (factor, total), *rest = pairs
     for c, x in rest:
         total = context.apply(add if c > 0 else sub, total, x)
-    if factor == 1:
-        return total
-    aval = total.aval
-    number = Literal(np.asarray(factor, aval.dtype)[()], ShapedArray((), aval.dtype))
+    return total if factor == 1 else _scaled(total, factor, context)
+
+
+def _scaled(x: Atom, factor: float, context: Context) -> Atom:
+    """`x * factor`."""
+    number = _number(factor, x.aval.dtype)
     return context.apply(
-        mul, total, context.apply(BroadcastInDim(aval.shape, ()), number)
+        mul, x, context.apply(BroadcastInDim(x.aval.shape, ()), number)
     )
+
+
+def _number(value: float, dtype: np.dtype) -> Literal:
+    return Literal(np.asarray(value, dtype)[()], ShapedArray((), dtype))
 
 
 def _joined(grid: Grid, size: Sequence[int], context: Context) -> Atom:
