@@ -10,15 +10,17 @@
 #   make fuzz       random programs against `eval`, for MINUTES=10
 #   make stress-accuracy  errors of the elementwise functions against mpmath
 #   make stress-files     damaged and crafted files: an exception, never a crash
+#   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint docs coverage bench fuzz clean
+.PHONY: help demo test test-all test-libraries lint docs coverage bench fuzz clean
 
 VENV  := .venv
 BENCH := .venv-bench
+LIBRARIES := .venv-libraries
 HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 help:
@@ -33,6 +35,11 @@ $(VENV)/.stamp-%-$(HASH):
 $(BENCH)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(BENCH) $*
 	@rm -f $(BENCH)/.stamp-$*-*
+	@touch $@
+
+$(LIBRARIES)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(LIBRARIES) $*
+	@rm -f $(LIBRARIES)/.stamp-$*-*
 	@touch $@
 
 demo: $(VENV)/.stamp-examples-$(HASH)
@@ -68,7 +75,11 @@ fuzz: $(VENV)/.stamp-test-$(HASH)
 stress-%: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python -m stress.$(subst -,_,$*) $(ARGS)
 
+test-libraries: $(LIBRARIES)/.stamp-libraries-$(HASH)
+	$(LIBRARIES)/bin/python -m stress.libraries $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(VENV)-3.* $(BENCH) build dist site examples/out benchmarks/out
+	rm -rf $(VENV) $(VENV)-3.* $(BENCH) $(LIBRARIES)
+	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,21 +4,28 @@ import subprocess
 import sys
 
 LIBRARY = """
+import os
 from functools import partial
+from importlib.metadata import version
 
 import jax
 import jax.numpy as jnp
 import jax.scipy.special
 from jax import lax, tree_util
 import jax._src.dispatch
-from jax._src import api, core, dtypes, traceback_util
+import jax.lib
+from jax._src import api, core, dtypes, traceback_util, xla_bridge
+from jax._src import tree_util as tree_util_private
+from jax._src.interpreters.ad import CustomVJPException
 from jax._src.ad_util import stop_gradient_p
 from jax._src.flatten_util import ravel_pytree
 from jax._src.lax import lax as private_lax
 from jax._src.util import safe_map
 from jax._src.state.types import AbstractRef
 from jax._src.tree_util import _registry
-from jax.experimental import hijax, sparse
+from jax.experimental import colocated_python, hijax, jax2tf, sparse
+from jax.experimental.array_serialization import serialization
+from jax.extend.ifrt_programs import ifrt_programs
 from jax.extend.core import DropVar, Var
 
 
@@ -30,6 +37,31 @@ assert api.grad is jax.grad and private_lax is lax and core.Primitive("a").name 
 assert safe_map(len, ["ab"]) == [2]
 assert list in _registry and set not in _registry
 assert hijax.AbstractRef is AbstractRef
+assert jax.experimental.cur_qdd is hijax.cur_qdd
+assert issubclass(CustomVJPException, Exception)
+assert jax.lib.__version__ == version("jax")
+assert jax._src.distributed.global_state.process_id == 0
+assert tree_util_private.flatten_one_level([1])[0] == [1]
+
+# Libraries add to the list of files that tracebacks leave out, and remove theirs.
+assert __file__ in traceback_util._exclude_paths
+traceback_util._exclude_paths.remove(__file__)
+traceback_util.register_exclusion(__file__)
+
+# There are no backends yet, and XLA_FLAGS may still be set.
+assert xla_bridge._backends == {} and not xla_bridge.backends_are_initialized()
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
+assert jax.device_count() == 3 and [*xla_bridge._backends] == ["cpu"]
+
+for refusing in (
+    lambda: jax2tf.convert(len), lambda: ifrt_programs.make_hlo_program("")
+):
+    try:
+        refusing()
+    except NotImplementedError as error:
+        assert "curta" in str(error)
+    else:
+        raise AssertionError(refusing)
 
 
 @tree_util.register_pytree_node_class

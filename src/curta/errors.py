@@ -291,6 +291,36 @@ class TypePromotionError(ValueError):
     """
 
 
+class CustomVJPException(Exception):
+    """A `custom_vjp` function is differentiated with respect to what it closes over.
+
+    >>> import curta
+    >>> def scaled(y):
+    ...     @curta.custom_vjp
+    ...     def f(x):
+    ...         return x * y
+    ...     f.defvjp(lambda x: (x * y, None), lambda _, ct: (ct * y,))
+    ...     return f(2.0)
+    >>> curta.grad(curta.jit(scaled))(3.0)
+    Traceback (most recent call last):
+        ...
+    curta.errors.CustomVJPException: Detected differentiation of a custom_vjp ...
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Detected differentiation of a custom_vjp function with respect to a"
+            " closed-over value. That isn't supported because the custom VJP rule only"
+            " specifies how to differentiate the custom_vjp function with respect to"
+            " explicit input parameters. Try passing the closed-over value into the"
+            " custom_vjp function as an argument, and adapting the custom_vjp fwd and"
+            " bwd rules."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+
 class InconclusiveDimensionOperation(Exception):
     """An operation on symbolic dimensions has no one answer for all their values.
 

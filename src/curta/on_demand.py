@@ -117,6 +117,8 @@ class late:
         self._late_name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__wrapped__":  # `inspect` asks every object for it
+            raise AttributeError(name)
         found = getattr(importlib.import_module(self._late_name), name)
         setattr(self, name, found)
         return found

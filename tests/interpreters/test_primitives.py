@@ -6,7 +6,8 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.extend.core import Primitive
+from curta.extend.core import ClosedJaxpr, Primitive
+from curta.extend.core.primitives import call_p, jit_p
 from curta.interpreters import ad, batching
 
 
@@ -247,3 +248,61 @@ def test_equal_parameters_that_rules_can_tell_apart():
     expected = [0, 1, 1, 0, 0, 0, 1]
     assert [int(y) for y in f(jnp.float32(2))] == expected
     assert [int(y) for y in curta.jit(f)(jnp.float32(2))] == expected
+
+
+def test_rules_can_be_asked_for():
+    double = Primitive("double")
+    assert not (double.call_primitive or double.map_primitive or double.is_effectful)
+    with pytest.raises(NotImplementedError, match="Evaluation rule for 'double'"):
+        double.impl(2.0)
+    with pytest.raises(NotImplementedError, match="Abstract evaluation for 'double'"):
+        double.abstract_eval(curta.typeof(2.0))
+    rule = double.def_impl(lambda x: 2 * x)
+    double.def_abstract_eval(lambda aval: aval)
+    assert double.impl is rule and double.impl(3) == 6
+    aval = curta.typeof(jnp.ones(3))
+    assert double.abstract_eval(aval) == (aval, set())
+    double.impl = lambda x: x + x
+    assert double.bind(jnp.ones(2)).tolist() == [2, 2]
+
+
+def test_effects_that_a_rule_gives():
+    noisy, effect = Primitive("noisy"), object()
+    noisy.def_effectful_abstract_eval(lambda aval: (aval, {effect}))
+    aval = curta.typeof(1.0)
+    assert noisy.abstract_eval(aval) == (aval, {effect})
+    assert curta.make_jaxpr(noisy.bind)(1.0).effects
+
+
+def test_rules_of_the_package():
+    aval = curta.typeof(jnp.ones(3))
+    assert lax.add_p.impl(1, 2) == 3
+    assert lax.mul_p.abstract_eval(aval, aval) == (aval, set())
+
+    def inner(x):
+        y = lax.sin_p.impl(2.0)  # at once, whatever is traced
+        assert not isinstance(y, curta.core.Tracer)
+        return x + y
+
+    assert curta.jit(inner)(1.0) == 1 + jnp.sin(2.0)
+    assert call_p.call_primitive and not jit_p.call_primitive
+    assert lax.add_p.is_effectful is None
+    plain, printing = (
+        curta.make_jaxpr(curta.jit(f))(1.0).eqns[0]
+        for f in (lambda x: x + 1, lambda x: curta.debug.print("{}", x))
+    )
+    assert not jit_p.is_effectful(plain.params)
+    assert jit_p.is_effectful(printing.params)
+
+
+def test_closed_jaxprs_show_their_jaxpr():
+    table = jnp.arange(3.0)
+    closed = curta.make_jaxpr(lambda x: x + table)(table)
+    jaxpr = closed.jaxpr
+    for name in ("invars", "outvars", "constvars", "eqns", "effects", "debug_info"):
+        assert getattr(closed, name) is getattr(jaxpr, name)
+    other = closed.replace(consts=[2 * table])
+    assert isinstance(other, ClosedJaxpr) and other.jaxpr is jaxpr
+    assert other.consts[0].tolist() == [0, 2, 4] and closed.consts[0] is table
+    fewer = closed.map_jaxpr(lambda j: j.replace(outvars=j.invars))
+    assert fewer.outvars == jaxpr.invars and fewer.consts == closed.consts

@@ -194,7 +194,20 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     yield sorted({*devices}, key=lambda device: device.id)
 
 
-_started: Final[list[str]] = []
+class DistributedState:
+    """What processes know of each other; a single one talks to nobody.
+
+    `client` is what would carry messages to the others, None as there are none.
+    """
+
+    client: None = None
+    service: None = None
+    process_id: int = 0
+    num_processes: int = 1
+    coordinator_address: str | None = None
+
+
+global_state: Final = DistributedState()
 
 
 def initialize(
@@ -245,9 +258,9 @@ def initialize(
             f"programs of {num_processes} processes are not available: one process has"
             " all devices, as many as the setting jax_num_cpu_devices says."
         )
-    if _started:
+    if is_initialized():
         raise RuntimeError("distributed.initialize should only be called once.")
-    _started.append(coordinator_address)
+    global_state.coordinator_address = coordinator_address
 
 
 def is_initialized() -> bool:
@@ -257,7 +270,7 @@ def is_initialized() -> bool:
     >>> curta.distributed.is_initialized()
     False
     """
-    return bool(_started)
+    return global_state.coordinator_address is not None
 
 
 def shutdown() -> None:
@@ -268,4 +281,4 @@ def shutdown() -> None:
     >>> curta.distributed.is_initialized()
     False
     """
-    _started.clear()
+    global_state.coordinator_address = None

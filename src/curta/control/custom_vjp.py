@@ -19,6 +19,7 @@ from curta.core.jaxpr import DebugInfo
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
+from curta.errors import CustomVJPException
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, reduce_sum
 from curta.transforms.discharge import TakesRefs
@@ -198,6 +199,11 @@ class CustomVJPCall(CustomCall):
         "bwd": None,
         "symbolic_zeros": None,
     }
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        if any(type(t) is not Zero for t in tangents[: self.const_count]):
+            raise CustomVJPException
+        return super().jvp(primals, tangents)
 
     def rule_names(self) -> dict[str, str]:
         return {"fwd": self.call.fwd_name, "bwd": self.call.bwd_name}

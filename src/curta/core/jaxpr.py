@@ -237,6 +237,39 @@ class ClosedJaxpr:
         return self.jaxpr.effects
 
     @property
+    def constvars(self) -> tuple[Var, ...]:
+        """The variables of the constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> tuple[Var, ...]:
+        """The variables of the arguments."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> tuple[Atom, ...]:
+        """What the results are: variables and literals."""
+        return self.jaxpr.outvars
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """What errors and dumps say of the function."""
+        return self.jaxpr.debug_info
+
+    def replace(
+        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
+    ) -> ClosedJaxpr:
+        """This closed jaxpr with another jaxpr or other constants."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr,
+            self.consts if consts is None else consts,
+        )
+
+    def map_jaxpr(self, change: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        """This closed jaxpr with its jaxpr changed."""
+        return self.replace(jaxpr=change(self.jaxpr))
+
+    @property
     def literals(self) -> list[Any]:
         """The constants; JAX's older name."""
         return self.consts

@@ -11,8 +11,16 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from curta.core.op import Op
-from curta.core.user_op import UserOp, abstract_eval_rules, impl_rules, new_op_class
+from curta.core.effects import Effect
+from curta.core.op import PURPOSE, Op
+from curta.core.trace import base_trace, use_trace
+from curta.core.user_op import (
+    EffectfulRule,
+    UserOp,
+    abstract_eval_rules,
+    impl_rules,
+    new_op_class,
+)
 from curta.once import once
 
 ParamDict = dict[str, Any]
@@ -42,13 +50,19 @@ class Primitive:
     (sin, Array(0., dtype=float32, weak_type=True))
     """
 
-    __slots__ = ("__weakref__", "name", "op_class")
-
     op_class: type[Op]
+    call_primitive: bool = False
+    """Whether `bind` takes functions, `subfuns`, that it calls."""
+    map_primitive: bool = False
+    """Whether `bind` takes functions that it maps; none does any more."""
+    is_effectful: Callable[[ParamDict], bool] | None = None
+    """Whether it has effects with these parameters; None where it never has any."""
 
     def __init__(self, name: str | type[Op]):
         self.op_class = new_op_class(name, self) if isinstance(name, str) else name
         self.name = self.op_class.name
+        if self.op_class.effects not in (Op.effects, UserOp.effects):
+            self.is_effectful = self._has_effects
         if type(self) is not Primitive:
             self._take_methods()
 
@@ -56,13 +70,58 @@ class Primitive:
         """Take what a subclass defines for rules, as `abstract_eval` and `impl`."""
         kind: Any = type(self)
         own: Any = self
-        if hasattr(kind, "impl"):
+        if kind.impl is not Primitive.impl:
             self.def_impl(own.impl)
-        if hasattr(kind, "abstract_eval"):
-            rule = own.abstract_eval
-            self.def_abstract_eval(lambda *avals, **params: rule(*avals, **params)[0])
+        if kind.abstract_eval is not Primitive.abstract_eval:
+            abstract_eval_rules[self] = EffectfulRule(own.abstract_eval)
         if kind.multiple_results is not Primitive.multiple_results:
             self._own("multiple_results").multiple_results = kind.multiple_results
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """`impl(*args, **params)` evaluates the operation, whatever is traced.
+
+        Raises NotImplementedError if no rule was given.
+
+        >>> import curta
+        >>> curta.jit(lambda: curta.lax.add_p.impl(1, 2) + 3)()
+        Array(6, dtype=int32, weak_type=True)
+        """
+        return impl_rules.get(self, self._evaluated)
+
+    @impl.setter
+    def impl(self, rule: Callable[..., Any]) -> None:
+        self.def_impl(rule)
+
+    def _evaluated(self, *args: Any, **params: Any) -> Any:
+        if issubclass(self.op_class, UserOp):
+            raise NotImplementedError(f"{PURPOSE['eval']} for '{self}' not implemented")
+        with use_trace(base_trace()):
+            return self.with_params(**params)(*args)
+
+    @property
+    def abstract_eval(self) -> Callable[..., Any]:
+        """`abstract_eval(*avals, **params)` is the aval (or avals) and the effects.
+
+        Raises NotImplementedError if no rule was given.
+
+        >>> import curta
+        >>> curta.lax.sin_p.abstract_eval(curta.typeof(1.0), accuracy=None)
+        (ShapedArray(float32[], weak_type=True), frozenset())
+        """
+        rule = abstract_eval_rules.get(self)
+        return rule.with_effects if isinstance(rule, EffectfulRule) else self._typed
+
+    @abstract_eval.setter
+    def abstract_eval(self, rule: Callable[..., Any]) -> None:
+        self.def_effectful_abstract_eval(rule)
+
+    def _has_effects(self, params: ParamDict) -> bool:
+        return bool(self.with_params(**params).effects)
+
+    def _typed(self, *avals: Any, **params: Any) -> tuple[Any, frozenset[Effect]]:
+        op = self.with_params(**params)
+        return op.aval(*avals), op.effects
 
     @property
     def multiple_results(self) -> bool:
@@ -93,7 +152,7 @@ class Primitive:
         The operation stays in programs whether its results are used or not.
         """
         self._own("def_effectful_abstract_eval").has_effects = True
-        abstract_eval_rules[self] = lambda *avals, **params: rule(*avals, **params)[0]
+        abstract_eval_rules[self] = EffectfulRule(rule)
         return rule
 
     def _own(self, what: str) -> type[UserOp]:

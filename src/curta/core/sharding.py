@@ -167,6 +167,8 @@ class Sharding:
     def _device_assignment(self) -> tuple[Any, ...]:
         return self.devices
 
+    _addressable_device_assignment = _device_assignment  # all are of this process
+
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Tiling:
         return self.tiling(num_dimensions)
 

@@ -15,7 +15,21 @@ from curta.core.name_stack import EMPTY, NameStack
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _inside: dict[CodeType, bool] = {}
-_excluded: list[str] = []  # the beginnings of files' names
+
+
+class ExcludedPaths(list[str]):
+    """The beginnings of names of files whose code is not the user's."""
+
+    def append(self, path: str) -> None:
+        super().append(path)
+        _inside.clear()
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        _inside.clear()
+
+
+excluded_paths = ExcludedPaths()
 
 
 class SourceInfo(NamedTuple):
@@ -160,8 +174,8 @@ def register_exclusion(path: str) -> None:
     >>> from curta.extend import source_info_util
     >>> source_info_util.register_exclusion("/opt/my_framework")
     """
-    _excluded.append(path)
-    _inside.clear()
+    if path not in excluded_paths:
+        excluded_paths.append(path)
 
 
 def _is_inside(code: CodeType) -> bool:
@@ -169,7 +183,7 @@ def _is_inside(code: CodeType) -> bool:
     # Generated methods are compiled from strings; a prompt is the user's own.
     if name == contextlib.__file__:  # runs functions that scopes decorate
         return True
-    return name.startswith((_PACKAGE, "<frozen", *_excluded)) or name == "<string>"
+    return name.startswith((_PACKAGE, "<frozen", *excluded_paths)) or name == "<string>"
 
 
 class Replay:

@@ -41,6 +41,16 @@ _REMEDY = {
 }
 
 
+class EffectfulRule:
+    """A rule that gives the aval (or avals) and the effects, for the avals alone."""
+
+    def __init__(self, with_effects: Callable[..., Any]):
+        self.with_effects = with_effects
+
+    def __call__(self, *avals: Any, **params: Any) -> Any:
+        return self.with_effects(*avals, **params)[0]
+
+
 @dataclass(frozen=True)
 class UserOp(Op):
     """An op of a program's own; `items` are its parameters."""

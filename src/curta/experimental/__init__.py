@@ -16,3 +16,4 @@ from curta.experimental import (
 from curta.experimental.extended_types import (
     primal_tangent_dtype as primal_tangent_dtype,
 )
+from curta.experimental.hijax import cur_qdd as cur_qdd

@@ -50,6 +50,7 @@ __all__ = [
     "aval_method",
     "aval_property",
     "control_flow_allowed_effects",
+    "cur_qdd",
     "instantiate_zeros",
     "is_undefined_primal",
     "register_hitype",
@@ -137,6 +138,22 @@ class AvalMutableQDD:
 
     aval: AbstractValue
     mutable_qdd: Any
+
+
+def cur_qdd(x: Any) -> Any:
+    """What of the type of a value may change, as it is now.
+
+    Values of a `MutableHiType` tell it by a method of that name.
+
+    >>> class Box:
+    ...     def __init__(self, content):
+    ...         self.content = content
+    ...     def cur_qdd(self):
+    ...         return type(self.content)
+    >>> cur_qdd(Box(1.0))
+    <class 'float'>
+    """
+    return x.cur_qdd()
 
 
 class aval_method:

@@ -3,6 +3,7 @@
 from curta.extend import (
     backend as backend,
     core as core,
+    ifrt_programs as ifrt_programs,
     linear_util as linear_util,
     random as random,
     sharding as sharding,

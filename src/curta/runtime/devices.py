@@ -129,6 +129,7 @@ class Client:
     def __init__(self, platform: str):
         self.platform = platform
         self.platform_version = platform
+        self.runtime_type = "curta"  # what runs programs: JAX says "pjrt_ifrt"
 
     def devices(self) -> list[Device]:
         """Its devices."""
@@ -180,6 +181,11 @@ def _cpu_devices() -> tuple[Device, ...]:
 @once
 def _virtual_devices(count: int) -> tuple[Device, ...]:
     return tuple(map(Device, range(count)))
+
+
+def devices_are_counted() -> bool:
+    """Whether anything has asked yet how many devices there are."""
+    return _virtual_devices.cache_info().currsize > 0
 
 
 def devices(backend: str | None = None) -> list[Device]:

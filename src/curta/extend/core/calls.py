@@ -27,6 +27,8 @@ class CallPrimitive(Primitive):
     core_call
     """
 
+    call_primitive = True
+
     def bind(
         self, *args: Any, subfuns: Sequence[WrappedFun] = (), **params: Any
     ) -> Any:

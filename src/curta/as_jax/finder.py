@@ -1,17 +1,4 @@
-"""`import jax` as Curta, for libraries that are written for JAX.
-
->>> import curta.as_jax
->>> import jax, jax.numpy as jnp
->>> jax.grad(jnp.sin)(0.0)
-Array(1., dtype=float32, weak_type=True)
-
-A program's own imports are better changed; this is for those of Optax, Haiku, NumPyro
-and others. Import it before them. The names of `jax` are those of `curta`; of JAX's
-private modules there are such as Curta has itself (`jax._src.core`, `jax._src.dtypes`,
-`jax._src.flatten_util` ...), with public names alone.
-
-Raises ImportError if JAX itself has been imported already.
-"""
+"""Finds the modules of `jax` among those of `curta`; importing this puts it to work."""
 
 from __future__ import annotations
 
@@ -24,50 +11,9 @@ from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
-from curta.version import __version_info__
+from curta.as_jax.places import MADE, MODULES, NAMES, VERSION
 
 _OURS, _THEIRS, _LIB, _PRIVATE = "curta", "jax", "jaxlib", "jax._src"
-# Private modules of JAX that libraries import: where Curta has the like, and names that
-# it has in yet other places.
-_PLACES = {
-    "ad_util": "interpreters.ad",
-    "checkify": "experimental.checkify",
-    "dispatch": "runtime",
-    "literals": "core",
-    "mesh": "core.mesh",
-    "state": "core.refs",
-    "state.types": "core.refs",
-    "traceback_util": "core.tracebacks",
-    "util": "api_util",
-}
-_NAMES = {
-    "api_util": {
-        "infer_argnums_and_argnames": "curta.api.jit_options.infer_argnums_and_argnames"
-    },
-    "ad_util": {"stop_gradient_p": "curta.lax.stop_gradient_p"},
-    "core": {"Primitive": "curta.core.primitive.Primitive"},
-    "dtypes": {
-        "DType": "numpy.dtype",
-        "TypePromotionError": "curta.errors.TypePromotionError",
-    },
-    "lax": {"lax": "curta.lax"},
-    "mesh": {"thread_resources": "curta.interpreters.pxla.thread_resources"},
-    "state": {},
-    "tree_util": {"_registry": "curta.tree.registration.default_registry"},
-}
-_BINARIES = {
-    "jaxlib": {"__version__": "curta.as_jax._VERSION"},
-    "jaxlib._jax": {
-        "Device": "curta.Device",
-        "PjitFunction": "curta.api.jit.Jitted",
-        "XlaRuntimeError": "curta.errors.JaxRuntimeError",
-    },
-    "jaxlib.xla_client": {
-        "Device": "curta.Device",
-        "XlaRuntimeError": "curta.errors.JaxRuntimeError",
-    },
-}
-_VERSION = ".".join(map(str, __version_info__))
 _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
 
 
@@ -119,7 +65,7 @@ class _Version(Distribution):
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":
             return None
-        return f"Metadata-Version: 2.1\nName: {self._name}\nVersion: {_VERSION}\n"
+        return f"Metadata-Version: 2.1\nName: {self._name}\nVersion: {VERSION}\n"
 
     def locate_file(self, path: Any) -> Any:
         raise FileNotFoundError(f"{_OURS}.as_jax has no files of {self._name}")
@@ -132,7 +78,7 @@ def _own_name(name: str) -> str:
     if private == "api":  # the functions, which are modules in Curta's `api`
         return _OURS
     if private != name:
-        return f"{_OURS}.{_PLACES.get(private, private)}"
+        return f"{_OURS}.{MODULES.get(private, private)}"
     return _OURS + name.removeprefix(_THEIRS)
 
 
@@ -142,9 +88,10 @@ def _module(name: str) -> ModuleType | None:
         package = _with_names(name, ModuleType(name), {})
         vars(package)["__getattr__"] = _private
         return package
+    if name in MADE:
+        return _with_names(name, ModuleType(name), MADE[name])
     if name.partition(".")[0] == _LIB:
-        given = _BINARIES.get(name)
-        return None if given is None else _with_names(name, ModuleType(name), given)
+        return None
     own = _own_name(name)
     try:
         module = importlib.import_module(own)
@@ -152,7 +99,7 @@ def _module(name: str) -> ModuleType | None:
         if error.name is not None and own.startswith(error.name):
             return None
         raise
-    names = _NAMES.get(name.removeprefix(f"{_PRIVATE}."))
+    names = NAMES.get(name.removeprefix(f"{_PRIVATE}."))
     return module if names is None else _with_names(name, module, names)
 
 
@@ -185,6 +132,7 @@ def _install() -> None:
         )
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+    importlib.import_module(_PRIVATE)  # programs ask for `jax._src` without importing
 
 
 _install()

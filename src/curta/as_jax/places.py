@@ -1,0 +1,61 @@
+"""Where Curta has what JAX keeps in private modules, and in those of `jaxlib`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curta.version import __version_info__
+
+VERSION: Final = ".".join(map(str, __version_info__))
+
+# Private modules of JAX that libraries import, and where Curta has the like.
+MODULES: Final = {
+    "ad_util": "interpreters.ad",
+    "checkify": "experimental.checkify",
+    "dispatch": "runtime",
+    "literals": "core",
+    "mesh": "core.mesh",
+    "state": "core.refs",
+    "state.types": "core.refs",
+    "traceback_util": "core.tracebacks",
+    "util": "api_util",
+    "xla_bridge": "as_jax.xla_bridge",
+}
+
+# Names that it has in yet other places, by the private module.
+NAMES: Final[dict[str, dict[str, str]]] = {
+    "api_util": {
+        "infer_argnums_and_argnames": "curta.api.jit_options.infer_argnums_and_argnames"
+    },
+    "ad_util": {"stop_gradient_p": "curta.lax.stop_gradient_p"},
+    "core": {"Primitive": "curta.core.primitive.Primitive"},
+    "distributed": {"global_state": "curta.api.multihost.global_state"},
+    "dtypes": {
+        "DType": "numpy.dtype",
+        "TypePromotionError": "curta.errors.TypePromotionError",
+    },
+    "interpreters.ad": {"CustomVJPException": "curta.errors.CustomVJPException"},
+    "lax": {"lax": "curta.lax"},
+    "mesh": {"thread_resources": "curta.interpreters.pxla.thread_resources"},
+    "state": {},
+    "traceback_util": {"_exclude_paths": "curta.core.source_info.excluded_paths"},
+    "tree_util": {
+        "_registry": "curta.tree.registration.default_registry",
+        "flatten_one_level": "curta.tree_util.flatten_one_level",
+    },
+}
+
+# Modules that are nothing but names of other places.
+MADE: Final = {
+    "jax.lib": {"__version__": "curta.as_jax.places.VERSION"},
+    "jaxlib": {"__version__": "curta.as_jax.places.VERSION"},
+    "jaxlib._jax": {
+        "Device": "curta.Device",
+        "PjitFunction": "curta.api.jit.Jitted",
+        "XlaRuntimeError": "curta.errors.JaxRuntimeError",
+    },
+    "jaxlib.xla_client": {
+        "Device": "curta.Device",
+        "XlaRuntimeError": "curta.errors.JaxRuntimeError",
+    },
+}

@@ -1,0 +1,11 @@
+"""What functions would be sent to other processes with: the platforms and devices.
+
+None is sent, as all devices are those of this process.
+"""
+
+from collections.abc import Sequence
+
+from curta.extend import backend as xb  # noqa: F401
+from curta.runtime.devices import Device
+
+DeviceList = Sequence[Device]

@@ -1,0 +1,279 @@
+"""Runs the test suites of libraries written for JAX over Curta, and over JAX.
+
+    python -m stress.libraries                     # all that PyPI has
+    python -m stress.libraries --library flax --part 5
+    python -m stress.libraries --suite equinox=CLONE/tests
+
+A suite comes with the installed library, or with its source distribution; those that
+ship none are named, and run if `--suite` says where they are. Each test file runs in a
+process of its own: once over JAX, which is the control and is kept, then over Curta
+(`curta.as_jax`). What counts are the tests that pass over JAX.
+"""
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SCRATCH = HERE.parent / ".venv-libraries" / "suites"
+
+
+@dataclass(frozen=True)
+class Library:
+    """Where the tests of a library are."""
+
+    name: str
+    package: str
+    of_source: str = ""  # the folder of its source distribution, if they are there
+    of_ours: str = ""  # the folder of stress/suites, if they are there
+    # Test files that need what is not installed (data sets, accelerators, TensorFlow).
+    left_out: tuple[str, ...] = field(default=())
+
+
+LIBRARIES = (
+    # Orbax ships no tests; these are ours.
+    Library("orbax-checkpoint", "orbax", of_ours="orbax"),
+    Library("chex", "chex"),
+    Library("jraph", "jraph", left_out=("ogb_examples",)),
+    Library("optax", "optax"),
+    Library("rlax", "rlax"),
+    Library("distrax", "distrax"),
+    Library("dm-haiku", "haiku"),
+    Library("flax", "flax", of_source="tests"),
+    Library("numpyro", "numpyro", of_source="test"),
+    Library("equinox", "equinox", of_source="tests"),
+    Library("diffrax", "diffrax", of_source="test"),
+)
+PASSED = "passed"
+
+
+@dataclass
+class Outcome:
+    """What became of a test."""
+
+    outcome: str
+    message: str
+    seconds: float
+
+
+def suite(library: Library, scratch: Path, given: dict[str, Path]) -> Path | None:
+    """The folder of a library's tests; None if there are none to be had."""
+    if library.name in given:
+        return given[library.name]
+    if library.of_ours:
+        return HERE / "suites" / library.of_ours
+    if not library.of_source:
+        spec = find_spec(library.package)
+        return None if spec is None or spec.origin is None else Path(spec.origin).parent
+    folder = scratch / "sources" / library.name
+    if not folder.exists():
+        _take_source(library, folder)
+    found = folder / library.of_source
+    return found if found.exists() else None
+
+
+def _take_source(library: Library, folder: Path) -> None:
+    """Put the tests of a source distribution, and their settings, into `folder`."""
+    folder.mkdir(parents=True)
+    pinned = f"{library.name}=={version(library.name)}"
+    options = ("--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(folder))
+    command = [sys.executable, "-m", "pip", "download", *options, pinned]
+    subprocess.run(command, check=True)
+    (packed,) = folder.glob("*.tar.gz")
+    settings = ("conftest.py", "pyproject.toml", "setup.cfg", "pytest.ini")
+    with tarfile.open(packed) as archive:
+        for member in archive.getmembers():
+            _, _, path = member.name.partition("/")
+            if path in settings or path.startswith(f"{library.of_source}/"):
+                member.name = path
+                archive.extract(member, folder, filter="data")
+    packed.unlink()
+
+
+def test_files(library: Library, folder: Path) -> list[Path]:
+    """The test files below `folder`, without those that the library leaves out."""
+    found = {*folder.rglob("*_test.py"), *folder.rglob("test_*.py")}
+    out = library.left_out
+    return sorted(f for f in found if not any(part in str(f) for part in out))
+
+
+def run_file(
+    path: Path, where: Path, out: Path, over_curta: bool, options: argparse.Namespace
+) -> None:
+    """Run the tests of one file from `where`; their outcomes go to the file `out`."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.unlink(missing_ok=True)
+    first = [str(HERE / "library_site")] if over_curta else []
+    paths = [*first, str(HERE.parent / "src"), str(HERE.parent)]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONHASHSEED": "0",
+        "CURTA_OUTCOMES": str(out),
+        "CURTA_PART": str(options.part),
+        **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
+    }
+    plugins = ("-p", "stress.library_outcomes", "-p", "no:cacheprovider")
+    each = f"--timeout={options.seconds}"
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, each, str(path)]
+    out.with_suffix(".log").unlink(missing_ok=True)
+    with out.with_suffix(".log").open("w") as log:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=where,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                timeout=options.file_seconds,
+                check=False,
+            )
+            log.write(f"exit status {done.returncode}\n")
+        except subprocess.TimeoutExpired:
+            log.write("out of time\n")
+    out.touch()
+
+
+def outcomes(out: Path) -> dict[str, Outcome]:
+    """The outcomes by test that a run has left."""
+    found: dict[str, Outcome] = {}
+    for line in out.read_text().splitlines():
+        said = json.loads(line)
+        was = found.get(said["test"])
+        if was is None or was.outcome == PASSED:  # a failing teardown comes later
+            known = (said["outcome"], said["message"], said["seconds"])
+            found[said["test"]] = Outcome(*known)
+    return found
+
+
+@dataclass
+class Compared:
+    """The tests of a library that pass over JAX, and what they do over Curta."""
+
+    name: str
+    passed: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    control_seconds: float = 0.0
+
+    def add(self, control: dict[str, Outcome], measured: dict[str, Outcome]) -> None:
+        whole = next((m for m in measured.values() if m.outcome == "not collected"), "")
+        never = f"not run: {whole.message}" if whole else "not run"
+        for test, known in control.items():
+            if known.outcome != PASSED:
+                continue
+            got = measured.get(test, Outcome("not run", never, 0.0))
+            self.control_seconds += known.seconds
+            self.seconds += got.seconds
+            if got.outcome == PASSED:
+                self.passed += 1
+            else:
+                self.failures[test] = got.message
+
+    def row(self) -> str:
+        of = self.passed + len(self.failures)
+        share = 100 * self.passed / of if of else 0.0
+        return (
+            f"{self.name:16} {self.passed:6} {of:6} {share:7.1f} %"
+            f" {self.seconds:8.0f} s {self.control_seconds:8.0f} s"
+        )
+
+
+def compare(
+    library: Library, folder: Path, options: argparse.Namespace
+) -> Iterator[tuple[dict[str, Outcome], dict[str, Outcome]]]:
+    """The outcomes over JAX and over Curta, file by file."""
+    for path in test_files(library, folder):
+        if options.file not in str(path):
+            continue
+        name = re.sub(r"\W+", "_", str(path.relative_to(folder)))
+        at = [
+            options.scratch / kind / library.name / f"{name}.{options.part}.jsonl"
+            for kind in ("jax", "curta")
+        ]
+        if options.again or not at[0].exists():
+            run_file(path, folder.parent, at[0], over_curta=False, options=options)
+        control = outcomes(at[0])
+        if not any(known.outcome == PASSED for known in control.values()):
+            continue
+        if not options.report:
+            run_file(path, folder.parent, at[1], over_curta=True, options=options)
+        if at[1].exists():
+            yield control, outcomes(at[1])
+            print(".", end="", flush=True)
+
+
+def summary(message: str) -> str:
+    """A message without what differs between tests that fail for one reason."""
+    short = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?(e[+-]?\d+)?", "#", message)
+    return short[:140]
+
+
+def report(done: list[Compared]) -> None:
+    """Print the table, then the failing tests by message."""
+    print(f"\n{'library':16} {'passed':>6} {'of':>6} {'share':>9} {'Curta':>10} JAX")
+    for each in done:
+        print(each.row())
+    reasons = collections.defaultdict(list)
+    for each in done:
+        for test, message in each.failures.items():
+            reasons[summary(message)].append(f"{each.name}: {test}")
+    for reason, tests in sorted(reasons.items(), key=lambda r: -len(r[1])):
+        print(f"\n{len(tests)} × {reason}")
+        for test in tests[:12]:
+            print(f"    {test}")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", action="append", help="only this; repeatable")
+    parser.add_argument("--file", default="", help="files whose path contains this")
+    parser.add_argument("--part", type=int, default=1, help="every n-th test alone")
+    parser.add_argument("--seconds", type=int, default=120, help="for one test")
+    parser.add_argument("--file-seconds", type=int, default=1800, help="for a file")
+    parser.add_argument("--again", action="store_true", help="run the control anew")
+    parser.add_argument("--report", action="store_true", help="of the last runs alone")
+    parser.add_argument("--scratch", type=Path, default=SCRATCH)
+    parser.add_argument(
+        "--suite", action="append", default=[], metavar="LIBRARY=FOLDER"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    given = dict(each.split("=", 1) for each in options.suite)
+    folders = {name: Path(path).resolve() for name, path in given.items()}
+    done, without = [], []
+    for library in LIBRARIES:
+        if options.library and library.name not in options.library:
+            continue
+        folder = suite(library, options.scratch, folders)
+        if folder is None:
+            without.append(library.name)
+            continue
+        compared = Compared(library.name)
+        for control, measured in compare(library, folder, options):
+            compared.add(control, measured)
+        print(f"\n{compared.row()}", flush=True)
+        done.append(compared)
+    report(done)
+    for name in without:
+        print(
+            f"\nNOT RUN: {name}: no tests on PyPI, neither in its wheel nor in its"
+            f" source distribution; give a clone's with --suite {name}=FOLDER"
+        )
+
+
+if __name__ == "__main__":
+    main()
