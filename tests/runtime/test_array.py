@@ -1,7 +1,9 @@
 """Concrete arrays: what they show, what they convert to, what they refuse."""
 
 import copy
+import ctypes
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -73,6 +75,54 @@ class TestText:
             format(array([1, 2]), ".3f")
 
 
+WRITTEN_DTYPES = ["bool", "int32", "uint8", "float16", "float32", "complex64"]
+WRITTEN_DTYPES += ["bfloat16", "float8_e4m3fn", "int4", "uint2"]
+
+
+def make_writeable(view):
+    view.flags.writeable = True
+
+
+def set_flags(view):
+    view.setflags(write=True)
+
+
+def store(view):
+    view[...] = 1
+
+
+def store_in_buffer(view):
+    memoryview(view)[...] = 1
+
+
+def ask_for_a_writeable_buffer(view):
+    ctypes.c_char.from_buffer(view)
+
+
+WAYS_TO_WRITE = [make_writeable, set_flags, store, store_in_buffer]
+REFUSALS = (ValueError, TypeError, BufferError, NotImplementedError)
+WAYS_TO_WRITE += [ask_for_a_writeable_buffer]
+
+
+class SameMemory:
+    def __init__(self, array):
+        self.__array_interface__ = array.__array_interface__
+        self.array = array
+
+
+class FirstVersion:
+    """DLPack as consumers of its first version ask for it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, stream=None, **others):
+        return self.array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
 class TestNumpy:
     def test_view_is_read_only_and_shares_memory(self):
         x = array([1, 2, 3])
@@ -81,6 +131,52 @@ class TestNumpy:
         assert np.shares_memory(view, np.asarray(x))
         with pytest.raises(ValueError):
             view[0] = 5
+
+    @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 3)])
+    @pytest.mark.parametrize("dtype", WRITTEN_DTYPES)
+    def test_no_view_becomes_writeable(self, shape, dtype):
+        x = array(np.zeros(shape), dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for view in (np.asarray(x), np.asarray(x).reshape(-1), np.asarray(x)[...]):
+                assert (view.dtype, view.size) == (x.dtype, x.size)
+                assert np.shares_memory(view, x._data) == (x.size > 0)
+                for change in WAYS_TO_WRITE:
+                    with pytest.raises(REFUSALS):
+                        change(view)
+
+    def test_interfaces_say_that_it_is_read_only(self):
+        x = array([1, 2, 3])
+        assert np.asarray(x).__array_interface__["data"] == (x._data.ctypes.data, True)
+        shared = np.asarray(SameMemory(np.asarray(x)))
+        with pytest.raises(ValueError):
+            shared.flags.writeable = True
+        buffer = x.__buffer__(0)
+        for view in (np.asarray(buffer), np.frombuffer(buffer, np.float32)):
+            with pytest.raises(ValueError):
+                view.flags.writeable = True
+        with pytest.raises(TypeError):
+            buffer[0] = 9.0
+
+    def test_dlpack_cannot_be_written_to(self):
+        x = array([1, 2, 3])
+        view = np.from_dlpack(x)
+        assert np.shares_memory(view, x._data)
+        with pytest.raises(ValueError):
+            view.flags.writeable = True
+        # A consumer of the first version would take the memory for its own.
+        old = np.from_dlpack(FirstVersion(x))
+        assert not np.shares_memory(old, x._data) and old.tolist() == [1, 2, 3]
+        with pytest.raises(BufferError, match="read-only"):
+            x.__dlpack__(copy=False)
+
+    def test_whoever_has_a_view_keeps_the_memory(self):
+        held = np.asarray(array([1, 2, 3]) + 1)
+        half = np.asarray(array([1, 2, 3]).astype("bfloat16") + 1)
+        for k in range(50):
+            array([7, 8, 9]) + k
+            array([7, 8, 9]).astype("bfloat16") + k
+        assert held.tolist() == half.tolist() == [2, 3, 4]
 
     def test_copies(self):
         x = array([1, 2, 3])

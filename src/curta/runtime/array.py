@@ -16,6 +16,7 @@ from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
+from curta.runtime.buffers import locked
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.queue import Pending
 
@@ -26,9 +27,9 @@ class ArrayImpl(Array):
     """An array whose elements are known.
 
     `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
-    written to, and never handed out other than as a read-only view. It is None while
-    the elements are computed in the queue, when `_pending` is the place where they will
-    be, and once the array was deleted or donated. `_sharding` is None unless the user
+    written to, and handed out only as a view that stays read-only. It is None while the
+    elements are computed in the queue, when `_pending` is the place where they will be,
+    and once the array was deleted or donated. `_sharding` is None unless the user
     placed the array on devices (in JAX's words: committed it).
     """
 
@@ -89,7 +90,7 @@ class ArrayImpl(Array):
 
     @property
     def _value(self) -> _Any:
-        """The elements as a read-only NumPy array; TypeError for random keys."""
+        """The elements, to be read here; TypeError for random keys."""
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array."
@@ -100,9 +101,7 @@ class ArrayImpl(Array):
                 " `astype` first."
             )
         self._refuse_terms()
-        view = self._storage().view()
-        view.flags.writeable = False
-        return view
+        return self._storage()
 
     def _refuse_terms(self) -> None:
         if self._has_terms():
@@ -119,12 +118,12 @@ class ArrayImpl(Array):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Any:
         if copy or dtype is not None:
-            return np.array(self._value, dtype=dtype, copy=copy)
-        return self._value
+            return np.array(locked(self._value), dtype=dtype, copy=copy)
+        return locked(self._value)
 
     # Python asks for it from 3.12 on.
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self._value)  # type: ignore[arg-type]
+        return memoryview(self._value).toreadonly()
 
     def __dlpack__(
         self,
@@ -136,10 +135,15 @@ class ArrayImpl(Array):
     ) -> Any:
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         given = {name: x for name, x in given.items() if x is not None}
-        readable = self._value
+        source = locked(self._value)
         # Only consumers of version 1 understand that a buffer is read-only.
-        modern = max_version is not None and max_version >= (1, 0)
-        source = readable if modern else self._storage().view()
+        if max_version is None or max_version < (1, 0):
+            if copy is False:
+                raise BufferError(
+                    "arrays are read-only, which DLPack says from version 1 on: pass"
+                    " max_version=(1, 0), or leave out copy=False for a copy"
+                )
+            source = source.copy()
         return source.__dlpack__(stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[Any, int]:

@@ -77,6 +77,31 @@ def is_last_reference(holder: list[NDArray], i: int, others: int = 0) -> bool:
     return more == 0 and owned and _can_recycle()
 
 
+def locked(array: NDArray) -> NDArray:
+    """A view of an array that cannot be made writeable, to be handed out.
+
+    NumPy lets a view become writeable if what it is a view of is. So the base is not
+    the array but a read-only buffer, which holds the array. Strings, which no buffer
+    has, are copied.
+
+    >>> view = locked(empty((2,), "float32"))
+    >>> view.flags.writeable = True
+    Traceback (most recent call last):
+        ...
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    dtype = array.dtype
+    if dtype.isbuiltin == 1:
+        return np.asarray(memoryview(array).toreadonly())
+    if dtype.itemsize not in _WORDS or dtype.kind == "T":
+        copy = array.copy()
+        copy.flags.writeable = False
+        return copy
+    # Buffers have no name for such a type.
+    words = array.view(_WORDS[dtype.itemsize])
+    return np.asarray(memoryview(words).toreadonly()).view(dtype)
+
+
 @lru_cache(maxsize=4096)
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """What makes arrays of a shape and dtype; the same object every time."""
@@ -292,6 +317,7 @@ def _count_alone_in_list() -> int:
 
 _ALONE = _count_alone()
 _ALONE_IN_LIST = _count_alone_in_list()
+_WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 # What the memory of an array is part of that is no view of another one's.
 _OWNERS = (bytearray, mmap.mmap, _Block, type(None))
 _pool = _Pool()
