@@ -141,7 +141,8 @@ def _in_blocks(
 ) -> tuple[tuple[Any, ...], tuple[LoopVar, ...]]:
     """The index with the last loop cut into blocks, and the loops, blocks first."""
     width = dims[-1].extent // blocks
-    made = variables(loop_dims((blocks, *(v.extent for v in dims[:-1]), width)))
-    column = as_index(made[0]) * width + made[-1]
+    made = loop_dims((blocks, *(v.extent for v in dims[:-1]), width))
+    column = as_index(made[0]) * width + made[-1]  # the last of which may be 0
     of = dict(zip(dims[:-1], made[1:-1], strict=True)) | {dims[-1]: column}
-    return tuple(of.get(i, i) if isinstance(i, LoopVar) else i for i in index), made
+    cut = tuple(of.get(i, i) if isinstance(i, LoopVar) else i for i in index)
+    return cut, variables(made)
