@@ -374,6 +374,23 @@ class Tuning:
     # Bytes of results that are not computed yet, at most.
     waiting_bytes: int = limit(1 << 28, shrunk=64)
 
+    # ---- memory of arrays (runtime/buffers.py), made under these limits from then on
+
+    # Bytes up to which a shape keeps arrays of its own, in a ring.
+    small_array_bytes: int = limit(16 << 10, shrunk=64)
+    # Bytes of the arrays of a ring at most.
+    ring_bytes: int = limit(64 << 10, shrunk=256)
+    # Arrays of a ring at most.
+    ring_arrays: int = limit(64, shrunk=5)
+    # Arrays that are made at once at most.
+    ring_batch: int = limit(16, shrunk=3)
+    # Bytes of a block from which on the system is asked for pages.
+    page_bytes: int = limit(64 << 10, shrunk=1 << 13)
+    # Blocks that are looked at for one that nobody uses.
+    block_tries: int = limit(16, shrunk=2)
+    # Bytes of blocks that the pool keeps, dead and alive.
+    pool_bytes: int = limit(1 << 30, shrunk=1 << 20)
+
     # ---- calls by native code, and tables (runtime/)
 
     # Signatures of a jitted function that native code recognises.
@@ -386,6 +403,10 @@ class Tuning:
     aligned_elements: int = limit(1024, shrunk=1)
     # Bytes of an array that a view of less than half of it does not keep alive.
     alive_bytes: int = limit(1 << 16, shrunk=8)
+    # Plans of each operator, and of each function of `numpy`, that are kept.
+    shortcut_plans: int = limit(1 << 12, shrunk=2)
+    # Results that are kept with a jaxpr.
+    jaxpr_results: int = limit(256, shrunk=16)
     # Plans of eager ops that are kept.
     eager_plans: int = limit(1 << 16, shrunk=2)
     # Elements from which on keys are packed with their places for NumPy's sort.

@@ -106,8 +106,8 @@ def test_threads_never_share_memory():
     assert wrong == []
 
 
-def test_the_pool_is_bounded(monkeypatch):
-    monkeypatch.setattr(buffers, "POOL_BYTES", 8 << 20)
+def test_the_pool_is_bounded(monkeypatch, limits):
+    limits(pool_bytes=8 << 20)
     pool = buffers._Pool()
     monkeypatch.setattr(buffers, "_pool", pool)
     buffers.allocator.cache_clear()
@@ -121,8 +121,8 @@ def test_the_pool_is_bounded(monkeypatch):
     buffers.allocator.cache_clear()
 
 
-def test_temporaries_are_recycled_beside_many_live_arrays(monkeypatch):
-    monkeypatch.setattr(buffers, "POOL_BYTES", 8 << 20)
+def test_temporaries_are_recycled_beside_many_live_arrays(monkeypatch, limits):
+    limits(pool_bytes=8 << 20)
     monkeypatch.setattr(buffers, "_pool", buffers._Pool())
     buffers.allocator.cache_clear()
     alive = [buffers.empty((1 << 19,), np.float32) for _ in range(9)]

@@ -30,7 +30,6 @@ from curta.core.op import Op
 from curta.once import once
 from curta.primitives.random_bits.implementations import KeyImplementation
 
-# The bytes of consts that are worth looking at for a name.
 # The packages whose code says what becomes of a jaxpr.
 _PACKAGES = ("compiler", "control", "core", "dtypes", "primitives", "transforms")
 # A file that changed so shortly before it was looked at may not be what was imported.

@@ -27,8 +27,6 @@ from curta.core.avals import ShapedArray
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.dtypes import physical_dtype
 
-# The bytes of consts that are worth a place in the cache.
-
 
 def find_program(name: str, parallel_for: Launcher) -> Executable | None:
     """The program kept under a name; None if it, or some of its code, is not there."""

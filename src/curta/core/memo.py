@@ -17,8 +17,6 @@ from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_MOST = 256
-"""How many results one jaxpr remembers."""
 
 
 def kept_with_jaxpr(fun: Callable[P, R]) -> Callable[P, R]:
@@ -40,7 +38,7 @@ def kept_with_jaxpr(fun: Callable[P, R]) -> Callable[P, R]:
             return memo[key]
         except KeyError:
             pass
-        if len(memo) >= _MOST:
+        if len(memo) >= config.tuning.jaxpr_results:
             memo.clear()
         return memo.setdefault(key, compute(x, *args))
 

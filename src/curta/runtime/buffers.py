@@ -25,20 +25,14 @@ from typing import Any
 
 import numpy as np
 
+from curta.config import config
 from curta.errors import OutOfMemoryError
 from curta.once import Lock
 
 NDArray = np.ndarray[Any, Any]
 
 ALIGNMENT = 64
-_SMALL = 16 << 10  # bytes up to which a shape keeps arrays of its own
-_KEPT_BYTES = 64 << 10  # bytes of arrays that a shape keeps
-_KEPT_ARRAYS = 64
-_BATCH = 16  # arrays that are made at once, at most
-_PAGES = 64 << 10  # bytes from which the system is asked for pages
 _HUGE_PAGE = 2 << 20
-_TRIES = 16
-POOL_BYTES = 1 << 30  # bytes of blocks that the pool keeps, dead and alive
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> NDArray:
@@ -110,7 +104,7 @@ def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
         return Allocator(shape, dtype)
     return (
         _SmallAllocator(shape, dtype)
-        if size <= _SMALL
+        if size <= config.tuning.small_array_bytes
         else _BlockAllocator(shape, dtype)
     )
 
@@ -145,7 +139,9 @@ class _SmallAllocator(Allocator):
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         super().__init__(shape, dtype)
-        self._limit = max(4, min(_KEPT_ARRAYS, _KEPT_BYTES // self._size))
+        tuning = config.tuning
+        most = min(tuning.ring_arrays, tuning.ring_bytes // self._size)
+        self._limit = max(4, most)
         self._batch = 1
         self._kept = deque(self._make(1), self._limit)
 
@@ -155,7 +151,7 @@ class _SmallAllocator(Allocator):
         kept.rotate(-1)
         if getrefcount(array) == _ALONE:
             return array
-        self._batch = min(2 * self._batch, _BATCH, self._limit)
+        self._batch = min(2 * self._batch, config.tuning.ring_batch, self._limit)
         made = self._make(self._batch)
         # The oldest were alive: if there is no room it is they who go.
         kept.extend(made)
@@ -187,7 +183,7 @@ class _BlockAllocator(Allocator):
 
     def __call__(self) -> NDArray:
         blocks = self._blocks
-        for _ in range(min(len(blocks), _TRIES)):
+        for _ in range(min(len(blocks), config.tuning.block_tries)):
             try:
                 block = blocks[0]
                 blocks.rotate(-1)
@@ -226,15 +222,15 @@ class _Pool:
         For want of room dead blocks go; then the pool forgets those alive, which the
         system gets back when they die, so that later ones can be used again.
         """
-        block = _block(size)
+        block, most = _block(size), config.tuning.pool_bytes
         with self._lock:
-            if self._bytes + size > POOL_BYTES:
+            if self._bytes + size > most:
                 self._drop_dead()
-            if self._bytes + size > POOL_BYTES:
+            if self._bytes + size > most:
                 for blocks in self._blocks.values():
                     blocks.clear()
                 self._bytes = 0
-            if size <= POOL_BYTES:
+            if size <= most:
                 self._blocks[size].append(block)
                 self._bytes += size
         return block
@@ -270,7 +266,7 @@ def _rounded(size: int) -> int:
 
 def _block(size: int) -> NDArray:
     """Fresh memory as an array of bytes; its base is not an array."""
-    if size < _PAGES:
+    if size < config.tuning.page_bytes:
         memory = bytearray(size + ALIGNMENT)
         return _Block(size, np.uint8, memory, _offset(memory))
     alignment = _HUGE_PAGE if size >= _HUGE_PAGE else ALIGNMENT

@@ -23,9 +23,6 @@ from curta.runtime.native_entry import (
 from curta.runtime.queue import Pending, is_available, make_room, submit
 
 NDArray = np.ndarray[Any, Any]
-# What takes about a millisecond, and is left to the queue: scalar operations, bytes
-# read and written, seconds.
-# Bytes of arguments that are copied for a call that is not waited for.
 
 
 class NativeExecutable:

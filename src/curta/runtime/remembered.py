@@ -20,7 +20,6 @@ from curta.runtime.eager import quietly
 from curta.runtime.straight_line import several_results
 from curta.runtime.transfer import to_storage
 
-_MOST_PLANS = 1 << 12
 NOT_REMEMBERED: Any = object()
 
 
@@ -86,7 +85,7 @@ class Remembered:
     def _make(
         self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _Plan | None:
-        if len(self._plans) >= _MOST_PLANS:
+        if len(self._plans) >= config.tuning.shortcut_plans:
             self._plans.clear()
         plan = None
         if not config.context.debugging:

@@ -29,8 +29,6 @@ from curta.runtime.buffers import empty
 from curta.runtime.eager import BASE, quiet, quietly
 from curta.runtime.straight_line import single_result
 
-_MOST_PLANS = 1 << 12
-# A view of an array larger than this keeps it alive only if it is half of it.
 _SCALARS = (bool, int, float, complex)
 # The dtypes that a Python scalar takes on when it meets them.
 _KINDS: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}
@@ -49,7 +47,7 @@ class _Plans(dict[Any, Any]):
         self.general = general
 
     def __missing__(self, key: tuple[Any, ...]) -> _Plan | None:
-        if len(self) >= _MOST_PLANS:
+        if len(self) >= config.tuning.shortcut_plans:
             self.clear()
         plan = self[key] = _make_plan(self.general, *key)
         return plan
@@ -172,7 +170,7 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         key = (type(other), other)
         known = by_exponent.get(key)
         if known is None:
-            if len(by_exponent) >= _MOST_PLANS:
+            if len(by_exponent) >= config.tuning.shortcut_plans:
                 by_exponent.clear()
             known = by_exponent[key] = unary(lambda x: general(x, other))
         return known(self)
@@ -191,7 +189,7 @@ class _Ops(dict[Any, Any]):
         self.general = general
 
     def __missing__(self, key: tuple[Any, ...]) -> Op | None:
-        if len(self) >= _MOST_PLANS:
+        if len(self) >= config.tuning.shortcut_plans:
             self.clear()
         self[key] = None  # for operators that occur in their own definition
         _, *avals = key

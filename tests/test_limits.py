@@ -1,0 +1,155 @@
+"""Every number with which sizes and costs are compared is a field of `Tuning`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import curta
+
+SOURCE = Path(curta.__file__).parent
+MODULES = sorted(
+    p for package in ("compiler", "runtime") for p in (SOURCE / package).rglob("*.py")
+)
+ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+SMALL = 8  # numbers up to this are counts of dims, operands, bits of a byte
+
+# What is compared and yet no limit, by module and name or number.
+NOT_LIMITS = {
+    # Formats, of files and of numbers; bits of indices and of what an index may be.
+    ("compiler/elf.py", "64"): "the bytes of the header of an object file",
+    ("compiler/elf.py", "16"): "the alignment that processors ask for",
+    ("compiler/elf.py", "_FIRST_SPECIAL"): "a number of the format",
+    ("compiler/executable.py", "_ADDRESSES"): "the bits of an address",
+    ("compiler/executable.py", "MUCH_MEMORY"): "what a system always has",
+    ("compiler/graph/simplify.py", "-100"): "powers of two that floats have",
+    ("compiler/graph/simplify.py", "100"): "powers of two that floats have",
+    ("compiler/library/blas_dot.py", "_LARGEST"): "the indices of BLAS",
+    ("compiler/library/lapack_calls.py", "_LARGEST"): "the indices of LAPACK",
+    ("compiler/library/sort.py", "LARGEST"): "places are 32-bit integers",
+    ("compiler/library/sort.py", "32"): "keys of so many bits go with their places",
+    ("compiler/llvm/binding.py", "_MINIMUM"): "a version",
+    ("compiler/llvm/expressions.py", "_SAFE"): "an index that cannot overflow",
+    ("compiler/llvm/expressions.py", "_SIGNED32"): "the bits of an index",
+    ("compiler/llvm/vectors.py", "32"): "the bits of what a register compares",
+    ("compiler/llvm/vectors.py", "64"): "the lanes of a mask",
+    ("compiler/fingerprint.py", "_RECENT_NS"): "the ticks of a file system's clock",
+    # The machine: cache lines, pages, vectors.
+    ("compiler/library/select.py", "16"): "the lanes of a vector of keys",
+    ("compiler/llvm/emit.py", "WIDEST"): "the lanes of the widest vector",
+    ("compiler/llvm/vectors.py", "LINE"): "the bytes of a cache line",
+    ("compiler/loops/bufferize.py", "ALIGNMENT"): "the bytes of a cache line",
+    ("runtime/buffers.py", "ALIGNMENT"): "the bytes of a cache line",
+    ("runtime/buffers.py", "4096"): "the bytes of a page",
+    ("runtime/buffers.py", "_HUGE_PAGE"): "the bytes of a huge page",
+    # Estimates and iterations: what is right for any size.
+    ("compiler/loops/registers.py", "_WEIGHT"): "a part of the cost model",
+    ("compiler/native.py", "UNKNOWN"): "the cost of nobody knows how many turns",
+    ("compiler/llvm/vector_math/incomplete.py", "_MOST_STEPS"): "steps to converge",
+    # Code of the process's one pool and one queue, which no tuning can replace.
+    ("runtime/queue_code.py", "_SPINS"): "turns of waiting",
+    ("runtime/thread_code.py", "_CALLER_SPINS"): "turns of waiting",
+    ("runtime/thread_code.py", "_CALLER_YIELDS"): "turns of waiting",
+    ("runtime/thread_code.py", "_WORKER_SPINS"): "turns of waiting",
+    ("runtime/thread_code.py", "_FEW_WORKERS"): "workers that find processors alone",
+    ("runtime/thread_code.py", "_NO_CHUNK"): "a number that no chunk has",
+}
+
+
+def numbers() -> Iterator[tuple[str, str, int]]:
+    """Module, name or number, and line of what is compared with something."""
+    trees = {p: ast.parse(p.read_text()) for p in MODULES}
+    defined: dict[str, str] = {}  # by module and name, the module that defines it
+    for path, tree in trees.items():
+        for name in _constants(tree):
+            defined[f"{_module(path)}.{name}"] = _place(path)
+    for path, tree in trees.items():
+        known = {name: _place(path) for name in _constants(tree)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    place = defined.get(f"{node.module}.{alias.name}")
+                    if place is not None:
+                        known[alias.asname or alias.name] = place
+        for operand in (*_compared(tree), *_divisors(tree)):
+            for part in ast.walk(operand):
+                if isinstance(part, ast.Name) and part.id in known:
+                    yield known[part.id], part.id, part.lineno
+        for operand in _compared(tree):
+            number = _integer(operand)
+            if number is not None and abs(number) > SMALL:
+                yield _place(path), str(number), operand.lineno
+
+
+def _place(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def _module(path: Path) -> str:
+    return ".".join(["curta", *path.relative_to(SOURCE).with_suffix("").parts])
+
+
+def _constants(tree: ast.Module) -> Iterator[str]:
+    """Names of integers, and of tuples of them, that a module or class defines."""
+    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    for scope in (tree, *classes):
+        for node in scope.body:
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
+                targets = (
+                    node.targets if isinstance(node, ast.Assign) else [node.target]
+                )
+                for target in targets:
+                    yield from _names(target, node.value)
+
+
+def _names(target: ast.expr, value: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for t, v in zip(target.elts, value.elts, strict=False):
+            yield from _names(t, v)
+    elif isinstance(target, ast.Name) and target.id.lstrip("_").isupper():
+        items = value.elts if isinstance(value, ast.Tuple) else [value]
+        found = list(map(_integer, items))
+        if None not in found and any(abs(n or 0) > 1 for n in found):
+            yield target.id
+
+
+def _integer(node: ast.expr) -> int | None:
+    """The integer that an expression of literals stands for."""
+    parts = list(ast.walk(node))
+    plain = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    if not all(isinstance(p, plain) for p in parts):
+        return None
+    value = eval(compile(ast.Expression(node), "", "eval"))
+    return value if type(value) is int else None
+
+
+def _compared(tree: ast.Module) -> Iterator[ast.expr]:
+    """What is compared by order, or an argument of min or max."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            if any(isinstance(op, ORDERED) for op in node.ops):
+                yield from (node.left, *node.comparators)
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+                yield from node.args
+
+
+def _divisors(tree: ast.Module) -> Iterator[ast.expr]:
+    """What a size is divided by, which gives a count of parts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+            yield node.right
+
+
+def test_numbers_that_are_compared_are_limits_of_the_tuning() -> None:
+    found = [
+        f"{place}:{line} {name}"
+        for place, name, line in numbers()
+        if (place, name) not in NOT_LIMITS
+    ]
+    assert found == [], "make these fields of curta.tuning.Tuning"
+
+
+def test_what_is_no_limit_is_still_there() -> None:
+    assert set(NOT_LIMITS) <= {(place, name) for place, name, _ in numbers()}
