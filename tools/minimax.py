@@ -166,6 +166,12 @@ add("LOG", "f32", Q_LOG, -0.3334, 0.3334, 8,
 P_LOG = _series(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z, 2 / 3, 1e-20)
 add("LOG", "f64", P_LOG, 0, 0.0295, 7, lambda z: z / 2 + 1e-30)
 
+# and s**5*p(s*s) beyond 2*s + 2/3*s**3, for pow
+P_LOG_PAIR = _series(
+    lambda z: ((2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z - mp.mpf(2) / 3) / z,
+    2 / 5, 1e-15)  # fmt: skip
+add("LOG_PAIR", "f64", P_LOG_PAIR, 0, 0.0295, 8, lambda z: z**2 / 2 + 1e-30)
+
 # sin(r) = r + r**3*p(r*r), cos(r) = 1 - z/2 + z*z*p(z)
 P_SIN = _series(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -1 / 6, 1e-20)
 P_COS = _series(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 1 / 24, 1e-16)

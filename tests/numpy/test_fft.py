@@ -50,6 +50,22 @@ def test_along_several_axes(name):
         np.testing.assert_allclose(compiled(operand(name)), wanted, 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize("name", ["irfft", "hfft", "irfft2", "irfftn"])
+def test_inverses_of_length_one_are_empty(name):
+    """Along any axis: 2 (1 - 1) numbers, in the place of that axis."""
+    x = np.ones((1, 4, 3), np.complex64)
+    axes = {"axis": 0} if name in ONE_AXIS else {"axes": (1, 0)}
+    for norm in None, "ortho":
+        assert getattr(jnp.fft, name)(x, norm=norm, **axes).shape == (0, 4, 3)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft"])
+def test_transforms_of_nothing(name):
+    for norm in None, "ortho", "forward":
+        out = getattr(jnp.fft, name)(np.ones((2, 0), np.complex64), norm=norm)
+        assert out.shape == (2, 0)
+
+
 def test_more_than_three_dims():
     x = RNG.normal(size=(2, 3, 2, 2, 3)).astype(np.float32)
     np.testing.assert_allclose(jnp.fft.fftn(x), np.fft.fftn(x), 1e-4, 1e-4)

@@ -31,14 +31,6 @@ def _scaled(b: Any, x: Any, size: Any) -> tuple[Any, Any]:
     return y, b.select(large, factor, b.const(1, x.dtype))
 
 
-def _product(b: Any, x: Any, y: Any) -> Any:
-    """x * y, and a zero with its sign if either is 0, whatever the other."""
-    zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
-    signs = b.mul(b.copysign(one, x), b.copysign(one, y))
-    nothing = b.or_(b.compare("eq", x, zero), b.compare("eq", y, zero))
-    return b.select(nothing, b.copysign(zero, signs), b.mul(x, y))
-
-
 def _is_finite(b: Any, x: Any) -> Any:
     return b.compare("eq", b.sub(x, x), b.const(0, x.dtype))
 
@@ -50,13 +42,12 @@ def _is_infinite(b: Any, x: Any) -> Any:
 def exp(b: Any, z: ComplexExpr) -> ComplexExpr:
     x, factor = _scaled(b, z.re, z.re)
     size, sine = b.math("exp", x), b.math("sin", z.im)
-    zero, end = b.const(0, x.dtype), b.const(-np.inf, x.dtype)
-    nothing = b.and_(b.compare("eq", x, end), b.not_(_is_finite(b, z.im)))
-    sine = b.select(nothing, b.copysign(zero, z.im), sine)
-    re = b.mul(size, _cosine(b, z, factor))
-    im = b.mul(size, b.mul(sine, factor))
-    real = b.compare("eq", z.im, zero)
-    return ComplexExpr(re, b.select(real, z.im, im), z.dtype)
+    end, turns = b.const(-np.inf, x.dtype), b.not_(_is_finite(b, z.im))
+    zero = b.and_(b.compare("eq", x, end), turns)
+    sine = b.select(zero, b.copysign(b.const(0, x.dtype), z.im), sine)
+    cosine = _cosine(b, z.im, _is_infinite(b, z.re))
+    re, im = b.mul(size, b.mul(cosine, factor)), b.mul(size, b.mul(sine, factor))
+    return ComplexExpr(re, _kept_zero(b, z.im, im), z.dtype)
 
 
 def expm1(b: Any, z: ComplexExpr) -> ComplexExpr:
@@ -73,47 +64,59 @@ def expm1(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 def sinh(b: Any, z: ComplexExpr) -> ComplexExpr:
     x, factor = _scaled(b, z.re, b.abs(z.re))
-    sine, cosine = b.mul(b.math("sin", z.im), factor), _cosine(b, z, factor)
-    re = _product(b, b.math("sinh", x), cosine)
-    im = _product(b, b.math("cosh", x), sine)
-    return ComplexExpr(re, im, z.dtype)
+    ends = b.or_(_is_infinite(b, z.re), _is_zero(b, z.re))
+    re = b.mul(b.math("sinh", x), b.mul(_cosine(b, z.im, ends), factor))
+    im = b.mul(b.math("cosh", x), b.mul(b.math("sin", z.im), factor))
+    return ComplexExpr(re, _kept_zero(b, z.im, im), z.dtype)
 
 
 def cosh(b: Any, z: ComplexExpr) -> ComplexExpr:
     x, factor = _scaled(b, z.re, b.abs(z.re))
-    sine, cosine = b.mul(b.math("sin", z.im), factor), _cosine(b, z, factor)
-    re = b.mul(b.math("cosh", x), cosine)
-    im = _product(b, b.math("sinh", x), sine)
+    cosine = _cosine(b, z.im, _is_infinite(b, z.re))
+    re = b.mul(b.math("cosh", x), b.mul(cosine, factor))
+    sine = b.mul(b.math("sin", z.im), factor)
+    im = b.mul(b.math("sinh", x), sine)
+    signs = b.mul(b.copysign(factor, sine), b.copysign(factor, z.re))
+    zero = b.or_(_is_zero(b, z.re), _is_zero(b, z.im))
+    im = b.select(zero, b.copysign(b.const(0, x.dtype), signs), im)
     return ComplexExpr(re, im, z.dtype)
 
 
-def _cosine(b: Any, z: ComplexExpr, factor: Any) -> Any:
-    """cos y, times a factor; 1 for an angle that is not finite, beside an infinity."""
-    turning = b.and_(_is_infinite(b, z.re), b.not_(_is_finite(b, z.im)))
-    cosine = b.select(turning, b.const(1, factor.dtype), b.math("cos", z.im))
-    return b.mul(cosine, factor)
+def _is_zero(b: Any, x: Any) -> Any:
+    return b.compare("eq", x, b.const(0, x.dtype))
+
+
+def _kept_zero(b: Any, x: Any, result: Any) -> Any:
+    """A zero x instead of the result."""
+    return b.select(_is_zero(b, x), x, result)
+
+
+def _cosine(b: Any, y: Any, ends: Any) -> Any:
+    """cos y, and 1 for an angle that is not finite, where `ends` holds."""
+    turning = b.and_(ends, b.not_(_is_finite(b, y)))
+    return b.select(turning, b.const(1, y.dtype), b.math("cos", y))
 
 
 def tanh(b: Any, z: ComplexExpr) -> ComplexExpr:
-    """(sinh x cosh x + i sin y cos y) / (sinh x**2 + cos y**2)."""
+    """(sinh x cosh x + i sin y cos y) / (sinh x**2 + cos y**2).
+
+    Far out it is +-1 + i sin y cos y / sinh x**2, whose divisor might overflow.
+    """
     part = z.re.dtype
-    zero, one = b.const(0, part), b.const(1, part)
+    one, end = b.const(1, part), b.const(_TANH_END[part.name], part)
     sine, cosine, size = b.math("sin", z.im), b.math("cos", z.im), b.math("sinh", z.re)
+    turns, infinite = b.not_(_is_finite(b, z.im)), _is_infinite(b, z.re)
+    far = b.and_(b.compare("gt", b.abs(z.re), end), b.or_(infinite, b.not_(turns)))
     square = b.mul(size, size)
-    divisor = b.add(square, b.mul(cosine, cosine))
-    re = b.div(b.mul(size, b.sqrt(b.add(one, square))), divisor)
+    divisor = b.select(far, size, b.add(square, b.mul(cosine, cosine)))
+    above = b.mul(size, b.sqrt(b.add(one, square)))
+    re = b.div(b.select(far, one, above), divisor)
     im = b.div(b.mul(sine, cosine), divisor)
-    large = b.compare("gt", b.abs(z.re), b.const(_TANH_END[part.name], part))
-    far = b.mul(b.div(sine, size), b.div(cosine, size))
-    turns = b.not_(_is_finite(b, z.im))
-    turning = b.and_(_is_infinite(b, z.re), turns)
-    large = b.and_(large, b.or_(turning, b.not_(turns)))
-    far = b.select(turning, b.copysign(zero, z.im), far)
-    re = b.select(large, b.copysign(one, z.re), re)
-    im = b.select(large, far, im)
-    re = b.select(b.compare("eq", z.re, zero), z.re, re)
-    im = b.select(b.compare("eq", z.im, zero), z.im, im)
-    return ComplexExpr(re, im, z.dtype)
+    im = b.mul(im, b.select(far, re, one))
+    re = b.select(far, b.copysign(one, z.re), re)
+    flat = b.or_(b.and_(infinite, turns), _is_zero(b, z.im))
+    im = b.select(flat, b.copysign(b.const(0, part), z.im), im)
+    return ComplexExpr(_kept_zero(b, z.re, re), im, z.dtype)
 
 
 def logistic(b: Any, z: ComplexExpr) -> ComplexExpr:

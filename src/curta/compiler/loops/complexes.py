@@ -141,12 +141,16 @@ def sqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 def _half_sum_root(b: Any, z: ComplexExpr) -> Any:
     """sqrt((|z| + |re z|) / 2), without overflow or underflow in between."""
-    half, part = b.const(0.5, FLOAT64), z.re.dtype
+    part, half = z.re.dtype, b.const(0.5, FLOAT64)
     if part != FLOAT64:
-        modulus, size = b.sqrt(_norm64(b, z)), b.abs(b.convert(z.re, FLOAT64))
-        root = b.sqrt(b.mul(half, b.add(modulus, size)))
-        infinite = b.compare("eq", size, b.const(np.inf, FLOAT64))
-        return b.convert(b.select(infinite, size, root), part)
+        size = b.abs(b.convert(z.re, FLOAT64))
+        sum_ = b.add(b.sqrt(_norm64(b, z)), size)
+        tiny = b.compare("lt", sum_, b.const(2.0**-100, FLOAT64))
+        up = b.select(tiny, b.const(2.0**101, FLOAT64), b.const(2.0**-3, FLOAT64))
+        down = b.select(tiny, b.const(2.0**-51, part), b.const(2, part))
+        root = b.mul(down, b.sqrt(b.convert(b.mul(sum_, up), part)))
+        infinite = b.compare("eq", b.abs(z.re), b.const(np.inf, part))
+        return b.select(infinite, b.abs(z.re), root)
     size = b.max(b.abs(z.re), b.abs(z.im))
     one = b.const(1, FLOAT64)
     huge = b.compare("gt", size, b.const(2.0**1000, FLOAT64))

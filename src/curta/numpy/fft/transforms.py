@@ -245,8 +245,9 @@ def _transformed(
     else:
         x = _resized(x, s, kind)
     if kind is FftType.IRFFT and 0 in s[-1:]:
-        return zeros((*x.shape[: x.ndim - rank], *s), x.real.dtype)
-    out = transform(x, kind, tuple(s))
+        out = zeros((*x.shape[: x.ndim - rank], *s), x.real.dtype)
+    else:
+        out = transform(x, kind, tuple(s))
     if norm is not None:
         out = out * _factor(s, name, norm)
     return out if axes is None else moveaxis(out, last, tuple(axes))
@@ -262,7 +263,8 @@ def _resized(x: Any, s: Sequence[int], kind: FftType) -> Any:
 
 
 def _factor(s: Sequence[int], name: str, norm: str) -> float:
-    count, inverse = float(math.prod(s)), name.startswith("i")
+    # Nothing is transformed where a length is 0.
+    count, inverse = float(max(math.prod(s), 1)), name.startswith("i")
     if norm == "backward":
         return 1.0
     if norm == "ortho":

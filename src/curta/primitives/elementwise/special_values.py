@@ -154,12 +154,12 @@ def _erf_inv_single(x: Any) -> Any:
 
 
 def _erf_inv(x: Any) -> Any:
-    """A rough inverse (Winitzki, 2008), then two of Halley's steps."""
+    """A rough inverse (Winitzki, 2008), then three of Halley's steps."""
     a = np.absolute(x)
-    log = np.log1p(-a * a)
+    log = np.log1p(-a) + np.log1p(a)
     half = 2 / (np.pi * 0.147) + log / 2
     y = np.sqrt(np.sqrt(half * half - log / 0.147) - half)
-    for _ in range(2):
+    for _ in range(3):
         # What y misses, from the side where nothing cancels.
         error = np.where(a > 0.5, (1 - a) - _erfc(y), a - _erf(y))
         error = np.where(a > 0.5, -error, error)

@@ -105,7 +105,7 @@ def sph_harm_y(
 
     Args:
       n, m: integer arrays, |m| <= n.
-      theta: the polar angle, in [0, π].
+      theta: the polar angle, in [0, π]; elsewhere that of the same cosine.
       phi: the azimuth, in [0, 2π].
       diff_n: not supported.
       n_max: a static bound of the degrees, by default the largest n; degrees beyond it
@@ -139,7 +139,7 @@ def sph_harm_y(
             )
     order, degree = jnp.abs(m), jnp.minimum(n, n_max)
     legendre = _normalised_legendre(
-        degree, order, jnp.cos(theta), jnp.sin(theta), n_max
+        degree, order, jnp.cos(theta), jnp.abs(jnp.sin(theta)), n_max
     )
     angle = order * phi
     value = lax.complex(legendre * jnp.cos(angle), legendre * jnp.sin(angle))
@@ -149,7 +149,7 @@ def sph_harm_y(
 
 
 def _normalised_legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
-    """The Legendre function P_n^m(x), normalised on the sphere; |sine| is √(1 - x²)."""
+    """The Legendre function P_n^m(x), normalised on the sphere; sine is √(1 - x²)."""
     diagonal = jnp.full_like(x, math.sqrt(0.25 / np.pi))
     for k in range(1, n_max + 1):
         factor = -math.sqrt((2 * k + 1) / (2 * k)) * sine

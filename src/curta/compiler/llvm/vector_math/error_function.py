@@ -65,14 +65,15 @@ def erfc(b: Builder, x: Value) -> Value:
 def erf_inv(b: Builder, x: Value) -> Value:
     """x times a polynomial of w = -log(1 - x*x), or in the tails of sqrt(w).
 
-    The form is that of Giles, Approximating the erfinv function (2010). The square
-    is rounded before the logarithm, as it is in JAX, so that normal random numbers
-    agree with JAX's far out in the tails too.
+    The form is that of Giles, Approximating the erfinv function (2010). In f32 the
+    square is rounded before the logarithm, as it is in JAX, so that normal random
+    numbers agree with JAX's far out in the tails too.
     """
-    w = -log1p(b, -(x * x))
+    square = x * x
     if x.type.kind == "f32":
-        p = _blend(b, w, 5.0, 2.5, 3.0)
+        p = _blend(b, -log1p(b, -square), 5.0, 2.5, 3.0)
     else:
+        w = -log1p(b, -square, -square_error(b, x, square))
         central = polynomial(b, w - 3.125, coefficients.ERF_INV)
         root = b.sqrt(w)
         tail = polynomial(b, root - 3.25, coefficients.ERF_INV_TAIL)

@@ -7,7 +7,7 @@ usual reduction: Muller, Elementary Functions, 2016, chapter 11).
 from __future__ import annotations
 
 from curta.compiler.llvm.builder import Builder
-from curta.compiler.llvm.types import Operand, Value
+from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
     LN2_HIGH,
@@ -27,23 +27,38 @@ _RANGE2 = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
 _RANGE_M1 = {"f32": (-18.0, 89.0), "f64": (-38.0, 710.0)}
 
 
-def _reduced(b: Builder, x: Value, low: Operand | None) -> tuple[Value, Value]:
-    """r and n with x + low = n*ln2 + r."""
+def _reduced(b: Builder, x: Value) -> tuple[Value, Value]:
+    """r and n with x = n*ln2 + r."""
     kind = x.type.kind
     n, integer = nearest_multiple(b, x, _LOG2_E)
     r = b.fma(n, -LN2_HIGH[kind], x)
-    r = b.fma(n, -LN2_LOW[kind], r)
-    return (r if low is None else r + low), integer
+    return b.fma(n, -LN2_LOW[kind], r), integer
 
 
 @exact
-def scaled_exp(b: Builder, x: Value, power: int = 0, low: Value | None = None) -> Value:
-    """2**power * e**(x + low), rounded at the end; `low` is far below an ulp of x."""
+def scaled_exp(b: Builder, x: Value, power: int = 0) -> Value:
+    """2**power * e**x, rounded at the end."""
     x = clamp(b, x, *_RANGE[x.type.kind])
-    r, n = _reduced(b, x, low)
+    r, n = _reduced(b, x)
     q = polynomial(b, r, coefficients.EXP)
     p = b.fma(r * r, q, r) + 1.0
     return scale_by_power(b, p, n + power if power else n)
+
+
+@exact
+def exp_of_pair(b: Builder, x: Value, low: Value) -> Value:
+    """e**(x + low), nearly rounded once; `low` is at most an ulp of x."""
+    kind = x.type.kind
+    x = clamp(b, x, *_RANGE[kind])
+    n, integer = nearest_multiple(b, x, _LOG2_E)
+    high = b.fma(n, -LN2_HIGH[kind], x)
+    low = b.fma(n, -LN2_LOW[kind], low)
+    r = high + low
+    low = low - (r - high)
+    total = r + 1.0
+    low = low + (r - (total - 1.0))
+    q = polynomial(b, r, coefficients.EXP)
+    return scale_by_power(b, total + b.fma(r * r, q, low), integer)
 
 
 @exact
@@ -64,7 +79,7 @@ def exp2(b: Builder, x: Value) -> Value:
 def expm1(b: Builder, x: Value) -> Value:
     """2**n * (e**r - 1) + (2**n - 1), with 2**(n-1) in both so that none overflows."""
     y = clamp(b, x, *_RANGE_M1[x.type.kind])
-    r, n = _reduced(b, y, None)
+    r, n = _reduced(b, y)
     p = b.fma(r * r, polynomial(b, r, coefficients.EXPM1), r)
     half = power_of_two(b, n - 1, x.type.kind)
     result = b.fma(half, p, half - 0.5)

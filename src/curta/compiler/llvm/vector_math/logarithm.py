@@ -68,8 +68,11 @@ def log(b: Builder, x: Value) -> Value:
 
 
 @exact
-def log1p(b: Builder, x: Value) -> Value:
-    """With 1 + x = 2**k * (1 + f), f = 2**-k * x + (2**-k - 1) is almost exact."""
+def log1p(b: Builder, x: Value, low: Value | None = None) -> Value:
+    """With 1 + x = 2**k * (1 + f), f = 2**-k * x + (2**-k - 1) is almost exact.
+
+    Of the pair x + low, if `low` is given, which is at most an ulp of x.
+    """
     kind = x.type.kind
     total = x + 1.0
     e = exponent_bits(b, total)
@@ -78,6 +81,8 @@ def log1p(b: Builder, x: Value) -> Value:
     f = b.bitcast(b.bits(x) - e, x.type) + (power - 1.0)
     # When 1 + x rounds to near 1, k is 0: f is x itself, however small.
     f = b.select(b.eq(e, 0), x, f)
+    if low is not None:
+        f = b.fma(low, power, f)
     k = b.to_float(e) * 2.0 ** -MANTISSA[kind]
     return b.copysign(_with_poles(b, x, total, log_reduced(b, f, k)), x)
 

@@ -12,8 +12,9 @@ from curta.compiler.llvm.vector_math.common import (
     exact,
     polynomial,
     sign_bits,
+    square_error,
 )
-from curta.compiler.llvm.vector_math.exponential import scaled_exp
+from curta.compiler.llvm.vector_math.exponential import exp_of_pair, scaled_exp
 from curta.compiler.llvm.vector_math.logarithm import log, split
 
 # A third of the bits of a float plus this are the bits of about its cube root.
@@ -21,6 +22,7 @@ _CBRT_START = {"f32": 0x2A512CE3, "f64": 0x2A9F7893782DA1CE}
 # ln2 with zeros at its end, so that its product with an exponent is exact.
 _LN2_SHORT = 6.93147180369123816490e-01
 _LN2_REST = 1.90821492927058770002e-10
+_TWO_THIRDS, _TWO_THIRDS_REST = 0.6666666666666666, 3.700743415417188e-17
 
 
 @exact
@@ -77,24 +79,36 @@ def _magnitude(b: Builder, a: Value, y: Value) -> Value:
     product = y * high
     rest = b.fma(y, high, -product) + y * low
     rest = b.select(b.abs(product) < 1e4, rest, 0.0)
-    return scaled_exp(b, product, 0, rest)
+    return exp_of_pair(b, product, rest)
 
 
 def _log_pair(b: Builder, a: Value) -> tuple[Value, Value]:
-    """log(a) as a sum of two f64, with some 64 bits in all."""
+    """log(a) as a sum of two f64, with some 66 bits in all.
+
+    It is k*ln2 + 2*s + 2/3*s**3 + s**5*p(s*s), s = f/(2 + f), where all but the last
+    term is a pair of numbers.
+    """
     f, k = split(b, a)
     below = f + 2.0
-    s = f / below
-    # What the quotient lost: (f - s*(2 + f))/(2 + f), the sum below being inexact.
-    lost = b.fma(-s, below, f) - s * (f - (below - 2.0))
+    inverse = 1.0 / below
+    s = f * inverse
+    # What the quotient lost, the sum below being inexact.
+    s_low = (b.fma(-s, below, f) - s * (f - (below - 2.0))) * inverse
     z = s * s
-    series = s * z * polynomial(b, z, coefficients.LOG)
-    low = 2.0 * (lost / below) + series
+    z_low = square_error(b, s, z) + 2.0 * s * s_low
+    cube = s * z
+    cube_low = b.fma(s, z, -cube) + b.fma(s, z_low, s_low * z)
+    third = cube * _TWO_THIRDS
+    third_low = b.fma(cube, _TWO_THIRDS, -third)
+    third_low = third_low + b.fma(cube_low, _TWO_THIRDS, cube * _TWO_THIRDS_REST)
+    series = b.fma(cube * z, polynomial(b, z, coefficients.LOG_PAIR), third_low)
     main_part = k * _LN2_SHORT
-    high = main_part + 2.0 * s
+    first = main_part + 2.0 * s
     # The larger of the two terms comes first (k = 0 leaves only the second).
-    error = b.select(b.eq(k, 0), 0.0, 2.0 * s - (high - main_part))
-    low = low + (error + k * _LN2_REST)
+    error = b.select(b.eq(k, 0), 0.0, 2.0 * s - (first - main_part))
+    high = first + third
+    error = error + (third - (high - first))
+    low = b.fma(k, _LN2_REST, error) + b.fma(s_low, 2.0, series)
     total = high + low
     low = low - (total - high)
     usual = (a > 0) & (a < INF)
