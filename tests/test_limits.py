@@ -12,6 +12,7 @@ SOURCE = Path(curta.__file__).parent
 MODULES = sorted(
     p for package in ("compiler", "runtime") for p in (SOURCE / package).rglob("*.py")
 )
+MODULES.append(SOURCE / "core" / "buffers.py")
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 SMALL = 8  # numbers up to this are counts of dims, operands, bits of a byte
 
@@ -21,8 +22,6 @@ NOT_LIMITS = {
     ("compiler/elf.py", "64"): "the bytes of the header of an object file",
     ("compiler/elf.py", "16"): "the alignment that processors ask for",
     ("compiler/elf.py", "_FIRST_SPECIAL"): "a number of the format",
-    ("compiler/executable.py", "_ADDRESSES"): "the bits of an address",
-    ("compiler/executable.py", "MUCH_MEMORY"): "what a system always has",
     ("compiler/graph/simplify.py", "-100"): "powers of two that floats have",
     ("compiler/graph/simplify.py", "100"): "powers of two that floats have",
     ("compiler/library/blas_dot.py", "_LARGEST"): "the indices of BLAS",
@@ -40,9 +39,9 @@ NOT_LIMITS = {
     ("compiler/llvm/emit.py", "WIDEST"): "the lanes of the widest vector",
     ("compiler/llvm/vectors.py", "LINE"): "the bytes of a cache line",
     ("compiler/loops/bufferize.py", "ALIGNMENT"): "the bytes of a cache line",
-    ("runtime/buffers.py", "ALIGNMENT"): "the bytes of a cache line",
-    ("runtime/buffers.py", "4096"): "the bytes of a page",
-    ("runtime/buffers.py", "_HUGE_PAGE"): "the bytes of a huge page",
+    ("core/buffers.py", "ALIGNMENT"): "the bytes of a cache line",
+    ("core/buffers.py", "4096"): "the bytes of a page",
+    ("core/buffers.py", "_HUGE_PAGE"): "the bytes of a huge page",
     # Estimates and iterations: what is right for any size.
     ("compiler/loops/registers.py", "_WEIGHT"): "a part of the cost model",
     ("compiler/native.py", "UNKNOWN"): "the cost of nobody knows how many turns",

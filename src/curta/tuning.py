@@ -191,6 +191,8 @@ class Tuning:
     part_work: int = limit(1 << 22, shrunk=1)
     # Elements that every part may compute for itself.
     part_own: int = limit(16, shrunk=1)
+    # Parts that have an arena of their own at a time.
+    part_arenas: int = limit(64, shrunk=3)
 
     # ---- cumulative reductions and scatters (compiler/graph/)
 
@@ -374,7 +376,7 @@ class Tuning:
     # Bytes of results that are not computed yet, at most.
     waiting_bytes: int = limit(1 << 28, shrunk=64)
 
-    # ---- memory of arrays (runtime/buffers.py), made under these limits from then on
+    # ---- memory of arrays (core/buffers.py), made under these limits from then on
 
     # Bytes up to which a shape keeps arrays of its own, in a ring.
     small_array_bytes: int = limit(16 << 10, shrunk=64)
@@ -390,6 +392,9 @@ class Tuning:
     block_tries: int = limit(16, shrunk=2)
     # Bytes of blocks that the pool keeps, dead and alive.
     pool_bytes: int = limit(1 << 30, shrunk=1 << 20)
+    # Bytes of dead blocks that it keeps when it makes new ones, and of an arena that is
+    # kept at hand for the next call.
+    idle_bytes: int = limit(1 << 28, shrunk=1 << 18)
 
     # ---- calls by native code, and tables (runtime/)
 

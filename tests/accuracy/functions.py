@@ -186,8 +186,19 @@ def specials(dtype: Any) -> np.ndarray:
     dtype = np.dtype(dtype)
     part = part_dtype(dtype)
     info = ml_dtypes.finfo(part)
-    some = [0.0, 1.0, 0.5, 2.0, 3.0, 100.0, np.inf, float(info.max),
-            float(info.smallest_normal), float(info.smallest_subnormal), PI / 2]
+    some = [
+        0.0,
+        1.0,
+        0.5,
+        2.0,
+        3.0,
+        100.0,
+        np.inf,
+        float(info.max),
+        float(info.smallest_normal),
+        float(info.smallest_subnormal),
+        PI / 2,
+    ]
     x = np.array([*some, *(-v for v in some), np.nan], np.float64).astype(part)
     if dtype.kind != "c":
         return x
@@ -204,8 +215,13 @@ def exact_values(function: Function, columns: tuple[np.ndarray, ...]) -> list[An
     if function.narrow and part_dtype(dtype) != np.float64:
         exact = function.narrow
     found = []
-    for values in zip(*(c.tolist() if c.dtype.kind == "c" else
-                        c.astype(np.float64).tolist() for c in columns), strict=True):
+    for values in zip(
+        *(
+            c.tolist() if c.dtype.kind == "c" else c.astype(np.float64).tolist()
+            for c in columns
+        ),
+        strict=True,
+    ):
         try:
             found.append(exact(*map(convert, values)))
         except (ZeroDivisionError, ValueError, OverflowError):

@@ -44,8 +44,13 @@ def erf_inv(x: Any) -> Any:
     # Newton's iteration from the double, in which nothing cancels near 1.
     a = abs(x)
     near = a > 0.5
-    y = mp.mpf(float(scipy.special.erfcinv(float(1 - a)) if near
-                     else scipy.special.erfinv(float(a))))
+    y = mp.mpf(
+        float(
+            scipy.special.erfcinv(float(1 - a))
+            if near
+            else scipy.special.erfinv(float(a))
+        )
+    )
     for _ in range(5):
         miss = (1 - a) - mp.erfc(y) if near else mp.erf(y) - a
         y = y - miss * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)

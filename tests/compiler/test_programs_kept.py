@@ -85,7 +85,14 @@ def test_a_kept_program_gives_the_same(which):
     for a, b in zip(found(*storage), made(*storage), strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     program, other = found.native, made.native
-    for field in ("signature", "results", "cost", "arena", "temporaries", "in_place"):
+    for field in (
+        "signature",
+        "results",
+        "cost",
+        "arena_bytes",
+        "temporaries",
+        "in_place",
+    ):
         assert getattr(program, field) == getattr(other, field)
     assert found.temporary_bytes == made.temporary_bytes
 

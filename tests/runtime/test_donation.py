@@ -10,8 +10,8 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.core import buffers
 from curta.errors import JaxRuntimeError
-from curta.runtime import buffers
 
 SIZES = [5, 3000, 300_000, 6_000_000]  # the last is left to the queue
 

@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.link import c_function
 from curta.compiler.linked import Linked
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
+from curta.core.buffers import empty, workspace
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.dtypes import physical_dtype
-from curta.errors import OutOfMemoryError
 from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
@@ -30,38 +29,22 @@ Launcher = Callable[[], int]
 """Gives the address of the function that runs chunks on threads, when it is needed."""
 
 
-class KeptArena:
-    """Where native code leaves the memory of its temporaries between calls."""
-
-    def __init__(self) -> None:
-        self._place = ctypes.c_void_p()
-        self._free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(c_function("free"))
-
-    @property
-    def address(self) -> int:
-        """The address of the pointer to the memory, which is null at first."""
-        return ctypes.addressof(self._place)
-
-    def __del__(self) -> None:
-        self._free(self._place)
-
-
 @dataclass(frozen=True)
 class NativeStep:
     """Machine code `void f(ptr table)`.
 
-    The table has the addresses of `pointers`, of `services`, of the place of the kept
-    arena, and `words` for the functions and programs that the code calls. `cost`
+    The table has the addresses of `pointers`, of `parallel_for`, of an arena of so many
+    bytes, and `words` for the functions and programs that the code calls. `cost`
     estimates a call in simple scalar operations, `temporaries` is what it takes of
     memory besides the arrays, in bytes; `parallel` says whether it asks for threads.
     """
 
     code: Linked
     callees: tuple[Linked | NativeProgram, ...]
-    arena: KeptArena
     pointers: tuple[Buffer, ...]
     created: tuple[Buffer, ...]
     cost: int
+    arena_bytes: int
     temporaries: int
     parallel: bool
 
@@ -111,7 +94,7 @@ class Executable:
         self._empty = {b: _new(a) for b, a in avals.items() if not a.size}
         self._avals = avals
         parallel = any(type(s) is NativeStep and s.parallel for s in self.steps)
-        self._services = services(parallel_for if parallel else None)
+        self._launcher = parallel_for() if parallel_for and parallel else 0
         # Results that may lie where their argument does, without being told so.
         self.replaced = replaced
 
@@ -144,12 +127,13 @@ class Executable:
             len(self.out_avals),
             (
                 *(x.ctypes.data for x in self.consts.values()),
-                *self._services,
-                step.arena.address,
+                self._launcher,
+                0,
                 *step.words,
             ),
             step.cost,
-            len(self.consts) + len(self._services),
+            len(self.consts) + 1,
+            step.arena_bytes,
             step.temporaries,
             frozenset(i for i, b in enumerate(self.outputs) if b in self.inputs)
             | self.replaced,
@@ -170,44 +154,16 @@ class Executable:
         ]
 
     def _run_native(self, step: NativeStep, memory: Memory) -> None:
-        check_memory(step.temporaries)
         for buffer in step.created:
             if buffer not in memory:  # an earlier step may have begun to fill it
                 memory[buffer] = _new(self._avals[buffer])
         words = [memory[b].ctypes.data for b in step.pointers]
-        words += [*self._services, step.arena.address, *step.words]
+        arena = workspace(step.arena_bytes) if step.arena_bytes else None
+        place = 0 if arena is None else arena.ctypes.data
+        words += [self._launcher, place, *step.words]
         table = (ctypes.c_uint64 * len(words))(*words)
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.code.address)
         function(ctypes.addressof(table))
-
-
-# Bytes of temporaries for which native code may find no memory, and so that less time
-# than filling them takes goes into asking for it beforehand.
-MUCH_MEMORY = 1 << 28
-
-
-def check_memory(size: int) -> None:
-    """Raise OutOfMemoryError if the system would not give so many bytes at once.
-
-    Native code asks for the memory of its temporaries, and cannot tell that there is
-    none. Up to MUCH_MEMORY is always there.
-    """
-    if size < MUCH_MEMORY:
-        return
-    malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(c_function("malloc"))
-    block = malloc(size) if size < _ADDRESSES else None
-    if block is None:
-        raise OutOfMemoryError(size)
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(c_function("free"))(block)
-
-
-_ADDRESSES = 1 << 63
-
-
-def services(parallel_for: Launcher | None) -> tuple[int, int, int]:
-    """What native steps call: addresses of parallel_for, malloc and free."""
-    launcher = 0 if parallel_for is None else parallel_for()
-    return launcher, c_function("malloc"), c_function("free")
 
 
 def _run_python(
@@ -226,7 +182,7 @@ def _run_python(
 
 
 def _new(aval: ShapedArray) -> NDArray:
-    return np.empty(aval.shape, physical_dtype(aval.dtype))
+    return empty(aval.shape, physical_dtype(aval.dtype))
 
 
 def _contiguous(array: Any, aval: ShapedArray) -> NDArray:

@@ -22,8 +22,9 @@ class NativeProgram:
     operations; it is UNKNOWN, or more, where nobody knows how often a loop turns.
     Results `in_place` lie where arguments lay, which was allowed: their two addresses
     must be the same.
-    The word at `arena` of the constants is the place where a call leaves the memory of
-    its temporaries, which are so many bytes, those of programs that it calls included.
+    A call needs an arena of so many bytes, 0 for none, whose address goes to the word
+    at `arena_place` of the constants. Its `temporaries` are what it takes of memory,
+    the stack included.
     """
 
     code: Any
@@ -32,7 +33,8 @@ class NativeProgram:
     results: int
     constants: tuple[int, ...]
     cost: int
-    arena: int
+    arena_place: int
+    arena_bytes: int
     temporaries: int
     in_place: frozenset[int] = frozenset()
 

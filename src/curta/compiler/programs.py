@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler import cache
-from curta.compiler.executable import Executable, KeptArena, Launcher, NativeStep
+from curta.compiler.executable import Executable, Launcher, NativeStep
 from curta.compiler.linked import Linked, Recipe, relinked, shared
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
@@ -68,8 +68,8 @@ def _recipe(program: Executable) -> Recipe | None:
     numbers = {b: i for i, b in enumerate(dict.fromkeys(step.pointers))}
     consts = [(_type(x), x.tobytes()) for x in program.consts.values()]
     return (
-        step.code.recipe, tuple(parts), int(step.cost), int(step.temporaries),
-        step.parallel,
+        step.code.recipe, tuple(parts), int(step.cost), int(step.arena_bytes),
+        int(step.temporaries), step.parallel,
         tuple(numbers[b] for b in step.pointers),
         tuple(numbers[b] for b in step.created),
         tuple(map(_type, program.out_avals)), tuple(map(_type, program.in_avals)),
@@ -84,8 +84,8 @@ def _type(x: Any) -> tuple[str, tuple[int, ...]]:
 def _executable(recipe: Recipe, parallel_for: Launcher) -> Executable:
     """The program of a recipe; LookupError if its code is not in the cache."""
     (
-        code, parts, cost, temporaries, parallel, numbers, created, results, arguments,
-        constants, replaced,
+        code, parts, cost, arena_bytes, temporaries, parallel, numbers, created,
+        results, arguments, constants, replaced,
     ) = recipe  # fmt: skip
     callees = [_callee(nested, r, parallel_for) for nested, r in parts]
     avals = list(map(_aval, (*results, *arguments, *(kind for kind, _ in constants))))
@@ -95,8 +95,8 @@ def _executable(recipe: Recipe, parallel_for: Launcher) -> Executable:
     outputs, inputs, consts = _cut(pointers, first, second)
     values = [np.ndarray(k[1], np.dtype(k[0]), data) for k, data in constants]
     step = NativeStep(
-        relinked(code), tuple(callees), KeptArena(), tuple(pointers),
-        tuple(made[n] for n in created), cost, temporaries, parallel,
+        relinked(code), tuple(callees), tuple(pointers),
+        tuple(made[n] for n in created), cost, arena_bytes, temporaries, parallel,
     )  # fmt: skip
     return Executable(
         avals[first:second], avals[:first], [step], inputs, outputs,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from curta.compiler.dot_code import dot_code
 from curta.compiler.dump import dump
-from curta.compiler.executable import KeptArena, NativeStep, PythonStep, Step
+from curta.compiler.executable import NativeStep, PythonStep, Step
 from curta.compiler.graph.control import control_cost
 from curta.compiler.graph.fuse import Group, Plan
 from curta.compiler.graph.itemise import Program
@@ -125,11 +125,11 @@ def _native_step(
     return NativeStep(
         linked(text, _level(works, often), ENTRY),
         (*products, *programs, *library),
-        KeptArena(),
         tuple(pointers),
         tuple(b for b in pointers if b in created),
         sum(map(_cost, works)),
-        arena.size + sum(p.temporaries for p in programs),
+        arena.needed,
+        arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
         any(map(is_parallel, works)),
     )
 

@@ -12,11 +12,11 @@ from curta.config import config
 from curta.core.array import Array
 from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
+from curta.core.buffers import locked
 from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
-from curta.runtime.buffers import locked
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.queue import Pending
 

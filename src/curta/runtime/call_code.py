@@ -29,7 +29,9 @@ from curta.runtime import entry_code
 
 # Words of a record. Then the constants, the instructions, the keys of dicts.
 FUNCTION, ARGUMENTS, CONTEXT, RESULTS, LEAVES, CONSTANTS, INSTRUCTIONS, STACK = range(8)
-HEAD_WORDS = 8
+# The arena that the function needs, and where its address is among the constants.
+ARENA_BYTES, ARENA_PLACE = 8, 9
+HEAD_WORDS = 10
 # Instructions: what is expected, how many children, and a word: the address of the
 # aval of an array, or the place in the record of the keys of a dict.
 ARRAY, DICT, TUPLE, LIST, NONE = range(5)
@@ -37,6 +39,8 @@ INSTRUCTION_WORDS = 3
 # Items of an entry.
 RECORD, RINGS, MAKERS, SPARES, BUILD = range(5)
 RING = 4  # results kept for each output
+# What becomes of a call whose results are there.
+RAN, MISSED, FAILED = range(3)
 
 FUNCTIONS = (
     "PyBytes_AsString",
@@ -70,6 +74,7 @@ OBJECTS = (
     "trace_name",
     "tuple_type",
 )
+ARENAS = entry_code.ARENAS
 _USABLE = 0x1 | 0x100  # C-contiguous and aligned
 
 
@@ -101,6 +106,8 @@ class _Code:
         self._result()
         self._match()
         self._take()
+        self._guarded()
+        self._results()
         self._run()
         self._fast_call()
 
@@ -341,46 +348,90 @@ class _Code:
 
         b.ret(b.if_(fits, attempt, lambda: [miss])[0])
 
+    def _guarded(self) -> None:
+        """Call the compiled function on a table: whether it RAN, else MISSED, FAILED.
+
+        Making results, or room for temporaries, may run Python code, which may change
+        anything: so the arguments are looked at once more.
+        """
+        b = self.module.function("guarded", [PTR, PTR, PTR], I64, exported=False)
+        record, arguments, table = b.arguments
+        needed = _word(b, record, ARENA_BYTES)
+
+        def run() -> Value:
+            taken = b.call("take", I1, record, arguments, table)
+            with b.when(taken):
+                b.call(b.load(PTR, record), None, table)
+            return b.select(taken, b.const(I64, RAN), MISSED)
+
+        def with_arena() -> Values:
+            arena = b.call("take_arena", PTR, needed)
+
+            def there() -> Values:
+                inputs = _word(b, record, RESULTS) + _word(b, record, LEAVES)
+                place = inputs + _word(b, record, ARENA_PLACE)
+                b.store(arena, _at(b, table, place))
+                status = run()
+                b.call("give_arena", None, arena)
+                return [status]
+
+            return b.if_(_is_null(b, arena), lambda: [b.const(I64, FAILED)], there)
+
+        b.ret(b.if_(b.eq(needed, 0), lambda: [run()], with_arena)[0])
+
+    def _results(self) -> None:
+        """A tuple of results; null if an exception is set."""
+        b = self.module.function("results", [PTR, PTR, PTR], PTR, exported=False)
+        entry, record, table = b.arguments
+        count = _word(b, record, RESULTS)
+        outs = b.call("PyTuple_New", PTR, count)
+
+        def missing(carried: Values) -> Value:
+            return b.compare("lt", carried[0], count) & carried[1]
+
+        def make(carried: Values) -> Values:
+            i, _ = carried
+            made = b.call("result", PTR, entry, _at(b, table, i), i)
+            b.call("PyTuple_SetItem", I32, outs, i, made)
+            return [i + 1, ~_is_null(b, made)]
+
+        start = [b.const(I64, 0), ~_is_null(b, outs)]
+        good = b.while_loop(start, missing, make)[1]
+        with b.when(~good & ~_is_null(b, outs)):
+            b.call("Py_DecRef", None, outs)
+        b.ret(b.select(good, outs, _null(b)))
+
     def _compute(
         self, b: Builder, entry: Value, record: Value, arguments: Value, table: Value
     ) -> Value:
         build = _item(b, entry, BUILD)
-        results = _word(b, record, RESULTS)
-        error = _null(b)
 
-        def call(outs: Value, finish: Callable[[], Value]) -> Value:
-            # Making results may have run Python code, which may change anything.
+        def call(outs: Value, finish: Callable[[], Value]) -> Values:
             def run() -> Values:
-                b.call(b.load(PTR, record), None, table)
-                return [finish()]
+                status = b.call("guarded", I64, record, arguments, table)
 
-            def drop() -> Values:
-                b.call("Py_DecRef", None, outs)
-                return [_object(b, "miss")]
+                def drop() -> Values:
+                    b.call("Py_DecRef", None, outs)
+                    missed = b.eq(status, MISSED)
+                    return [b.select(missed, _object(b, "miss"), _null(b))]
 
-            taken = b.call("take", I1, record, arguments, table)
-            return b.if_(taken, run, drop)[0]
+                return b.if_(b.eq(status, RAN), lambda: [finish()], drop)
+
+            return b.if_(_is_null(b, outs), lambda: [_null(b)], run)
 
         def single() -> Values:
             made = b.call("result", PTR, entry, table, b.const(I64, 0))
-            there = ~_is_null(b, made)
-            return b.if_(there, lambda: [call(made, lambda: made)], lambda: [error])
+            return call(made, lambda: made)
 
         def several() -> Values:
-            outs = b.call("PyTuple_New", PTR, results)
-            with b.loop(0, results, carried=[~_is_null(b, outs)]) as loop:
-                place = _at(b, table, loop.index)
-                made = b.call("result", PTR, entry, place, loop.index)
-                b.call("PyTuple_SetItem", I32, outs, loop.index, made)
-                loop.next(loop.carried[0] & ~_is_null(b, made))
+            outs = b.call("results", PTR, entry, record, table)
 
             def finish() -> Value:
                 tree = b.call("PyObject_CallOneArg", PTR, build, outs)
                 b.call("Py_DecRef", None, outs)
                 return tree
 
-            made_all = loop.results[0]
-            return b.if_(made_all, lambda: [call(outs, finish)], lambda: [error])
+            return call(outs, finish)
 
         return b.if_(_is(b, build, _object(b, "none")), single, several)[0]
 

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from curta.core.buffers import empty, is_last_reference
 from curta.core.jaxpr import ClosedJaxpr
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.buffers import empty, is_last_reference
 from curta.runtime.queue import Pending, forget_finished
 
 Donation = Mapping[int, int]

@@ -8,7 +8,12 @@ first item is a bytes object, the record of one entry:
          2  number of results among them, which come first
          3  what to do: CALL, CALL_WITHOUT_GIL, or give the TABLE as a bytes object
          4  number of constants
-         5  the constants; then for each array: dtype object, rank, dimensions
+         5  bytes of the arena that the function needs, 0 for none
+         6  the place of the arena's address among the constants
+         7  the constants; then for each array: dtype object, rank, dimensions
+
+A call returns True if it was made and False if the arguments are not as promised. It
+raises OutOfMemoryError, and calls nothing, if there is no memory for the arena.
 
 Fields of an array object are read where this NumPy keeps them, which `native_entry`
 verifies before it uses any of this.
@@ -19,7 +24,7 @@ from __future__ import annotations
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
 
-FIXED_WORDS = 5
+FIXED_WORDS = 7
 CALL, CALL_WITHOUT_GIL, TABLE = range(3)
 # Fields of an array object, from the end of the object's header.
 DATA, RANK, DIMENSIONS, DTYPE, FLAGS = 0, 8, 16, 40, 48
@@ -35,10 +40,12 @@ FUNCTIONS = (
     "PyBytes_FromStringAndSize",
 )
 ARRAY_TYPE = "array_type"
+ARENAS = ("take_arena", "give_arena")  # of arena_code
 
 
 def entry_module(module: Module, header: int) -> str:
     """IR with `call_entry`, for arrays whose object header has this many bytes."""
+    _run(module)
     b = module.function("call_entry", [PTR, PTR, I64], PTR)
     owner, arguments, given = b.arguments
     item = b.call("PyTuple_GetItem", PTR, owner, b.const(I64, 0))
@@ -56,7 +63,7 @@ def entry_module(module: Module, header: int) -> str:
             with b.loop(0, constants) as loop:
                 word = _word(b, record, b.add(loop.index, FIXED_WORDS))
                 b.store(word, _place(b, table, b.add(expected, loop.index)))
-            return [_call(b, record, table, size)]
+            return [_call(b, record, table, expected, size)]
 
         return b.if_(matched, fitting, refuse)
 
@@ -132,8 +139,10 @@ def _equal_words(b: Builder, x: Value, y: Value, count: Value) -> Value:
     return loop.results[0]
 
 
-def _call(b: Builder, record: Value, table: Value, size: Value) -> Value:
-    """Do with the complete table what the record says; the object to return."""
+def _run(module: Module) -> None:
+    """Call the function of a record on a table, with the GIL or without."""
+    b = module.function("run", [PTR, PTR], exported=False)
+    record, table = b.arguments
     function, mode = b.load(PTR, record), _word(b, record, 3)
 
     def without_gil() -> Values:
@@ -146,11 +155,38 @@ def _call(b: Builder, record: Value, table: Value, size: Value) -> Value:
         b.call(function, None, table)
         return []
 
+    b.if_(b.eq(mode, CALL_WITHOUT_GIL), without_gil, with_gil)
+    b.ret()
+
+
+def _call(b: Builder, record: Value, table: Value, arrays: Value, size: Value) -> Value:
+    """Do with the complete table what the record says; the object to return."""
+    arena_bytes = _word(b, record, 5)
+
+    def done() -> Value:
+        return b.call("PyBool_FromLong", PTR, b.const(I64, 1))
+
     def call() -> Values:
-        b.if_(b.eq(mode, CALL_WITHOUT_GIL), without_gil, with_gil)
-        return [b.call("PyBool_FromLong", PTR, b.const(I64, 1))]
+        b.call("run", None, record, table)
+        return [done()]
+
+    def call_with_arena() -> Values:
+        arena = b.call("take_arena", PTR, arena_bytes)
+
+        def go() -> Values:
+            place = b.add(arrays, _word(b, record, 6))
+            b.store(arena, _place(b, table, place))
+            b.call("run", None, record, table)
+            b.call("give_arena", None, arena)
+            return [done()]
+
+        null = Value("null", PTR, b)
+        return b.if_(_same(b, arena, null), lambda: [null], go)
 
     def give() -> Values:
         return [b.call("PyBytes_FromStringAndSize", PTR, table, b.mul(size, 8))]
 
-    return b.if_(b.eq(mode, TABLE), give, call)[0]
+    def run() -> Values:
+        return b.if_(b.eq(arena_bytes, 0), call, call_with_arena)
+
+    return b.if_(b.eq(_word(b, record, 3), TABLE), give, run)[0]

@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 
 from curta.compiler import cache as kernel_cache
-from curta.compiler.executable import MUCH_MEMORY
 from curta.compiler.link import load
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.buffers import allocator, unpooled
 from curta.core.trace import thread_state
 from curta.once import once
 from curta.runtime import call_code
+from curta.runtime.arenas import native_arenas
 from curta.runtime.array import ArrayImpl
-from curta.runtime.buffers import allocator, unpooled
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.native_entry import builtin_function, known_header
@@ -89,8 +89,7 @@ def _entry(
     sizes = [np.dtype(d).itemsize * int(np.prod(shape)) for d, shape in results]
     tuning = config.tuning
     large = max(sizes, default=0) > tuning.native_result_bytes
-    large = large or len(leaves) > tuning.native_leaves
-    if program.long or large or program.temporaries >= MUCH_MEMORY:
+    if program.long or large or len(leaves) > tuning.native_leaves:
         return None
     try:
         walk = _Walk(args)
@@ -105,6 +104,7 @@ def _entry(
     head = [
         program.address, len(args), id(context), len(results), len(leaves),
         len(program.constants), len(walk.code), walk.items + len(args) + 1,
+        program.arena_bytes, program.arena_place,
     ]  # fmt: skip
     record = _record(head, program.constants, walk)
     rings = [None] * (call_code.RING * len(results))
@@ -194,6 +194,7 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
         )
         imports = {name: _python_function(name) for name in call_code.FUNCTIONS}
         imports |= {name: id(x) for name, x in _OBJECTS.items()}
+        imports |= native_arenas()
         code = load(compiled, ["fast_call"], imports)
     except (ImportError, AttributeError, OSError, ValueError):
         return None

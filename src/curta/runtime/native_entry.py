@@ -4,9 +4,11 @@
     entry(result, x, y)  # True, or False when the arrays are not as promised
 
 The native function is `void f(ptr table)`: the table holds the data addresses of the
-arrays in order, then the constants. A call is checked in native code (each argument
-an ndarray of the right dtype and shape, contiguous, aligned, results writeable) and
-does nothing when the check fails, so no call can touch memory that it should not.
+arrays in order, then the constants, of which one may be the address of an arena: the
+memory of temporaries, which the call provides. A call is checked in native code (each
+argument an ndarray of the right dtype and shape, contiguous, aligned, results
+writeable) and does nothing when the check fails, so no call can touch memory that it
+should not. Where there is no memory for the arena it raises OutOfMemoryError.
 
 The fast kind is a built-in function made of a little native code that reads the
 fields of array objects. Whether they lie where NumPy's C interface has them is
@@ -28,12 +30,16 @@ import numpy as np
 from curta.compiler import cache as kernel_cache
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
+from curta.core.buffers import workspace
 from curta.errors import OutOfMemoryError
 from curta.once import once
 from curta.runtime import entry_code
+from curta.runtime.arenas import native_arenas
 
 Signature = tuple[np.dtype[Any], tuple[int, ...]]
 Entry = Callable[..., bool]
+Arena = tuple[int, int]
+NO_ARENA: Arena = 0, 0
 
 _METH_FASTCALL = 0x80
 
@@ -54,6 +60,7 @@ def native_entry(
     results: int,
     constants: Sequence[int] = (),
     release_gil: bool = False,
+    arena: Arena = NO_ARENA,
 ) -> Entry:
     """Make a callable of the native function `void f(ptr table)` at an address.
 
@@ -63,8 +70,10 @@ def native_entry(
         results: how many of the arrays the function writes to.
         constants: further words of the table, after the arrays.
         release_gil: let other Python threads run meanwhile; for long work.
+        arena: the place of its address among the constants, and its bytes.
     """
-    return _entry(code, address, signature, results, constants, _mode(release_gil))
+    mode = _mode(release_gil)
+    return _entry(code, address, signature, results, constants, mode, arena)
 
 
 def plain_entry(
@@ -74,10 +83,11 @@ def plain_entry(
     results: int,
     constants: Sequence[int] = (),
     release_gil: bool = False,
+    arena: Arena = NO_ARENA,
 ) -> Entry:
     """The same through ctypes: slower to call, and made in no time."""
     mode = _mode(release_gil)
-    return _CtypesEntry(code, address, signature, results, constants, mode)
+    return _CtypesEntry(code, address, signature, results, constants, mode, arena)
 
 
 def _mode(release_gil: bool) -> int:
@@ -93,9 +103,9 @@ def table_entry(
     """A callable that gives the table for such a function, and calls nothing.
 
     It gives False where arrays are not as promised. The arguments are those of
-    `native_entry`.
+    `native_entry`; who uses the table provides the arena.
     """
-    return _entry(code, 0, signature, results, constants, entry_code.TABLE)
+    return _entry(code, 0, signature, results, constants, entry_code.TABLE, NO_ARENA)
 
 
 def _entry(
@@ -105,12 +115,14 @@ def _entry(
     results: int,
     constants: Sequence[int],
     mode: int,
+    arena: Arena,
 ) -> Callable[..., Any]:
     make = _builtin_maker()
     if make is None:
-        return _CtypesEntry(code, address, signature, results, constants, mode)
+        return _CtypesEntry(code, address, signature, results, constants, mode, arena)
     signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
-    words = [address, len(signature), results, mode, len(constants)]
+    place, size = arena
+    words = [address, len(signature), results, mode, len(constants), size, place]
     words += constants
     for dtype, shape in signature:
         words += [id(dtype), len(shape), *shape]
@@ -118,7 +130,7 @@ def _entry(
         record = struct.pack(f"={len(words)}Q", *words)
     except struct.error:
         sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in signature]
-        raise OutOfMemoryError(max(sizes)) from None
+        raise OutOfMemoryError(max(*sizes, size)) from None
     # The signature is kept because the record holds the addresses of its dtypes.
     return make((record, code, signature))
 
@@ -134,6 +146,7 @@ class _CtypesEntry:
         results: int,
         constants: Sequence[int],
         mode: int,
+        arena: Arena,
     ) -> None:
         holding = mode == entry_code.CALL
         kind = ctypes.PYFUNCTYPE if holding else ctypes.CFUNCTYPE
@@ -144,6 +157,7 @@ class _CtypesEntry:
         self._results = results
         self._constants = constants
         self._size = len(signature) + len(constants)
+        self._arena_place, self._arena_bytes = len(signature) + arena[0], arena[1]
 
     def __call__(self, *arrays: np.ndarray[Any, Any]) -> bytes | bool:
         if len(arrays) != len(self._signature):
@@ -163,6 +177,9 @@ class _CtypesEntry:
         table = (ctypes.c_uint64 * max(self._size, 1))(*words, *self._constants)
         if self._gives_table:
             return bytes(table)
+        if self._arena_bytes:
+            arena = workspace(self._arena_bytes)
+            table[self._arena_place] = arena.ctypes.data
         self._function(ctypes.addressof(table))
         return True
 
@@ -182,6 +199,7 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
         )
         imports = {n: _python_function(n) for n in entry_code.FUNCTIONS}
         imports[entry_code.ARRAY_TYPE] = id(np.ndarray)
+        imports |= native_arenas()
         code = load(compiled, ["call_entry"], imports)
     except (ImportError, AttributeError, OSError, ValueError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -10,17 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.executable import MUCH_MEMORY, check_memory
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.config import config
-from curta.runtime.buffers import allocator
+from curta.core.buffers import allocator
 from curta.runtime.native_entry import (
     Signature,
     native_entry,
     plain_entry,
     table_entry,
 )
-from curta.runtime.queue import Pending, is_available, make_room, submit
+from curta.runtime.queue import (
+    Pending,
+    arena_of_jobs,
+    is_available,
+    make_room,
+    submit,
+)
 
 NDArray = np.ndarray[Any, Any]
 
@@ -80,23 +86,22 @@ class NativeExecutable:
 
     def _entered_by(self, make: Callable[..., Any]) -> Callable[..., Any]:
         program = self.program
-        entry = make(
+        return make(
             program.code,
             program.address,
             program.signature,
             program.results,
             program.constants,
             program.long,
+            (program.arena_place, program.arena_bytes),
         )
-        return _with_memory(program.temporaries, entry)
 
     @cached_property
     def _table(self) -> Callable[..., bytes | bool]:
         program = self.program
-        entry = table_entry(
+        return table_entry(
             program.code, program.signature, program.results, program.constants
         )
-        return _with_memory(program.temporaries, entry)
 
     def _results(self, args: Sequence[NDArray]) -> list[NDArray]:
         """Where the results go: memory of the pool, or of arguments."""
@@ -113,28 +118,26 @@ class NativeExecutable:
         table = self._table(*results, *arrays)
         if not isinstance(table, bytes):
             return []
+        arena = None
+        if self.program.arena_bytes:
+            arena = arena_of_jobs(self.program.arena_bytes)
+            table = self._with_arena(table, arena.ctypes.data)
         places = list(map(Pending, results))
         kept = [x for i, x in enumerate(args) if i not in self.overwrites.values()]
         for i in self.overwrites.values():
             if type(args[i]) is Pending:
                 args[i].data = None  # the memory has one owner, who may donate it again
-        keep = (self, kept, places)
+        keep = (self, kept, places, arena)
         number = submit(self.program.address, table, self._bytes, keep)
         for place in places:
             place.number = number
         return places
 
-
-def _with_memory(size: int, entry: Callable[..., Any]) -> Callable[..., Any]:
-    """`entry`, which first sees to it that there is memory for its temporaries."""
-    if size < MUCH_MEMORY:
-        return entry
-
-    def call(*arrays: NDArray) -> Any:
-        check_memory(size)
-        return entry(*arrays)
-
-    return call
+    def _with_arena(self, table: bytes, address: int) -> bytes:
+        """The table with the address of an arena."""
+        program = self.program
+        place = 8 * (len(program.signature) + program.arena_place)
+        return table[:place] + struct.pack("=Q", address) + table[place + 8 :]
 
 
 def start(

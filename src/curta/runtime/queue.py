@@ -3,8 +3,10 @@
 A `Pending` is the place of one result. Its memory may be passed on to further jobs
 before it is computed, since they run later; everybody else waits.
 
-A job is native code, which raises no errors. Whoever waits for one that has not begun
-runs it, and those before it: a call that is waited for at once stays in its thread.
+A job is native code, which raises no errors: the memory that it needs is there before
+it is queued. As jobs run one after the other, they have one arena in common. Whoever
+waits for one that has not begun runs it, and those before it: a call that is waited
+for at once stays in its thread.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from curta.compiler import cache as kernel_cache
 from curta.compiler.link import c_function, load
 from curta.compiler.llvm import target
 from curta.config import config
+from curta.core.buffers import workspace
 from curta.once import Lock, once
 from curta.runtime import atomics, queue_code
 from curta.runtime.threads import num_threads
@@ -53,6 +56,7 @@ class _Queue:
         self._memory = ctypes.create_string_buffer(size + 64)
         self._state = -(-ctypes.addressof(self._memory) // 64) * 64
         self._finished = ctypes.c_uint64.from_address(self._state + queue_code.FINISHED)
+        self._started = ctypes.c_uint32.from_address(self._state + queue_code.STARTED)
         self._code = self._load()
         submit, wait = map(self._code.address, queue_code.EXPORTS)
         word, pointer = ctypes.c_int64, ctypes.c_void_p
@@ -62,6 +66,7 @@ class _Queue:
         # Number, bytes of results, and what is used, of every job that is not done.
         self._jobs: deque[tuple[int, int, Any]] = deque()
         self._bytes = 0
+        self._arena: Any = None
         # The thread may run this code until the very end of the process.
         for owner in (self, self._memory, self._code):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
@@ -107,7 +112,16 @@ class _Queue:
                 number: int = self._submit(address, table)
                 self._jobs.append((number, size, (table, keep)))
                 self._bytes += size
-                return number
+            if not self._started.value:  # the system gives no thread
+                self.wait(number)
+            return number
+
+    def arena(self, size: int) -> Any:
+        """The arena of the jobs, or one that is large enough from now on."""
+        arena = self._arena
+        if arena is None or arena.size < size:
+            self._arena = arena = workspace(size)
+        return arena
 
     def wait(self, number: int) -> None:
         """Return when a job is done; may be interrupted, and then waited for again."""
@@ -127,6 +141,8 @@ class _Queue:
             while self._jobs and self._jobs[0][0] <= finished:
                 self._bytes -= self._jobs[0][1]
                 self._jobs.popleft()
+            if not self._jobs:
+                self._arena = None
 
     # A forked process has none of the threads, so that nothing may be under way.
 
@@ -170,6 +186,15 @@ def forget_finished() -> None:
 def make_room(size: int) -> None:
     """Wait until a job with so many bytes of results may be added."""
     _queue().make_room(size)
+
+
+def arena_of_jobs(size: int) -> Any:
+    """Memory for jobs to work in, at least so much, which they keep alive.
+
+    Raises:
+        OutOfMemoryError: the system has not enough.
+    """
+    return _queue().arena(size)
 
 
 def submit(address: int, table: bytes, size: int, keep: Any) -> int:

@@ -20,7 +20,7 @@ RUNNER = 128  # whether somebody runs jobs
 WAKE = 192  # changes whenever there may be something to do for the thread
 THREAD_SLEEPS = 256
 WAITING = 320  # callers that sleep until FINISHED changes
-STARTED = 384
+STARTED = 384  # whether there is the thread
 JOBS = 448  # function and table of each
 MOST_JOBS = 32
 STATE_SIZE = JOBS + 16 * MOST_JOBS
@@ -127,8 +127,11 @@ def _submit(module: Module, system: System) -> None:
         thread, null = b.scratch(8), Value("null", PTR, b)
         serve = b.function_address("serve")
         failed = b.call("pthread_create", I32, thread, null, serve, null)
-        with b.when(b.eq(failed, 0)):
-            b.call("pthread_detach", I32, b.load(I64, thread))
+        b.if_(
+            b.eq(failed, 0),
+            lambda: [b.call("pthread_detach", I32, b.load(I64, thread))],
+            lambda: [atomics.add(b, STARTED, I32, -1)],
+        )
     _wake_thread(b, system)
     b.ret(number + 1)
 

@@ -19,13 +19,13 @@ from curta import dtypes
 from curta.config import TraceContext, config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.buffers import empty
 from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.buffers import empty
 from curta.runtime.eager import BASE, quiet, quietly
 from curta.runtime.straight_line import single_result
 

@@ -11,11 +11,11 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray, is_string
+from curta.core.buffers import empty
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.errors import JaxRuntimeError, UnexpectedTracerError
 from curta.runtime.array import ArrayImpl
-from curta.runtime.buffers import empty
 
 logger = logging.getLogger(__name__)
 

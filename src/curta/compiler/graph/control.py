@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from curta.compiler.graph.items import ControlItem, RegisterItem
 from curta.compiler.graph.lanes import lane_code
 from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
+from curta.compiler.loops.bufferize import ALIGNMENT
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import UNKNOWN, NativeProgram
@@ -112,7 +115,8 @@ def _add_branches(
     places = list(results)
     for i, out in pairs.items():
         places[out] = maker.buffers[eqn.outvars[out]] = operands[1 + i]
-    maker.items.append(ControlItem(eqn, operands, tuple(places), native, ()))
+    scratch = _scratch(maker, eqn, native, 1)
+    maker.items.append(ControlItem(eqn, operands, tuple(places), native, (), scratch))
     return True
 
 
@@ -197,8 +201,26 @@ def _add(
             carries.append((other, places[i]))  # the last turn writes the result
         else:
             carries.append((places[i], other))
-    item = ControlItem(eqn, operands, tuple(places), programs, tuple(carries), parts)
+    chunks = parts.count if parts else 1
+    if any(p.arena_bytes for p in programs):
+        chunks = min(chunks, config.tuning.part_arenas)
+    scratch = _scratch(maker, eqn, programs, chunks)
+    item = ControlItem(
+        eqn, operands, tuple(places), programs, tuple(carries), scratch, parts, chunks
+    )
     maker.items.append(item)
+
+
+def _scratch(
+    maker: ItemMaker, eqn: Eqn, programs: tuple[NativeProgram, ...], chunks: int
+) -> Buffer | None:
+    """Arenas for programs of which each chunk runs one after the other."""
+    size = max(p.arena_bytes for p in programs)
+    if not size:
+        return None
+    row = -(-size // ALIGNMENT) * ALIGNMENT
+    arenas = ShapedArray((chunks, row), np.dtype(np.uint8))
+    return maker.new_buffer(arenas, f"{eqn.op.name}.memory")
 
 
 def _after_carry(eqn: Eqn) -> int:

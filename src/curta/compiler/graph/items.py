@@ -87,7 +87,9 @@ class ControlItem:
 
     `carries` are two places for each part of a loop's carry, which turns read from
     and write to in turn. A loop may be cut along the rows of its arrays; then the
-    program is the body for one part, and every part has places of its own.
+    program is the body for one part, and every part has places of its own. So many
+    `chunks` share out the parts. Programs that need an arena have it in `scratch`, a
+    row of which is for one chunk.
     """
 
     eqn: Eqn
@@ -95,7 +97,9 @@ class ControlItem:
     results: tuple[Buffer, ...]
     programs: tuple[NativeProgram, ...]
     carries: tuple[tuple[Buffer, Buffer], ...]
+    scratch: Buffer | None
     parts: Parts | None = None
+    chunks: int = 1
 
 
 @dataclass(frozen=True, eq=False)

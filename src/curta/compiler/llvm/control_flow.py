@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from curta.compiler.graph.items import ControlItem
+from curta.compiler.library.routine import run_chunks
 from curta.compiler.llvm.builder import Builder, Values
 from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
@@ -30,12 +31,15 @@ def emit_control(
     item: ControlItem,
     address: Mapping[Buffer, Value],
     code: list[Callee],
-    services: tuple[Value, Value],
+    launcher: Value,
 ) -> None:
-    """Run a control-flow item; `services` are parallel_for and free."""
+    """Run a control-flow item; `launcher` is parallel_for."""
     if item.parts is not None:
-        return _emit_parts(b, item, address, code, services)
+        return _emit_parts(b, item, address, code, launcher)
     calls = [_Call(b, p, c) for p, c in zip(item.programs, code, strict=True)]
+    if item.scratch is not None:
+        for call in calls:
+            call.arena(address[item.scratch])
     if isinstance(item.eqn.op, Cond):
         operands = [address[x] for x in item.operands]
         return _cond(b, item, calls, operands, [address[x] for x in item.results])
@@ -47,31 +51,34 @@ def _emit_parts(
     item: ControlItem,
     address: Mapping[Buffer, Value],
     code: list[Callee],
-    services: tuple[Value, Value],
+    launcher: Value,
 ) -> None:
-    """Share out the parts of a loop: `void loop(ptr table, i64 part)`."""
+    """Share out the parts of a loop: `void loop(ptr table, i64 chunk)`."""
     assert item.parts is not None
-    launcher, free = services
     pairs = [x for pair in item.carries for x in pair]
-    buffers = list(dict.fromkeys([*item.operands, *item.results, *pairs]))
-    words = [*(address[x] for x in buffers), *code[0], free]
+    arenas = [] if item.scratch is None else [item.scratch]
+    buffers = list(dict.fromkeys([*item.operands, *item.results, *pairs, *arenas]))
+    words = [*(address[x] for x in buffers), *code[0]]
     table = b.scratch(8 * len(words), align=8)
     for i, word in enumerate(words):
         b.store(word, b.offset(table, i, PTR))
     name = next(n for n in map("loop{}".format, count()) if not b.module.defines(n))
     inner = b.module.function(name, [PTR, I64], exported=False)
-    given, index = inner.arguments
-    *places, body, constants, free = (
+    given, chunk = inner.arguments
+    *places, body, constants = (
         inner.load(PTR, inner.offset(given, i, PTR)) for i in range(len(words))
     )
     call = _Call(inner, item.programs[0], (body, constants))
-    arena = call.keep_arena()
     known = dict(zip(buffers, places, strict=True))
-    _emit_loop(inner, item, known, [call], _Part(inner, item, index))
-    inner.call(free, None, inner.load(PTR, arena))
+    if item.scratch is not None:
+        own = inner.mul(chunk, item.scratch.nbytes // item.chunks)
+        call.arena(inner.offset(known[item.scratch], own, I8))
+    parts = item.parts.count
+    first, last = (inner.udiv((chunk + i) * parts, item.chunks) for i in (0, 1))
+    with inner.loop(first, last) as loop:
+        _emit_loop(inner, item, known, [call], _Part(inner, item, loop.index))
     inner.ret()
-    function = b.function_address(name)
-    b.call(launcher, None, function, table, b.const(I64, item.parts.count))
+    run_chunks(b, launcher, name, table, item.chunks)
 
 
 class _Part:
@@ -169,13 +176,10 @@ class _Call:
         """Where the arguments lie, from the `first` on."""
         self.results(places, self.program.results + first)
 
-    def keep_arena(self) -> Value:
-        """Keep the memory of temporaries from call to call; where its address lies."""
-        b, place = self.b, len(self.program.signature) + self.program.arena
-        own = b.scratch(8, align=8)
-        b.store(Value("null", PTR, b), own)
-        b.store(own, b.offset(self.table, place, PTR))
-        return own
+    def arena(self, place: Value) -> None:
+        """Where the arena is, if the program needs one."""
+        word = len(self.program.signature) + self.program.arena_place
+        self.b.store(place, self.b.offset(self.table, word, PTR))
 
     def run(self) -> None:
         self.b.call(self.code, None, self.table)

@@ -1,10 +1,12 @@
 """The one native function of a segment of a program.
 
 `void entry(ptr table)`: the table holds the addresses of the segment's results,
-arguments and constants; of `parallel_for` (or null: no threads), `malloc`, `free` and
-the place where an arena is kept between calls; then of the products of matrices, of
-the programs (with their constants) and of the routines that it calls. It runs all of
-them in order, with no Python in between.
+arguments and constants; of `parallel_for` (or null: no threads) and of the arena; then
+of the products of matrices, of the programs (with their constants) and of the routines
+that it calls. It runs all of them in order, with no Python in between.
+
+Native code asks nobody for memory, so that it cannot fail: who calls an entry provides
+its arena, in which the programs that it calls have theirs.
 """
 
 from __future__ import annotations
@@ -25,11 +27,10 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import NativeProgram
-from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 ENTRY = "entry"
-SERVICES = 4  # parallel_for, malloc, free, the place of a kept arena
+SERVICES = 2  # parallel_for, the arena
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,8 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
         return work.code.reads + work.code.writes
     if isinstance(work, ControlItem):
         pairs = tuple(buffer for pair in work.carries for buffer in pair)
-        return work.results + work.operands + pairs
+        own = () if work.scratch is None else (work.scratch,)
+        return work.results + work.operands + pairs + own
     return work.placement.arguments
 
 
@@ -92,14 +94,12 @@ def emit_entry(
         buffer: b.load(PTR, b.offset(table, i, PTR))
         for i, buffer in enumerate(pointers)
     }
-    launcher, *memory = (
-        b.load(PTR, b.offset(table, len(pointers) + i, PTR)) for i in range(SERVICES)
-    )
+    launcher, base = (_word(b, table, len(pointers) + i) for i in range(SERVICES))
     if module.defines(_SERIAL):
         none = b.instruction(f"icmp eq ptr {launcher}, null", I1)
         launcher = b.select(none, b.function_address(_SERIAL), launcher)
-    block = _take_arena(b, arena, memory)
-    base = _aligned(b, block)
+    if arena.on_stack:
+        base = b.scratch(max(arena.size, 1))
     for buffer, offset in arena.offsets.items():
         address[buffer] = b.offset(base, offset, I8)
     for work in works:
@@ -115,7 +115,7 @@ def emit_entry(
             first += len(products)
             places = [first + 2 * programs.index(p) for p in work.programs]
             parts = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
-            emit_control(b, work, address, parts, (launcher, memory[1]))
+            emit_control(b, work, address, parts, launcher)
         elif isinstance(work, RegisterItem):
             name = f"registers{works.index(work)}"
             emit_registers(module, name, work.code)
@@ -124,8 +124,6 @@ def emit_entry(
         else:
             chunks = work.plan.chunks
             _launch(b, kernels[work], buffers(work), chunks, address, launcher)
-    if arena.size > config.tuning.stack_arena:
-        _leave_arena(b, block, memory)
     b.ret()
 
 
@@ -157,41 +155,6 @@ def _emit_serial_for(module: Module) -> None:
     with b.loop(0, count) as loop:
         b.call(function, None, context, loop.index)
     b.ret()
-
-
-_ALIGNMENT = 64
-
-
-def _take_arena(b: Builder, arena: Arena, memory: list[Value]) -> Value:
-    """Memory for the temporaries: the stack, what the last call left, or new memory.
-
-    Fresh pages cost more than most kernels, so a call leaves its arena for the next
-    one. Calls that run at the same time find nothing and take new memory.
-    """
-    malloc, _, kept = memory
-    if arena.size <= config.tuning.stack_arena:
-        return b.scratch(arena.size + _ALIGNMENT)
-    found = _exchange(b, kept, Value("null", PTR, b))
-    size = b.const(I64, arena.size + _ALIGNMENT)
-    missing = b.instruction(f"icmp eq ptr {found}, null", I1)
-    (block,) = b.if_(missing, lambda: [b.call(malloc, PTR, size)], lambda: [found])
-    return block
-
-
-def _leave_arena(b: Builder, block: Value, memory: list[Value]) -> None:
-    """Leave the arena for the next call; free one that another call left meanwhile."""
-    _, free, kept = memory
-    b.call(free, None, _exchange(b, kept, block))
-
-
-def _exchange(b: Builder, place: Value, new: Value) -> Value:
-    return b.instruction(f"atomicrmw xchg ptr {place}, ptr {new} seq_cst", PTR)
-
-
-def _aligned(b: Builder, block: Value) -> Value:
-    number = b.instruction(f"ptrtoint ptr {block} to i64", I64)
-    number = b.and_(b.add(number, _ALIGNMENT - 1), -_ALIGNMENT)
-    return b.instruction(f"inttoptr i64 {number} to ptr", PTR)
 
 
 def _launch(

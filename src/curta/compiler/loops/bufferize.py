@@ -115,6 +115,12 @@ class Arena:
 
     offsets: dict[Buffer, int]
     size: int
+    on_stack: bool
+
+    @property
+    def needed(self) -> int:
+        """The bytes that the caller provides: 0 if it lies on the stack."""
+        return 0 if self.on_stack else self.size
 
 
 def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena:
@@ -141,7 +147,7 @@ def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena
             at = max(at, end)
         offsets[buffer] = at
     total = max((offsets[b] + aligned_size(b) for b in offsets), default=0)
-    return Arena(offsets, total)
+    return Arena(offsets, total, total <= config.tuning.stack_arena)
 
 
 def aligned_size(buffer: Buffer) -> int:

@@ -1,10 +1,10 @@
 """Checkpoints of many arrays, written while the program goes on.
 
-    manager = GlobalAsyncCheckpointManager()
-    manager.serialize_with_paths([x, y], [path_of_x, path_of_y])
-    ...  # x and y may change
-    manager.wait_until_finished()
-    x, y = manager.deserialize_with_paths(shardings, [path_of_x, path_of_y])
+manager = GlobalAsyncCheckpointManager()
+manager.serialize_with_paths([x, y], [path_of_x, path_of_y])
+...  # x and y may change
+manager.wait_until_finished()
+x, y = manager.deserialize_with_paths(shardings, [path_of_x, path_of_y])
 """
 
 from __future__ import annotations

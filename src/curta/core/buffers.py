@@ -1,4 +1,4 @@
-"""Memory for arrays: 64-byte aligned, and used again when an array has died.
+"""Memory for arrays and arenas: 64-byte aligned, and used again when nobody uses it.
 
 A page that the system hands out costs ten times more to touch first than one that was
 touched before, so large results go where dead ones lay. Python tells when an array is
@@ -8,20 +8,24 @@ array, because NumPy follows the chain of bases down to the array that was made 
 (the base of that one is no array). So there are no finalizers and no bookkeeping.
 
 Each shape and dtype keeps some small arrays to use again; larger arrays are views of
-blocks, which all shapes share. Big blocks begin on a huge page.
+blocks, which all shapes share, and arenas, the memory of a program's temporaries, are
+such blocks as well. Big blocks begin on a huge page. The memory that nobody uses is
+bounded, and `trim` gives all of it back; that is also done before an allocation fails.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import mmap
 import sys
 from collections import deque
+from collections.abc import Callable
 from functools import lru_cache
-from math import prod
 from sys import getrefcount
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -42,7 +46,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray:
         OutOfMemoryError: the system has not enough.
 
     Example:
-        >>> from curta.runtime.buffers import empty
+        >>> from curta.core.buffers import empty
         >>> empty((2, 3), "float32").ctypes.data % 64
         0
     """
@@ -54,8 +58,24 @@ def unpooled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
 
     A reference count of one says that nobody can see its elements any more.
     """
-    memory = bytearray(prod(shape) * dtype.itemsize + ALIGNMENT)
+    size = math.prod(shape) * dtype.itemsize
+    memory = _memory(size + ALIGNMENT, size)
     return np.ndarray(shape, dtype, memory, _offset(memory))
+
+
+def workspace(size: int) -> NDArray:
+    """Bytes for a program to work in, at least so many; nobody else's while it lives.
+
+    New ones replace smaller ones that are dead.
+
+    Raises:
+        OutOfMemoryError: the system has not enough.
+    """
+    found = _pool.find(size)
+    if found is None:
+        _pool.drop_dead(below=size)
+        found = _pool.new(size)
+    return found
 
 
 def is_last_reference(holder: list[NDArray], i: int, others: int = 0) -> bool:
@@ -86,20 +106,21 @@ def locked(array: NDArray) -> NDArray:
     """
     dtype = array.dtype
     if dtype.isbuiltin == 1:
-        return np.asarray(memoryview(array).toreadonly())
+        return np.asarray(memoryview(array).toreadonly())  # type: ignore[arg-type]
     if dtype.itemsize not in _WORDS or dtype.kind == "T":
         copy = array.copy()
         copy.flags.writeable = False
         return copy
     # Buffers have no name for such a type.
     words = array.view(_WORDS[dtype.itemsize])
-    return np.asarray(memoryview(words).toreadonly()).view(dtype)
+    read_only = memoryview(words).toreadonly()  # type: ignore[arg-type]
+    return np.asarray(read_only).view(dtype)
 
 
 @lru_cache(maxsize=4096)
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """What makes arrays of a shape and dtype; the same object every time."""
-    size = prod(shape) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     if not _can_recycle() or size == 0:
         return Allocator(shape, dtype)
     return (
@@ -117,10 +138,10 @@ class Allocator:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._shape = shape
         self._dtype = dtype
-        self._size = prod(shape) * dtype.itemsize
+        self._size = math.prod(shape) * dtype.itemsize
 
     def __call__(self) -> NDArray:
-        block = _block(_rounded(max(self._size, 1)))
+        block = _block(max(self._size, 1))
         return np.ndarray(self._shape, self._dtype, block)
 
     def keeps(self, array: NDArray) -> bool:
@@ -135,7 +156,7 @@ class _SmallAllocator(Allocator):
     both take it for alive: no lock is needed.
     """
 
-    __slots__ = ("_batch", "_kept", "_limit")
+    __slots__ = ("__weakref__", "_batch", "_kept", "_limit")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         super().__init__(shape, dtype)
@@ -143,20 +164,29 @@ class _SmallAllocator(Allocator):
         most = min(tuning.ring_arrays, tuning.ring_bytes // self._size)
         self._limit = max(4, most)
         self._batch = 1
-        self._kept = deque(self._make(1), self._limit)
+        self._kept: deque[NDArray] = deque(maxlen=self._limit)
+        _small.add(self)
 
     def __call__(self) -> NDArray:
         kept = self._kept
-        array = kept[0]
-        kept.rotate(-1)
-        if getrefcount(array) == _ALONE:
-            return array
-        self._batch = min(2 * self._batch, config.tuning.ring_batch, self._limit)
+        try:
+            array = kept[0]
+            kept.rotate(-1)
+            if getrefcount(array) == _ALONE:
+                return array
+        except IndexError:  # the first one, or the ring was trimmed
+            self._batch = 1
+        else:
+            self._batch = min(2 * self._batch, config.tuning.ring_batch, self._limit)
         made = self._make(self._batch)
         # The oldest were alive: if there is no room it is they who go.
         kept.extend(made)
         kept.rotate(len(made) - 1)
         return made[0]
+
+    def clear(self) -> None:
+        """Forget the arrays that are kept."""
+        self._kept.clear()
 
     def keeps(self, array: NDArray) -> bool:
         return any(x is array for x in list(self._kept))
@@ -164,7 +194,7 @@ class _SmallAllocator(Allocator):
     def _make(self, count: int) -> list[NDArray]:
         """New arrays side by side in one piece of memory."""
         step = -(-self._size // ALIGNMENT) * ALIGNMENT
-        memory = bytearray(count * step + ALIGNMENT)
+        memory = _memory(count * step + ALIGNMENT, self._size)
         first = _offset(memory)
         return [
             np.ndarray(self._shape, self._dtype, memory, first + i * step)
@@ -182,16 +212,9 @@ class _BlockAllocator(Allocator):
         self._blocks = _pool.blocks(_rounded(self._size))
 
     def __call__(self) -> NDArray:
-        blocks = self._blocks
-        for _ in range(min(len(blocks), config.tuning.block_tries)):
-            try:
-                block = blocks[0]
-                blocks.rotate(-1)
-            except IndexError:  # another thread gave the blocks back
-                break
-            if getrefcount(block) == _ALONE:
-                return np.ndarray(self._shape, self._dtype, block)
-        block = _pool.new(_rounded(self._size))
+        block = _dead(self._blocks, config.tuning.block_tries)
+        if block is None:
+            block = _pool.new(self._size)
         return np.ndarray(self._shape, self._dtype, block)
 
 
@@ -204,11 +227,12 @@ class _Block(np.ndarray[Any, Any]):
 
 
 class _Pool:
-    """Blocks by size, as many as the bound allows."""
+    """Blocks by size, as many as the bounds allow."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, deque[NDArray]] = {}
         self._bytes = 0
+        self._next_look = config.tuning.idle_bytes
         self._lock = Lock()
 
     def blocks(self, size: int) -> deque[NDArray]:
@@ -216,44 +240,103 @@ class _Pool:
         with self._lock:
             return self._blocks.setdefault(size, deque())
 
+    def find(self, size: int) -> NDArray | None:
+        """A dead block of the size, or up to twice as large; None if there is none."""
+        with self._lock:
+            fitting = sorted(n for n in self._blocks if size <= n <= 2 * size)
+            found = (_dead(self._blocks[n]) for n in fitting)
+            return next((block for block in found if block is not None), None)
+
     def new(self, size: int) -> NDArray:
-        """A new block, known to the pool from now on.
+        """A new block of at least a size, known to the pool from now on.
 
         For want of room dead blocks go; then the pool forgets those alive, which the
         system gets back when they die, so that later ones can be used again.
         """
         block, most = _block(size), config.tuning.pool_bytes
+        size = block.size
         with self._lock:
+            if self._bytes + size > self._next_look:
+                self._drop_dead(config.tuning.idle_bytes)
             if self._bytes + size > most:
-                self._drop_dead()
+                self._drop_dead(0)
             if self._bytes + size > most:
                 for blocks in self._blocks.values():
                     blocks.clear()
                 self._bytes = 0
             if size <= most:
-                self._blocks[size].append(block)
+                self._blocks.setdefault(size, deque()).append(block)
                 self._bytes += size
         return block
 
-    def _drop_dead(self) -> None:
-        for size, blocks in self._blocks.items():
-            for _ in range(len(blocks)):
-                block = blocks[0]
-                blocks.rotate(-1)
-                if getrefcount(block) == _ALONE:
-                    blocks.pop()
-                    self._bytes -= size
-
-    def clear(self) -> None:
-        """Give dead blocks back to the system."""
+    def drop_dead(self, below: float = math.inf) -> None:
+        """Give dead blocks back to the system, those smaller than a size."""
         with self._lock:
-            self._drop_dead()
+            self._drop_dead(0, below)
+
+    def _drop_dead(self, most: int, below: float = math.inf) -> None:
+        """Drop dead blocks, but for so many bytes of those made last."""
+        for size, blocks in reversed(list(self._blocks.items())):
+            if size < below:
+                alive, dead = _sorted_out(blocks)
+                kept = min(len(dead), most // size)
+                most -= kept * size
+                blocks.clear()
+                blocks.extend(alive + dead[:kept])
+                self._bytes -= (len(dead) - kept) * size
+        self._next_look = self._bytes + config.tuning.idle_bytes
+
+    def idle(self) -> int:
+        """The bytes of dead blocks."""
+        with self._lock:
+            rings = self._blocks.items()
+            return sum(size * len(_sorted_out(blocks)[1]) for size, blocks in rings)
+
+
+def _dead(blocks: deque[NDArray], tries: int | None = None) -> NDArray | None:
+    """The first dead block of a ring, among so many; None if there is none."""
+    for _ in range(len(blocks) if tries is None else min(len(blocks), tries)):
+        try:
+            block = blocks[0]
+            blocks.rotate(-1)
+        except IndexError:  # another thread gave the blocks back
+            break
+        if getrefcount(block) == _ALONE:
+            return block
+    return None
+
+
+def _sorted_out(blocks: deque[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
+    """Those alive and those dead."""
+    alive: list[NDArray] = []
+    dead: list[NDArray] = []
+    for _ in range(len(blocks)):
+        block = blocks[0]
+        blocks.rotate(-1)
+        (dead if getrefcount(block) == _ALONE else alive).append(block)
+    return alive, dead
 
 
 def trim() -> None:
-    """Give memory that no array uses back to the system."""
-    allocator.cache_clear()
-    _pool.clear()
+    """Give memory that nobody uses back to the system."""
+    for let_go in _holders:
+        let_go()
+    for small in list(_small):
+        small.clear()
+    _pool.drop_dead()
+
+
+def when_trimmed(let_go: Callable[[], None]) -> None:
+    """Call a function whenever idle memory is to be given back."""
+    _holders.append(let_go)
+
+
+def idle_bytes() -> int:
+    """The bytes of blocks that are kept although nobody uses them.
+
+    Small arrays, of which each shape keeps at most 64 KiB, are not counted.
+    """
+    return _pool.idle()
 
 
 def _rounded(size: int) -> int:
@@ -264,24 +347,44 @@ def _rounded(size: int) -> int:
     return -(-size // step) * step
 
 
-def _block(size: int) -> NDArray:
-    """Fresh memory as an array of bytes; its base is not an array."""
+def _block(wanted: int) -> NDArray:
+    """Fresh memory as an array of bytes, at least so many; its base is not an array."""
+    size = _rounded(wanted)
     if size < config.tuning.page_bytes:
-        memory = bytearray(size + ALIGNMENT)
+        memory = _memory(size + ALIGNMENT, wanted)
         return _Block(size, np.uint8, memory, _offset(memory))
     alignment = _HUGE_PAGE if size >= _HUGE_PAGE else ALIGNMENT
-    try:
-        pages = _map(size + alignment)
-    except (OSError, ValueError, OverflowError) as error:
-        raise OutOfMemoryError(size) from error
+    pages = _memory(size + alignment, wanted)
     start = _offset(pages, alignment)
     if size >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages
-            pages.madvise(mmap.MADV_HUGEPAGE, start, size)
+            pages.madvise(mmap.MADV_HUGEPAGE, start, size)  # type: ignore[union-attr]
     return _Block(size, np.uint8, pages, start)
 
 
-def _map(size: int) -> mmap.mmap:
+def _memory(size: int, wanted: int) -> bytearray | mmap.mmap:
+    """Memory from the system, which gets idle memory back if it has not enough.
+
+    Raises:
+        OutOfMemoryError: the system has not enough; it names what was `wanted`.
+    """
+    try:
+        return from_system(size)
+    except _REFUSALS:
+        trim()
+    try:
+        return from_system(size)
+    except _REFUSALS as error:
+        raise OutOfMemoryError(wanted) from error
+
+
+_REFUSALS = (MemoryError, OSError, ValueError, OverflowError)
+
+
+def from_system(size: int) -> bytearray | mmap.mmap:
+    """The one function that asks the system for the memory of arrays and arenas."""
+    if size < config.tuning.page_bytes:
+        return bytearray(size)
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     # Private, so that a forked process has a copy of its own.
@@ -317,3 +420,5 @@ _WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 # What the memory of an array is part of that is no view of another one's.
 _OWNERS = (bytearray, mmap.mmap, _Block, type(None))
 _pool = _Pool()
+_small: WeakSet[_SmallAllocator] = WeakSet()
+_holders: list[Callable[[], None]] = []

@@ -10,8 +10,8 @@ import threading
 import numpy as np
 import pytest
 
+from curta.core import buffers
 from curta.errors import OutOfMemoryError
-from curta.runtime import buffers
 
 SHAPES = [(), (1,), (10,), (3, 5), (2000,), (70, 70), (300, 300), (1500, 1500), (0, 3)]
 

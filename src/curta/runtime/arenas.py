@@ -1,0 +1,101 @@
+"""Arenas, the memory of programs' temporaries, for native code to take and give back.
+
+A program calls nobody for memory: who calls it hands it an arena. Between calls arenas
+belong to the whole process, so that a hundred programs need no more memory than the
+largest of them. They are blocks of the pool (core/buffers.py), of which native code
+finds one without Python where calls follow one another (arena_code.py).
+
+    imports = native_arenas()  # addresses of `take_arena` and `give_arena`
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from curta.compiler import cache as kernel_cache
+from curta.compiler.link import load
+from curta.compiler.llvm import target
+from curta.config import config
+from curta.core import buffers
+from curta.once import once
+from curta.runtime import arena_code
+from curta.runtime.arena_code import HEADER
+
+NDArray = np.ndarray[Any, Any]
+
+
+class _Arenas:
+    """The arenas that native code uses or has parked, by their addresses."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, NDArray] = {}
+        self._parked = ctypes.c_void_p()
+        self._code = self._load()
+        take, give, exchange = map(self._code.address, arena_code.EXPORTS)
+        self.functions = {"take_arena": take, "give_arena": give}
+        pointer = ctypes.c_void_p
+        self._exchange: Callable[[int | None], int | None]
+        self._exchange = ctypes.PYFUNCTYPE(pointer, pointer)(exchange)
+        buffers.when_trimmed(self._unpark)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._in_child)
+
+    def _load(self) -> Any:
+        most = config.tuning.idle_bytes
+        compiled = kernel_cache.fixed_object_file(
+            lambda: arena_code.arena_module(target.host().module(), most),
+            target.QUICK,
+            [arena_code.__name__],
+            str(most),
+        )
+        imports = {
+            name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+            for name in arena_code.FUNCTIONS
+        }
+        imports[arena_code.PARKED] = ctypes.addressof(self._parked)
+        # Bound methods are made anew at each access.
+        self._functions = self._take, self._give
+        imports[arena_code.TAKE], imports[arena_code.GIVE] = map(id, self._functions)
+        return load(compiled, arena_code.EXPORTS, imports)
+
+    def _take(self, parked: int, size: int) -> int:
+        """The address of an arena, where the one that was parked is too small."""
+        self._blocks.pop(parked, None)
+        block = buffers.workspace(size + HEADER)
+        start: int = block.ctypes.data
+        ctypes.c_uint64.from_address(start).value = block.size - HEADER
+        self._blocks[start + HEADER] = block
+        return start + HEADER
+
+    def _give(self, arena: int) -> None:
+        """Leave an arena to the pool."""
+        self._blocks.pop(arena, None)
+
+    def _unpark(self) -> None:
+        arena = self._exchange(None)
+        if arena is not None:
+            self._give(arena)
+
+    def _in_child(self) -> None:
+        """In a forked process no other thread has an arena."""
+        parked = self._parked.value
+        self._blocks = {a: b for a, b in self._blocks.items() if a == parked}
+
+
+@once
+def _arenas() -> _Arenas:
+    return _Arenas()
+
+
+def native_arenas() -> Mapping[str, int]:
+    """The addresses of the functions of arena_code, for code that imports them.
+
+    Raises:
+        ImportError: there is no native code.
+    """
+    return _arenas().functions
