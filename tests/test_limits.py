@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import curta
@@ -56,8 +57,13 @@ NOT_LIMITS = {
 }
 
 
-def numbers() -> Iterator[tuple[str, str, int]]:
+@cache
+def numbers() -> list[tuple[str, str, int]]:
     """Module, name or number, and line of what is compared with something."""
+    return list(_numbers())
+
+
+def _numbers() -> Iterator[tuple[str, str, int]]:
     trees = {p: ast.parse(p.read_text()) for p in MODULES}
     defined: dict[str, str] = {}  # by module and name, the module that defines it
     for path, tree in trees.items():
@@ -115,6 +121,8 @@ def _names(target: ast.expr, value: ast.expr) -> Iterator[str]:
 
 def _integer(node: ast.expr) -> int | None:
     """The integer that an expression of literals stands for."""
+    if not isinstance(node, (ast.Constant, ast.BinOp, ast.UnaryOp)):
+        return None
     parts = list(ast.walk(node))
     plain = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
     if not all(isinstance(p, plain) for p in parts):

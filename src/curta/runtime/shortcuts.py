@@ -247,8 +247,8 @@ def getitem(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
                 return general(self, index)
             aval = self.aval
             out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
-            small = 2 * part.nbytes < data.nbytes
-            if small and data.nbytes > context.tuning.alive_bytes:
+            large = data.nbytes > context.tuning.alive_bytes
+            if large and 2 * part.nbytes < data.nbytes:
                 part = part.copy()
             return wrap(part, out, self._sharding)
         return general(self, index)
