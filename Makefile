@@ -6,17 +6,19 @@
 #   make docs       the documentation as a web site in site/
 #   make coverage   JAX's public names, present or not: docs/coverage.md
 #   make bench      side by side with JAX (in .venv-bench)
+#   make test-shrunk  tests of values with the limits of large arrays at a few elements
 #   make test-all   the tests on every Python that this machine has
 #   make fuzz       random programs against `eval`, for MINUTES=10
 #   make stress-accuracy  errors of the elementwise functions against mpmath
 #   make stress-files     damaged and crafted files: an exception, never a crash
+#   make stress-limits ARGS=tests/...  which way tests decide by each limit
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-libraries lint docs coverage bench fuzz clean
+.PHONY: help demo test test-all test-shrunk test-libraries lint docs coverage bench fuzz clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -49,6 +51,14 @@ demo: $(VENV)/.stamp-examples-$(HASH)
 test: $(VENV)/.stamp-test-$(HASH)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+
+# Those that compare values: others look at how large arrays are treated.
+SHRUNK := tests/conformance tests/functions tests/test_random_programs.py \
+	tests/compiler/test_random_programs.py tests/compiler/test_random_arrays.py
+test-shrunk: $(VENV)/.stamp-test-$(HASH)
+	@echo "under CURTA_TUNING=shrunk: $(SHRUNK)"
+	CURTA_TUNING=shrunk OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(VENV)/bin/python -m pytest -n 2 $(SHRUNK) $(ARGS)
 
 lint: $(VENV)/.stamp-lint-$(HASH)
 	$(VENV)/bin/ruff check .

@@ -351,6 +351,11 @@ def assert_alike(found: Any, wanted: Any) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 1 << 30))
 def test_compiled_arrays_are_those_of_numpy(seed: int) -> None:
+    check(seed)
+
+
+def check(seed: int) -> None:
+    """Compare a random program with itself, run by the rules of its ops."""
     program = Program(seed)
     with enable_x64(True), np.errstate(all="ignore"):
         with backend("numpy"):
