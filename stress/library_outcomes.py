@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from absl import flags
 
 
 class _Outcomes:
@@ -56,6 +57,7 @@ def _message(report: Any) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    flags.FLAGS.mark_as_parsed()  # suites for absl's own runner ask for its flags
     path = os.environ.get("CURTA_OUTCOMES")
     if path is not None:
         part = int(os.environ.get("CURTA_PART", "1"))

@@ -633,3 +633,8 @@ def test_shapes_may_be_returned_by_what_is_evaluated_for_shapes():
     assert found["b"][0].shape == () and found["b"][0].dtype == "float32"
     with pytest.raises(TypeError, match="ShapeDtypeStruct does not have a value"):
         curta.jit(lambda: struct)()
+
+
+def test_the_class_of_compiled_functions():
+    # Libraries find out by its name whether a function is compiled.
+    assert type(curta.jit(abs)).__name__ == "PjitFunction"

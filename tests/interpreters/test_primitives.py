@@ -35,6 +35,7 @@ def multiply_add():
         return *found, ct if ad.is_undefined_primal(z) else None
 
     def batch(args, dims):
+        assert type(args) is type(dims) is tuple  # may be parameters of other ops
         assert dims[0] == dims[1] == dims[2]
         return apply(*args), dims[0]
 
@@ -306,3 +307,47 @@ def test_closed_jaxprs_show_their_jaxpr():
     assert other.consts[0].tolist() == [0, 2, 4] and closed.consts[0] is table
     fewer = closed.map_jaxpr(lambda j: j.replace(outvars=j.invars))
     assert fewer.outvars == jaxpr.invars and fewer.consts == closed.consts
+
+
+def test_rules_of_evaluation_get_arrays():
+    seen = []
+    primitive = Primitive("first")
+    primitive.def_abstract_eval(lambda aval: aval.update(shape=()))
+
+    @primitive.def_impl
+    def impl(x):
+        seen.append(x)
+        return x.at[0].add(1)[0]  # what NumPy arrays do not have
+
+    def loop(x):
+        body = lambda i, c: (c[0] + i, primitive.bind(c[0]))  # noqa: E731
+        return lax.fori_loop(0, 3, body, (x, 0.0))[1]
+
+    x = jnp.array([2.0, 5.0])
+    assert primitive.bind(x) == 3
+    assert curta.jit(primitive.bind)(x) == 3
+    assert curta.jit(loop)(x) == 4
+    assert all(isinstance(each, curta.Array) for each in seen)
+    # Each has its own memory, which the loop does not write to.
+    assert [each[0] for each in seen[-3:]] == [2, 2, 3]
+
+
+def test_parameters_without_a_hash():
+    scale = Primitive("scale")
+    scale.def_impl(lambda x, *, by: x * by[0])
+    scale.def_abstract_eval(lambda aval, *, by: aval)
+    batching.primitive_batchers[scale] = lambda xs, dims, *, by: (
+        scale.bind(*xs, by=by),
+        dims[0],
+    )
+    ad.defjvp(scale, lambda t, x, *, by: scale.bind(t, by=by))
+    by, x = [2], jnp.ones(2)
+
+    def apply(x):
+        return scale.bind(x, by=by)
+
+    assert apply(x).tolist() == curta.vmap(apply)(x).tolist() == [2, 2]
+    assert curta.jit(apply)(x).tolist() == [2, 2]
+    assert curta.jvp(apply, (x,), (x,))[1].tolist() == [2, 2]
+    by[0] = 3
+    assert apply(x).tolist() == [3, 3]

@@ -235,3 +235,30 @@ def test_ops_that_are_checked_as_a_whole():
 
     assert text(solve, right) is None
     assert text(curta.jacobian(solve), right) is None
+
+
+def test_values_in_messages_are_arrays():
+    def f(x):
+        checkify.check(jnp.all(x > 0), "got {tree}", tree={"x": x})
+        return x
+
+    x = jnp.array([1.0, -2.0])
+    error, _ = checkify.checkify(f)(x)
+    for fails in (lambda: checkify.check_error(error), lambda: f(x)):
+        with pytest.raises(checkify.JaxRuntimeError, match=r"'x': Array\(\[ 1"):
+            fails()
+
+
+def test_keys_in_messages():
+    def body(i, key):
+        checkify.check(i < 2, "key {key}", key=key)
+        return curta.random.split(key)[0]
+
+    def f(key, n):
+        key = lax.fori_loop(0, n, body, key)
+        return curta.random.key_data(key)
+
+    key = curta.random.key(3)
+    for checked in (checkify.checkify(f), curta.jit(checkify.checkify(curta.jit(f)))):
+        assert checked(key, 2)[0].get() is None
+        assert "key<fry>" in checked(key, 3)[0].get()

@@ -72,7 +72,7 @@ _LEAF = tree_util.tree_structure(0)
 _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 
 
-class Jitted:
+class PjitFunction:
     """A function compiled by `jit`; see there."""
 
     def __init__(
@@ -363,7 +363,8 @@ class Jitted:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        Jitted.__init__(self, state["fun"], state["options"], state["function_name"])
+        given = state["fun"], state["options"], state["function_name"]
+        PjitFunction.__init__(self, *given)
 
     # ---- methods
 
@@ -495,7 +496,7 @@ def jit(
         place = _chosen_device(device, backend, given, wanted)
         wanted = sharding_tree("jit", "out_shardings", place)
 
-    def compile_function(fun: Callable[..., Any]) -> Jitted:
+    def compile_function(fun: Callable[..., Any]) -> PjitFunction:
         check_callable(fun)
         options = make_options(
             fun,
@@ -508,7 +509,7 @@ def jit(
             in_shardings=given,
             out_shardings=wanted,
         )
-        return Jitted(fun, options)
+        return PjitFunction(fun, options)
 
     return compile_function if fun is LEFT_OUT else compile_function(fun)
 
@@ -543,6 +544,6 @@ def named_jit(
     name: str | None,
     static_argnames: str | Sequence[str],
     inline: bool,
-) -> Jitted:
+) -> PjitFunction:
     """`jit` for the library's own functions, under another name if one is given."""
-    return Jitted(fun, library_options(fun, static_argnames, inline=inline), name)
+    return PjitFunction(fun, library_options(fun, static_argnames, inline=inline), name)

@@ -51,7 +51,7 @@ MADE: Final = {
     "jaxlib": {"__version__": "curta.as_jax.places.VERSION"},
     "jaxlib._jax": {
         "Device": "curta.Device",
-        "PjitFunction": "curta.api.jit.Jitted",
+        "PjitFunction": "curta.api.jit.PjitFunction",
         "XlaRuntimeError": "curta.errors.JaxRuntimeError",
     },
     "jaxlib.xla_client": {

@@ -33,6 +33,8 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import broadcast_batch, move_dim, reshape
 
 logger = logging.getLogger("curta.debugging")
+# The name by which libraries know the logger of callbacks that raise, to filter it.
+failures = logging.getLogger("jax._src.callback")
 
 VMAP_METHODS = (
     "sequential",
@@ -275,7 +277,7 @@ class Computing(HostCall):
             return self._checked(call_outside(self.callback, args))
         except Exception as error:
             text = "".join(traceback.format_exception(error))
-            logger.error("jax.%s failed\n%s", self.name, text)
+            failures.exception("jax.%s failed", self.name)
             raise JaxRuntimeError(
                 f"INTERNAL: {self.name}: error calling callback: {text}"
             ) from error

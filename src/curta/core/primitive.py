@@ -133,7 +133,7 @@ class Primitive:
         self._own("multiple_results").multiple_results = several
 
     def def_impl(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Let `rule(*arrays, **params)` evaluate the operation, on NumPy arrays."""
+        """Let `rule(*arrays, **params)` evaluate the operation."""
         self._own("def_impl")
         impl_rules[self] = rule
         return rule

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.op import PURPOSE, Op
-from curta.core.trace import Tracer, current_trace
+from curta.core.trace import Tracer, base_trace, current_trace, use_trace
 from curta.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -62,10 +63,22 @@ class UserOp(Op):
 
     def __eq__(self, other: object) -> bool:
         """Whether no rule can tell parameters apart: 0.0 is not -0.0, nor 1 True."""
-        if type(self) is not type(other):
-            return False
+        if type(self) is not type(other) or self.holds_functions:
+            return self is other
         mine, others = self.items, other.items
         return bool(mine == others) and _are_alike(mine, others)
+
+    def __hash__(self) -> int:
+        return id(self) if self.holds_functions else hash(self.items)
+
+    @property
+    def holds_functions(self) -> bool:  # type: ignore[override]
+        """Whether parameters have no hash: lists, say, which may change."""
+        try:
+            hash(self.items)
+        except TypeError:
+            return True
+        return False
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -110,12 +123,16 @@ class UserOp(Op):
         return found
 
     def eval(self, *args: Any) -> Any:
-        out = self._rule(impl_rules, "eval")(*args, **self.params())
+        rule, base = self._rule(impl_rules, "eval"), base_trace()
+        # Programs reuse the memory of their values, and rules may keep what they get.
+        given = [base.array(np.array(x), ShapedArray(x.shape, x.dtype)) for x in args]
+        with use_trace(base):
+            out = rule(*given, **self.params())
         return [*map(np.asarray, out)] if self.multiple_results else np.asarray(out)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         rule = self._rule(jvp_rules, "jvp")
-        out, tangent = rule(primals, tangents, **self.params())
+        out, tangent = rule((*primals,), (*tangents,), **self.params())
         return out, tangent
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
@@ -128,10 +145,10 @@ class UserOp(Op):
     ) -> tuple[Any, Any]:
         if self.primitive in axis_batch_rules:
             rule = axis_batch_rules[self.primitive]
-            out, out_dim = rule(axis, args, dims, **self.params())
+            out, out_dim = rule(axis, (*args,), (*dims,), **self.params())
         else:
             rule = self._rule(batch_rules, "batch")
-            out, out_dim = rule(args, dims, **self.params())
+            out, out_dim = rule((*args,), (*dims,), **self.params())
         return out, out_dim
 
     @property

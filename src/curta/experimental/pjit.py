@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from curta.api.jit import Jitted, jit
+from curta.api.jit import PjitFunction, jit
 from curta.api.jit_shardings import sharding_tree
 from curta.on_demand import listed
 
@@ -26,7 +26,7 @@ def pjit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> Jitted:
+) -> PjitFunction:
     """As `jit`, for programs that put a mesh in scope by `with mesh:`.
 
     There what is left open is over all devices of the mesh, and a sharding that is
@@ -62,7 +62,7 @@ def pjit(
         what: sharding_tree("pjit", what, x) for what, x in given if x is not _OPEN
     }
     options = dataclasses.replace(plain._options, uses_resources=True, **trees)
-    return Jitted(fun, options)
+    return PjitFunction(fun, options)
 
 
 __all__ = ["pjit"]

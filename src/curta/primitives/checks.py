@@ -21,7 +21,7 @@ from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.op import Op
 from curta.core.source_info import SourceInfo
-from curta.core.trace import typeof
+from curta.core.trace import base_trace, typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import and_, not_, or_, select_n
 from curta.primitives.indexing.dynamic import DynamicSlice
@@ -336,7 +336,10 @@ class Error:
             if pred[place] if place else pred:
                 code = self._code[effect]
                 tree = self._metadata[int(code[place] if place else code)]
-                numbers = [x[place] if place else x for x in self._payload[effect]]
+                numbers = [
+                    _as_array(x[place] if place else x, aval)
+                    for x, aval in zip(self._payload[effect], effect.shape_dtypes)
+                ]
                 found: JaxException = tree_util.tree_unflatten(tree, numbers)
                 return found
         return None
@@ -434,6 +437,11 @@ class Error:
         kept = [e for e in self.effects if (e.error_type in types) is not others]
         leaves = [[self._pred[e], self._code[e], *self._payload[e]] for e in kept]
         return Error.of(kept, itertools.chain(*leaves), self._metadata)
+
+
+def _as_array(x: Any, aval: ShapedArray) -> Any:
+    """A number of an error as an array of the user's, also where it is NumPy's."""
+    return base_trace().array(x, aval) if isinstance(x, np.ndarray) else x
 
 
 init_error = Error()

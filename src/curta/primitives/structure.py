@@ -402,6 +402,9 @@ def full(aval: ShapedArray, value: Any) -> Any:
     """An array of `aval` with every element `value`; a Python number if it is one."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
+    if dtypes.issubdtype(aval.dtype, dtypes.prng_key):  # keys that nobody reads
+        words = np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype))
+        return base_trace().array(words, aval)
     if aval.weak_type and (aval.shape or aval.placement is None):
         scalar = _weak_scalar(value, aval.dtype)
     else:
