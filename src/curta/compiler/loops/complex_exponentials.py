@@ -15,20 +15,26 @@ import numpy as np
 from curta.compiler.loops import complexes
 from curta.compiler.loops.complexes import ComplexExpr
 
-# Beyond a limit e**x is e**(x - c) * e**c. Each c is short, so that the difference is
-# exact, and e**c so near to a float that the product is as good as e**x.
+# Beyond a limit e**x is e**(x - c) * e**c, and beyond limit + c the same twice. Each c
+# is short, so that the difference is exact, and e**c so near to a float that the
+# product is as good as e**x.
 _LIMIT = {"float32": (87.0, 74.765625, 2.9532374948444487e32),
           "float64": (700.0, 673.59375, 3.451824202806829e292)}  # fmt: skip
 # tanh is +-1 beyond.
 _TANH_END = {"float32": 10.0, "float64": 20.0}
 
 
-def _scaled(b: Any, x: Any, size: Any) -> tuple[Any, Any]:
-    """y and a factor with e**x = factor * e**y where `size` is beyond the limit."""
-    limit, step, factor = (b.const(v, x.dtype) for v in _LIMIT[x.dtype.name])
-    large = b.compare("gt", size, limit)
-    y = b.select(large, b.sub(x, b.copysign(step, x)), x)
-    return y, b.select(large, factor, b.const(1, x.dtype))
+def _scaled(b: Any, x: Any, size: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """y, and a function that multiplies by e**(x - y); y is x if `size` is small."""
+    limit, step, factor = _LIMIT[x.dtype.name]
+    far, farther, one, once, twice, power = (
+        b.const(v, x.dtype) for v in (limit, limit + step, 1, step, 2 * step, factor)
+    )
+    large, larger = b.compare("gt", size, far), b.compare("gt", size, farther)
+    moved = b.copysign(b.select(larger, twice, once), x)
+    first, second = b.select(large, power, one), b.select(larger, power, one)
+    y = b.select(large, b.sub(x, moved), x)
+    return y, lambda factor: b.mul(b.mul(factor, first), second)
 
 
 def _is_finite(b: Any, x: Any) -> Any:
@@ -40,13 +46,13 @@ def _is_infinite(b: Any, x: Any) -> Any:
 
 
 def exp(b: Any, z: ComplexExpr) -> ComplexExpr:
-    x, factor = _scaled(b, z.re, z.re)
+    x, scaled = _scaled(b, z.re, z.re)
     size, sine = b.math("exp", x), b.math("sin", z.im)
     end, turns = b.const(-np.inf, x.dtype), b.not_(_is_finite(b, z.im))
     zero = b.and_(b.compare("eq", x, end), turns)
     sine = b.select(zero, b.copysign(b.const(0, x.dtype), z.im), sine)
     cosine = _cosine(b, z.im, _is_infinite(b, z.re))
-    re, im = b.mul(size, b.mul(cosine, factor)), b.mul(size, b.mul(sine, factor))
+    re, im = b.mul(size, scaled(cosine)), b.mul(size, scaled(sine))
     return ComplexExpr(re, _kept_zero(b, z.im, im), z.dtype)
 
 
@@ -63,20 +69,20 @@ def expm1(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def sinh(b: Any, z: ComplexExpr) -> ComplexExpr:
-    x, factor = _scaled(b, z.re, b.abs(z.re))
+    x, scaled = _scaled(b, z.re, b.abs(z.re))
     ends = b.or_(_is_infinite(b, z.re), _is_zero(b, z.re))
-    re = b.mul(b.math("sinh", x), b.mul(_cosine(b, z.im, ends), factor))
-    im = b.mul(b.math("cosh", x), b.mul(b.math("sin", z.im), factor))
+    re = b.mul(b.math("sinh", x), scaled(_cosine(b, z.im, ends)))
+    im = b.mul(b.math("cosh", x), scaled(b.math("sin", z.im)))
     return ComplexExpr(re, _kept_zero(b, z.im, im), z.dtype)
 
 
 def cosh(b: Any, z: ComplexExpr) -> ComplexExpr:
-    x, factor = _scaled(b, z.re, b.abs(z.re))
+    x, scaled = _scaled(b, z.re, b.abs(z.re))
     cosine = _cosine(b, z.im, _is_infinite(b, z.re))
-    re = b.mul(b.math("cosh", x), b.mul(cosine, factor))
-    sine = b.mul(b.math("sin", z.im), factor)
-    im = b.mul(b.math("sinh", x), sine)
-    signs = b.mul(b.copysign(factor, sine), b.copysign(factor, z.re))
+    re = b.mul(b.math("cosh", x), scaled(cosine))
+    sine = scaled(b.math("sin", z.im))
+    im, one = b.mul(b.math("sinh", x), sine), b.const(1, x.dtype)
+    signs = b.mul(b.copysign(one, sine), b.copysign(one, z.re))
     zero = b.or_(_is_zero(b, z.re), _is_zero(b, z.im))
     im = b.select(zero, b.copysign(b.const(0, x.dtype), signs), im)
     return ComplexExpr(re, im, z.dtype)

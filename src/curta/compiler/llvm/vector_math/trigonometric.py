@@ -1,8 +1,9 @@
 """sin, cos, tan.
 
 x = n*pi/2 + r by subtracting n times pi/2 in three parts (Cody and Waite; with fused
-multiply-add the first step is exact). Arguments so large that this loses digits go to
-the C library, lane by lane.
+multiply-add the first step is exact). What the second step rounds away is kept, as the
+low part of r, so that results are nearly rounded once. Arguments so large that this
+loses digits go to the C library, lane by lane.
 """
 
 from __future__ import annotations
@@ -16,20 +17,38 @@ from curta.compiler.llvm.vector_math.common import (
     nearest_multiple,
     polynomial,
     replaced_lanes,
+    square_error,
 )
 
 _TWO_OVER_PI = 0.63661977236758134308
 _LARGE = {"f32": 2.0**17, "f64": 2.0**30}
 
 
-def _reduced(b: Builder, x: Value) -> tuple[Value, Value]:
-    """r and the integer n with x = n*pi/2 + r."""
+def _reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+    """r, its low part, and the integer n with x = n*pi/2 + r."""
     n, integer = nearest_multiple(b, x, _TWO_OVER_PI)
-    r = x
-    for part in HALF_PI[x.type.kind]:
-        r = b.fma(n, -part, r)
-    # -0.0 must not lose its sign.
-    return b.select(b.eq(integer, 0), x, r), integer
+    first, second, third = HALF_PI[x.type.kind]
+    exact_part = b.fma(n, -first, x)
+    # Where this cancels it is exact; elsewhere what it rounds away is.
+    r = exact_part - n * second
+    low = b.fma(n, -second, exact_part - r)
+    return r, b.fma(n, -third, low), integer
+
+
+def _terms(
+    b: Builder, r: Value, low: Value
+) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    """sin(r + low) and cos(r + low), each as a sum of a large and a small term.
+
+    For |r| up to pi/4 and a little more.
+    """
+    z = r * r
+    sine = b.fma(r * z, polynomial(b, z, coefficients.SIN), low)
+    curve = b.fma(z, polynomial(b, z, coefficients.COS), -0.5)
+    rest = r * -low
+    if r.type.kind == "f64":  # where the errors of other steps are no larger
+        rest = b.fma(square_error(b, r, z), -0.5, rest)
+    return (r, sine), (b.const(r.type, 1.0), b.fma(z, curve, rest))
 
 
 def sin_cos_reduced(b: Builder, r: Value) -> tuple[Value, Value]:
@@ -43,12 +62,13 @@ def sin_cos_reduced(b: Builder, r: Value) -> tuple[Value, Value]:
 
 def _turned(b: Builder, x: Value, quarter_turns: int) -> Value:
     """sin(x + quarter_turns * pi/2)."""
-    r, n = _reduced(b, x)
+    r, low, n = _reduced(b, x)
     n = n + quarter_turns if quarter_turns else n
-    sine, cosine = sin_cos_reduced(b, r)
-    magnitude = b.select(b.ne(n & 1, 0), cosine, sine)
+    sine, cosine = _terms(b, r, low)
+    odd = b.ne(n & 1, 0)
+    large, small = (b.select(odd, c, s) for s, c in zip(sine, cosine, strict=True))
     sign = (n & 2) << (x.type.bits - 2)
-    return b.bitcast(b.bits(magnitude) ^ sign, x.type)
+    return b.bitcast(b.bits(large + small) ^ sign, x.type)
 
 
 def _is_large(b: Builder, x: Value) -> Value:
@@ -57,7 +77,8 @@ def _is_large(b: Builder, x: Value) -> Value:
 
 @exact
 def sin(b: Builder, x: Value) -> Value:
-    return replaced_lanes(b, _turned(b, x, 0), _is_large(b, x), "sin", x)
+    result = b.select(b.eq(x, 0), x, _turned(b, x, 0))  # for -0.0
+    return replaced_lanes(b, result, _is_large(b, x), "sin", x)
 
 
 @exact
@@ -67,10 +88,21 @@ def cos(b: Builder, x: Value) -> Value:
 
 @exact
 def tan(b: Builder, x: Value) -> Value:
-    r, n = _reduced(b, x)
-    sine, cosine = sin_cos_reduced(b, r)
+    """The quotient of two sums, corrected by what it leaves."""
+    r, low, n = _reduced(b, x)
+    sine, cosine = _terms(b, r, low)
     odd = b.ne(n & 1, 0)
-    result = b.select(odd, -cosine, sine) / b.select(odd, sine, cosine)
+    above, above_rest = (
+        b.select(odd, -c, s) for s, c in zip(sine, cosine, strict=True)
+    )
+    below, below_rest = (b.select(odd, s, c) for s, c in zip(sine, cosine, strict=True))
+    divisor = below + below_rest
+    below_rest = below_rest - (divisor - below)
+    inverse = 1.0 / divisor
+    quotient = above * inverse
+    left = b.fma(-quotient, divisor, above) + b.fma(-quotient, below_rest, above_rest)
+    result = b.fma(left, inverse, quotient)
+    result = b.select(b.eq(x, 0), x, result)  # for -0.0
     return replaced_lanes(b, result, _is_large(b, x), "tan", x)
 
 
