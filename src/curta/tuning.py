@@ -132,7 +132,7 @@ class Tuning:
     # Examples that run side by side at least.
     fewest_lanes: int = limit(128, shrunk=2)
     # Vectors that a value of an example takes at most.
-    lane_vectors: int = limit(16, shrunk=6)
+    lane_vectors: int = limit(16, shrunk=9)
     # Values that are computed for an example at most.
     lane_values: int = limit(2048, shrunk=500)
     # Elements that one update of an array in memory writes at most.
