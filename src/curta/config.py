@@ -285,6 +285,13 @@ disable_bwd_checks = _define(
     "Let backward rules of custom_vjp return what is not like the arguments.",
     traced=True,
 )
+custom_vjp3 = _define(
+    "jax_custom_vjp3",
+    False,
+    parse_boolean,
+    "Refuse custom_vjp functions that close over traced values.",
+    traced=True,
+)
 array_garbage_collection_guard = _define(
     "jax_array_garbage_collection_guard",
     None,

@@ -14,7 +14,6 @@ from curta.config_parsers import parse_boolean
 _ACCEPTED: dict[str, dict[str, Any]] = {
     "it chooses between two ways of doing the same, of which Curta has one": {
         "jax_compiler_enable_remat_pass": True,
-        "jax_custom_vjp3": False,
         "jax_mutable_array_checks": True,
         "jax_refs_to_pins": False,
         "jax_remat3": False,

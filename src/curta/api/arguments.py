@@ -7,13 +7,15 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from curta import dtypes, tree_util
 from curta.core.array import Array
-from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.avals import ShapedArray
 from curta.core.refs import AbstractRef, Ref
 from curta.core.shapes import canonicalize_shape
 from curta.core.sharding import NamedSharding
-from curta.core.stage import recording_trace
+from curta.core.stage import recording_trace, with_dtype
 from curta.core.trace import concrete_or_error, is_array_like, typeof
 from curta.runtime.transfer import to_array
 
@@ -161,9 +163,12 @@ def _argument_aval(fun: Callable[..., Any], x: Any, name: str) -> Any:
         ) from None
 
 
-def with_dtype(x: Any) -> Any:
-    """A leaf of arguments; a Python scalar gets its dtype, which settings decide."""
-    return as_result(x) if is_python_scalar(x) else x
+def differentiable_leaf(x: Any) -> Any:
+    """A leaf of arguments with the dtype that it has as an array."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        dtype = typeof(x).dtype
+        return np.asarray(x, dtype) if x.dtype != dtype else x
+    return with_dtype(x)
 
 
 def as_result(x: Any) -> Any:

@@ -18,6 +18,7 @@ from curta.control.custom_vjp import Backward, CustomVJP
 from curta.core.avals import typed
 from curta.core.flat import debug_info, function_name
 from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
+from curta.core.stage import stage
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, typeof
 from curta.core.tracebacks import api_boundary
@@ -302,6 +303,8 @@ class custom_vjp(CustomFunction):
         flat = PrimalFunction(self._merged(fixed)(self.fun), in_tree)
         rules = _FlatVJP(self, fixed, in_tree, leaves, flat)
         info = debug_info("custom_vjp fun", self.fun)
+        if config.jax_custom_vjp3:
+            self._refuse_closed_over(flat, leaves)
         if any(isinstance(x, Ref) for x in leaves):
             names = leaf_names(self.fun, traced, {}, self._traced_places(args))
             refuse_aliases(leaves, info, names)
@@ -312,11 +315,22 @@ class custom_vjp(CustomFunction):
             function_name(self.fwd),
             function_name(self.bwd),
             self.symbolic_zeros,
+            self.optimize_remat,
         )
         outs = call(*leaves)
         refuse_custom_refs(f"primal function {self._name()}", outs)
         out_tree = flat.out_tree if flat.out_tree is not None else rules.out_tree
         return tree_util.tree_unflatten(out_tree, outs)
+
+    def _refuse_closed_over(self, fun: PrimalFunction, leaves: Sequence[Any]) -> None:
+        for x in stage(fun, [typeof(x) for x in leaves]).consts:
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(
+                    f"custom_vjp-decorated function {self._name()} closed over a"
+                    f" {type(x).__name__} of type {x.aval.str_short()}, but custom_vjp"
+                    " functions can't close over Tracers while jax_custom_vjp3 is on."
+                    f" Rewrite {self._name()} to take it as an explicit input."
+                )
 
 
 _TRACER_IN_NONDIFF = (
@@ -403,7 +417,7 @@ class _FlatVJP:
         """A cotangent or Zero per flat input."""
         owner = self.owner
         assert owner.bwd is not None
-        res = tree_util.tree_unflatten(residual_tree, residuals)
+        res = tree_util.tree_unflatten(residual_tree, map(typed, residuals))
         shown = [ct if type(ct) is SymbolicZero else as_result(ct) for ct in cts]
         ct = tree_util.tree_unflatten(out_tree, shown)
         found = owner.bwd(*self.fixed, res, ct)

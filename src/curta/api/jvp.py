@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import dtypes, tree_util
-from curta.api.arguments import as_result, check_callable, with_dtype
+from curta.api.arguments import as_result, check_callable
 from curta.api.linearized import FlatWithAux
 from curta.core.avals import ShapedArray
 from curta.core.source_info import Transforming
@@ -57,21 +57,25 @@ def jvp(
         _check_tangent(typeof(p), typeof(t))
     flat = FlatWithAux(fun, in_tree, has_aux)
     seeds = [
-        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else with_dtype(t)
+        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else t
         for t in tangent_leaves
     ]
     with Transforming("jvp"):
-        outs, out_tangents = jvp_flat(flat, list(map(with_dtype, leaves)), seeds)
+        outs, out_tangents = jvp_flat(flat, leaves, seeds)
     count = len(outs) - flat.aux_count
 
     def tree(values: Sequence[Any]) -> Any:
-        return tree_util.tree_unflatten(flat.out_tree, [as_result(x) for x in values])
+        return tree_util.tree_unflatten(flat.out_tree, values)
 
-    result = tree(outs[:count]), tree([instantiate(t) for t in out_tangents[:count]])
+    result = tree(outs[:count]), tree(list(map(_shown, out_tangents[:count])))
     if not has_aux:
         return result
     aux = tree_util.tree_unflatten(flat.aux_tree, flat.aux(outs[count:]))
     return (*result, aux)
+
+
+def _shown(tangent: Any) -> Any:
+    return as_result(instantiate(tangent)) if type(tangent) is Zero else tangent
 
 
 def _check_tangent(primal: ShapedArray, tangent: ShapedArray) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
-from curta.api.arguments import as_result, with_dtype
+from curta.api.arguments import as_result, differentiable_leaf
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
@@ -116,7 +116,7 @@ def forward(
 ) -> Forward:
     """Linearise `partial`, which is the user's `fun` of some of its arguments."""
     leaves, in_tree = tree_util.tree_flatten(args)
-    leaves = list(map(with_dtype, leaves))
+    leaves = list(map(differentiable_leaf, leaves))
     flat = FlatWithAux(partial, in_tree, has_aux)
     info = debug_info(what, fun)
     lin = linearize_flat(flat, leaves, info)

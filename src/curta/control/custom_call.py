@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.control.call import JaxprOp
-from curta.core.avals import is_python_scalar, typed
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.refs import Ref, invalidate, read
-from curta.core.stage import recording_trace
+from curta.core.stage import with_dtype
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -85,17 +84,6 @@ class ArraysForRefs:
         )
 
 
-def as_array(x: Any) -> Any:
-    """An operand as rules are to see it: with a shape and a dtype.
-
-    Literals of a jaxpr are Python numbers.
-    """
-    if not is_python_scalar(x):
-        return x
-    trace = recording_trace()
-    return typed(x) if trace is None else trace.tracer(x)
-
-
 @dataclass(frozen=True)
 class CustomCall(JaxprOp):
     """The staged form: `jaxpr` when evaluated, the rules of `call` when differentiated.
@@ -119,7 +107,7 @@ class CustomCall(JaxprOp):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         n = self.const_count
-        return self.call.jvp([*map(as_array, primals[n:])], tangents[n:])
+        return self.call.jvp([*map(with_dtype, primals[n:])], tangents[n:])
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]

@@ -10,14 +10,17 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from curta import dtypes
 from curta.control.custom_call import CustomCall
+from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import DebugInfo
 from curta.core.op import Op
-from curta.core.stage import stage
+from curta.core.stage import recording_trace, stage
 from curta.core.tangents import Zero
-from curta.core.trace import current_trace, operand_type, typeof
+from curta.core.trace import base_trace, current_trace, operand_type, typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.partial_eval import residuals_as_inputs
@@ -68,9 +71,20 @@ class SymbolicZero:
 
 def show_zero(x: Any, symbolic: bool) -> Any:
     """A tangent as a user's rule sees it."""
-    if not symbolic:
-        return instantiate(x)
-    return SymbolicZero(x.aval) if type(x) is Zero else x
+    if type(x) is not Zero:
+        return x
+    return SymbolicZero(x.aval) if symbolic else _zero_array(x)
+
+
+def _zero_array(zero: Zero) -> Any:
+    """The zeros as an array, of rank 0 too, where programs make do with numbers."""
+    zeros = instantiate(zero)
+    if isinstance(zeros, Array) or zero.aval.dtype == dtypes.float0:
+        return zeros
+    trace = recording_trace()
+    if trace is not None:
+        return trace.tracer(zeros)
+    return base_trace().array(np.asarray(zeros, zero.aval.dtype), zero.aval)
 
 
 def take_zero(x: Any) -> Any:
@@ -148,7 +162,7 @@ class CustomJVP:
             primals: Sequence[Any], tangents: Sequence[Any]
         ) -> tuple[Sequence[Any], Sequence[Any]]:
             given = [i for i, t in enumerate(tangents) if type(t) is not SymbolicZero]
-            out_count: list[int] = []
+            zero: list[bool] = []  # of each output's tangent
 
             def run(*args: Any) -> list[Any]:
                 shown = [
@@ -158,8 +172,9 @@ class CustomJVP:
                 for i, t in zip(given, args[len(primals) :], strict=True):
                     shown[i] = t
                 outs, out_tangents = self.rule(args[: len(primals)], shown)
-                out_count[:] = [len(outs)]
-                return [*outs, *(instantiate(take_zero(t)) for t in out_tangents)]
+                taken = [take_zero(t) for t in out_tangents]
+                zero[:] = [type(t) is Zero for t in taken]
+                return [*outs, *(t for t in taken if type(t) is not Zero)]
 
             tangent_dims = [dims[i] for i in given]
             results, found = batch_outputs(
@@ -169,8 +184,13 @@ class CustomJVP:
                 [*dims, *tangent_dims],
                 outer,
             )
-            out_dims[:] = found[: out_count[0]]
-            return results[: out_count[0]], results[out_count[0] :]
+            n = len(zero)
+            out_dims[:] = found[:n]
+            outs, nonzero = results[:n], iter(results[n:])
+            return outs, [
+                SymbolicZero(typeof(x).to_tangent_aval()) if z else next(nonzero)
+                for x, z in zip(outs, zero, strict=True)
+            ]
 
         return dataclasses.replace(self, fun=fun, rule=rule, out_dims=out_dims)
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
+from curta.control.call import Call, JaxprOp
 from curta.control.custom_call import CustomCall
 from curta.control.custom_jvp import (
     Flat,
@@ -15,14 +16,15 @@ from curta.control.custom_jvp import (
     show_zero,
 )
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import DebugInfo
+from curta.core.jaxpr import ClosedJaxpr, DebugInfo
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
 from curta.errors import CustomVJPException
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, reduce_sum
-from curta.transforms.discharge import TakesRefs
+from curta.transforms.discharge import Flags, TakesRefs
+from curta.transforms.jaxprs import batch_jaxpr, run_closed
 from curta.transforms.jvp import is_differentiable
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, BatchTrace, batch
@@ -48,6 +50,7 @@ class CustomVJP:
     fwd_name: str
     bwd_name: str
     symbolic_zeros: bool = False
+    optimize_remat: bool = False
     out_dims: list[int | None] = dataclasses.field(default_factory=list)
 
     def __call__(self, *args: Any) -> Sequence[Any]:
@@ -58,7 +61,8 @@ class CustomVJP:
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Outputs by `fwd`, and tangents that only transposition can evaluate."""
         nonzero = tuple(type(t) is not Zero for t in tangents)
-        outs, residuals, bwd = self.fwd(primals, nonzero)
+        forward = self._optimized if self.optimize_remat else self.fwd
+        outs, residuals, bwd = forward(primals, nonzero)
         differentiable = [is_differentiable(x) for x in outs]
         op = CustomLinear(
             bwd,
@@ -74,6 +78,33 @@ class CustomVJP:
             next(found) if d else zero_tangent(typeof(x))
             for x, d in zip(outs, differentiable, strict=True)
         ]
+
+    def _optimized(
+        self, primals: Sequence[Any], perturbed: Sequence[bool]
+    ) -> tuple[Sequence[Any], Sequence[Any], Backward]:
+        """As `fwd`, by an op that is `fun` where none of the residuals is read."""
+        made: list[Any] = []
+
+        def fwd(*args: Any) -> list[Any]:
+            outs, residuals, bwd = self.fwd(args, perturbed)
+            made[:] = len(outs), bwd
+            return [*outs, *residuals]
+
+        avals = [typeof(x) for x in primals]
+        info = dataclasses.replace(self.debug_info, name=self.fwd_name)
+        both, consts = residuals_as_inputs(stage(fwd, avals, info))
+        alone, more = residuals_as_inputs(stage(self.fun, avals, self.debug_info))
+        n, m = len(consts), len(more)
+        avals = [*map(typeof, (*consts, *more)), *avals]
+        both = stage(lambda *args: run_closed(both, args[:n] + args[n + m :]), avals)
+        alone = stage(lambda *args: run_closed(alone, args[n:]), avals)
+        args = [*consts, *more, *primals]
+        results = ForwardPass(both, alone)(*args)
+        count, bwd = made
+        # Arguments among the residuals are not read from the op.
+        given = dict(zip(both.jaxpr.invars, args, strict=True))
+        found = zip(both.jaxpr.outvars[count:], results[count:], strict=True)
+        return results[:count], [given.get(v, x) for v, x in found], bwd
 
     def stage(self, avals: Sequence[ShapedArray]) -> Flat:
         """The function, staged: a jaxpr that remembers the rules."""
@@ -207,6 +238,45 @@ class CustomVJPCall(CustomCall):
 
     def rule_names(self) -> dict[str, str]:
         return {"fwd": self.call.fwd_name, "bwd": self.call.bwd_name}
+
+
+@dataclass(frozen=True)
+class ForwardPass(JaxprOp):
+    """The forward pass of a function that asked for `optimize_remat`.
+
+    `jaxpr` gives outputs and residuals; `primal`, the function itself, the outputs
+    alone, and takes its place where no residual is read.
+    """
+
+    name: ClassVar[str] = "remat_opt"
+    always_pruned: ClassVar[bool] = True
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        "fwd_jaxpr": "jaxpr",
+        "fun_jaxpr": "primal",
+    }
+    jaxpr: ClosedJaxpr
+    primal: ClosedJaxpr
+
+    def with_jaxpr(self, jaxpr: ClosedJaxpr) -> Call:
+        return Call(jaxpr, self.name)
+
+    def pruned(self, used: Flags) -> tuple[Call, Flags, Flags] | None:
+        count = len(self.primal.out_avals)
+        if any(used[count:]):
+            return None
+        op, reads, gives = Call(self.primal, self.name).pruned(used[:count])
+        return op, reads, (*gives, *used[count:])
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        # Which outputs are batched may not depend on which function gives them.
+        both, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
+        alone, _ = batch_jaxpr(self.primal, axis, tuple(dims), True)
+        return ForwardPass(both, alone)(*args), out_dims
+
+    def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        return partial.defer(self, args)
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,8 @@ class ShapedArray(AbstractValue):
         """The aval of a tangent: the same for inexact dtypes, float0 otherwise."""
         return self.update(dtype=tangent_dtype(self.dtype))
 
+    at_least_vspace = to_tangent_aval  # its name in older programs
+
     def to_cotangent_aval(self) -> ShapedArray:
         """The aval of a cotangent: as that of a tangent, reduced if it is unreduced."""
         found = self.to_tangent_aval()

@@ -115,6 +115,9 @@ class Op:
         """The scalar expression of the output element at `index`."""
         self._missing("lower")
 
+    always_pruned: ClassVar[bool] = False
+    """Whether dead code elimination asks for `pruned` wherever it looks."""
+
     def pruned(self, used: Flags) -> tuple[Op, Flags, Flags] | None:
         """The op with fewer results, of which only those of `used` are needed.
 

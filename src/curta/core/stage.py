@@ -13,7 +13,7 @@ import numpy as np
 
 from curta import dtypes, errors
 from curta.config import config
-from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.avals import ShapedArray, is_python_scalar, typed
 from curta.core.check import check_jaxpr
 from curta.core.dim import SymbolicDim
 from curta.core.flat import FlatFunction
@@ -276,6 +276,14 @@ def recording_trace() -> JaxprTrace | None:
     while trace is not None and not isinstance(trace, JaxprTrace):
         trace = None if trace.evaluates_known else trace.parent
     return trace
+
+
+def with_dtype(x: Any) -> Any:
+    """`x`; a Python scalar with the shape and dtype that it has as an array."""
+    if not is_python_scalar(x):
+        return x
+    trace = recording_trace()
+    return typed(x) if trace is None else trace.tracer(x)
 
 
 def axes_in_scope() -> tuple[Any, ...]:

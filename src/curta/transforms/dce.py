@@ -27,7 +27,7 @@ def dce_jaxpr(
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         if keep_effects and eqn.effects or any(v in live for v in eqn.outvars):
-            eqn = _pruned(eqn, live) if within else eqn
+            eqn = _pruned(eqn, live) if within or eqn.op.always_pruned else eqn
             kept.append(eqn)
             live.update(v for v in eqn.invars if type(v) is Var)
     return jaxpr.replace(outvars=outvars, eqns=kept[::-1])

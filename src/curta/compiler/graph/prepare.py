@@ -33,6 +33,8 @@ from curta.transforms.dce import dce_jaxpr
 
 def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     """The program without calls, simplified, its loops and branches prepared too."""
+    if any(e.op.always_pruned for e in closed.eqns):
+        closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr), closed.consts)
     flat = inline_calls(closed, natively_in_loop if in_loop else natively)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = simplify(flat.jaxpr)
