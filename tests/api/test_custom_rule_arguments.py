@@ -211,3 +211,9 @@ def test_traced_values_closed_over():
             for transform in curta.vmap, curta.jit, curta.grad:
                 with pytest.raises(UnexpectedTracerError, match="can't close over"):
                     transform(fun)(xs if transform is curta.vmap else 2.0)
+
+
+def test_the_older_name_of_tangent_avals():
+    for x in 1.0, 1, jnp.ones((2, 3)), jnp.arange(3), True:
+        aval = curta.typeof(x)
+        assert aval.at_least_vspace() is aval.to_tangent_aval()
