@@ -14,11 +14,11 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler import cache, fingerprint, linked
-from curta.compiler.dot_code import dot_code
+from curta.compiler.dot_code import _dot_code
 from curta.compiler.fingerprint import program_name
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
-from curta.compiler.routine_code import routine_code, turn_code
+from curta.compiler.routine_code import _routine_code, turn_code
 from curta.config import config
 from curta.runtime.threads import parallel_for_address
 
@@ -34,7 +34,7 @@ def settled(monkeypatch, folder):
 
 def forget_code():
     """Leave no code in memory that another program could call."""
-    for made in (dot_code, routine_code, turn_code):
+    for made in (_dot_code, _routine_code, turn_code):
         made.cache_clear()
     linked._in_memory.clear()
 
