@@ -102,14 +102,11 @@ class Executable:
     def temporary_bytes(self) -> int:
         """The memory that a call takes besides arguments, constants and results."""
         native = [s for s in self.steps if isinstance(s, NativeStep)]
-        arrays = {b for s in native for b in s.created} - {*self.outputs}
+        arrays = {b for s in native for b in s.created}
         arrays.update(
-            b
-            for s in self.steps
-            if isinstance(s, PythonStep)
-            for b in s.results
-            if b not in self.outputs
+            b for s in self.steps if isinstance(s, PythonStep) for b in s.results
         )
+        arrays.difference_update(self.outputs)
         own = max((s.temporaries for s in native), default=0)
         return own + sum(b.nbytes for b in arrays)
 
@@ -120,6 +117,7 @@ class Executable:
         if len(self.steps) != 1 or not isinstance(step, NativeStep):
             return None
         arrays = [*self.out_avals, *self.in_avals]
+        given = {*self.inputs}
         return NativeProgram(
             self,
             step.code.address,
@@ -135,7 +133,7 @@ class Executable:
             len(self.consts) + 1,
             step.arena_bytes,
             step.temporaries,
-            frozenset(i for i, b in enumerate(self.outputs) if b in self.inputs)
+            frozenset(i for i, b in enumerate(self.outputs) if b in given)
             | self.replaced,
         )
 

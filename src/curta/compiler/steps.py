@@ -14,7 +14,8 @@ from curta.compiler.dot_code import dot_code
 from curta.compiler.dump import dump
 from curta.compiler.executable import NativeStep, PythonStep, Step
 from curta.compiler.graph.control import control_cost
-from curta.compiler.graph.fuse import Group, Plan
+from curta.compiler.graph.fuse import Plan
+from curta.compiler.graph.groups import Group
 from curta.compiler.graph.itemise import Program
 from curta.compiler.graph.items import (
     ControlItem,
@@ -175,5 +176,5 @@ def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]
         dict.fromkeys(b for g in s for i in g.items for b in (*reads(i), *written(i)))
         for s in segments
     ]
-    counts = Counter(b for buffers in used for b in buffers)
-    return [[b for b in own if counts[b] > 1 or b in ends] for own in used]
+    counts = Counter(b for buffers in (*used, set(ends)) for b in buffers)
+    return [[b for b in own if counts[b] > 1] for own in used]

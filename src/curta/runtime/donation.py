@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,18 +22,17 @@ def find_donation(closed: ClosedJaxpr, donated: Sequence[bool]) -> Donation:
 
     Warns of arguments for which there is none.
     """
-    results = [a.strip_weak_type() for a in closed.out_avals]
+    free: dict[Any, deque[int]] = {}  # results by their type
+    for k, aval in enumerate(closed.out_avals):
+        free.setdefault(aval.strip_weak_type(), deque()).append(k)
     taken: dict[int, int] = {}
     unusable = []
     for i, (aval, given) in enumerate(zip(closed.in_avals, donated, strict=True)):
         if not given:
             continue
-        wanted = aval.strip_weak_type()
-        fitting = [
-            k for k, a in enumerate(results) if a is wanted and k not in taken.values()
-        ]
+        fitting = free.get(aval.strip_weak_type())
         if fitting:
-            taken[i] = fitting[0]
+            taken[i] = fitting.popleft()
         else:
             unusable.append(f"ShapedArray({aval.str_short()})")
     if unusable:
@@ -74,6 +74,8 @@ def _copy(x: Any) -> Any:
 
 
 def _refuse_twice(donation: Donation, inputs: Sequence[Any]) -> None:
+    if len({*map(id, inputs)}) == len(inputs):
+        return
     for i in donation:
         for k, x in enumerate(inputs):
             if x is inputs[i] and k != i:

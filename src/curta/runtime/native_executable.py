@@ -123,8 +123,9 @@ class NativeExecutable:
             arena = arena_of_jobs(self.program.arena_bytes)
             table = self._with_arena(table, arena.ctypes.data)
         places = list(map(Pending, results))
-        kept = [x for i, x in enumerate(args) if i not in self.overwrites.values()]
-        for i in self.overwrites.values():
+        overwritten = {*self.overwrites.values()}
+        kept = [x for i, x in enumerate(args) if i not in overwritten]
+        for i in overwritten:
             if type(args[i]) is Pending:
                 args[i].data = None  # the memory has one owner, who may donate it again
         keep = (self, kept, places, arena)
@@ -151,7 +152,9 @@ def start(
     if type(run) is NativeExecutable and is_available():
         waits = run.lasts or any(type(x) is Pending for x in args)
         if waits and sum(args[i].nbytes for i in lent) <= config.tuning.copied_bytes:
-            kept = [x.copy() if i in lent else x for i, x in enumerate(args)]
+            kept = list(args)
+            for i in lent:
+                kept[i] = kept[i].copy()
             places = run.submit(kept)
             if places:
                 return places

@@ -14,47 +14,40 @@ stays out, to be computed by vectors in a kernel of its own, if no later loop ov
 row needs it (the logarithm of a sum) or no earlier one makes its argument.
 
 Values that pass between items of one group then live in registers, or in a row of
-memory. Every refusal is kept: `Plan.explain(a, b)`.
+memory. `Plan.explain(a, b)` says why two items are together or not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
+from curta.compiler.graph.groups import Candidates, Group, depth
 from curta.compiler.graph.itemise import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
-from curta.compiler.loops.nodes import Buffer, Instr, Store, walk
+from curta.compiler.loops.nodes import Buffer, Instr, walk
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 
-
-@dataclass(eq=False)
-class Group:
-    """Items that share a kernel: the nests of all have the first `shared` dims.
-
-    `one_body` says that they even share the whole nest, so that threads can split it
-    where it suits, not only between turns of the shared loops.
-    """
-
-    items: list[Item]
-    shared: int = 0
-    one_body: bool = True
-    stored: dict[Buffer, Store] = field(default_factory=dict)
-
-    def loops(self) -> list[LoopItem]:
-        """The items; other items are groups of their own."""
-        return [i for i in self.items if isinstance(i, LoopItem)]
+Refusals = dict[tuple[Item, Item], str]
+"""Why two items are not in one kernel."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Groups in the order in which they run, and why others were not formed."""
+    """Groups in the order in which they run."""
 
     groups: tuple[Group, ...]
-    refusals: dict[tuple[Item, Item], str]
+    items: tuple[Item, ...] = ()
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """Why other groups were not formed: of each item with all that it met."""
+        found: Refusals = {}
+        _fused(self.items, found)
+        return found
 
     def explain(self, first: Item, second: Item) -> str:
         """Why two items are in one kernel or not."""
@@ -69,77 +62,64 @@ class Plan:
 
 def fuse(program: Program) -> Plan:
     """Group the items of a program into kernels."""
-    groups: list[Group] = []
+    return Plan(tuple(_fused(program.items)), program.items)
+
+
+def _fused(items: Sequence[Item], refusals: Refusals | None = None) -> list[Group]:
+    """The groups of items; with `refusals`, each item asks all, and these are noted."""
+    candidates = Candidates()
+    groups = candidates.groups
     place: dict[Buffer, int] = {}
-    refusals: dict[tuple[Item, Item], str] = {}
-    alone = _functions_of_rows(program.items)
-    for item in program.items:
+    alone = _functions_of_rows(items)
+    for item in items:
         touched = [*reads(item), *written(item)]
-        earliest = max((place[b] for b in touched if b in place), default=0)
-        at = _choose(item, groups, earliest, refusals, item in alone)
+        at = None
+        if isinstance(item, LoopItem):
+            earliest = max((place[b] for b in touched if b in place), default=0)
+            asked: Iterable[int] = candidates.of(item, earliest, item in alone)
+            if refusals is not None:
+                asked = range(earliest, len(groups))
+            at = _choose(item, groups, asked, refusals, item in alone)
         if at is None:
             at = len(groups)
-            groups.append(Group([item], _depth(item)))
-        if isinstance(item, LoopItem):
-            groups[at].stored.update((s.buffer, s) for s in item.writes)
+            candidates.append(Group(item))
+        else:
+            candidates.changed(at, {*reads(item)})
         place.update((buffer, at) for buffer in written(item))
-    return Plan(tuple(groups), refusals)
+    return groups
 
 
 def separate(program: Program) -> Plan:
     """The plan that fuses nothing: every item is a kernel of its own."""
-    groups = [Group([item], _depth(item)) for item in program.items]
-    return Plan(tuple(groups), {})
-
-
-def _depth(item: Item) -> int:
-    return len(item.dims) if isinstance(item, LoopItem) else 0
+    return Plan(tuple(map(Group, program.items)))
 
 
 def _choose(
-    item: Item,
-    groups: list[Group],
-    earliest: int,
-    refusals: dict[tuple[Item, Item], str],
+    item: LoopItem,
+    groups: Sequence[Group],
+    asked: Iterable[int],
+    refusals: Refusals | None,
     alone: bool,
 ) -> int | None:
     """The group that the item joins, if any: the nearest one that can take it.
 
     An item that is better `alone` is not put into deeper loops than its own.
     """
-    if not isinstance(item, LoopItem):
-        return None
-    for at in range(earliest, len(groups)):
+    for at in asked:
         group = groups[at]
-        if alone and any(_depth_of(i) > _depth_of(item) for i in group.loops()):
+        if alone and group.depth > depth(item):
             shared, reason = None, "a function of each row, computed by vectors"
-        elif _maps_of_rows(group, item):
+        elif group.only_rows and group.depth < depth(item):
             shared, reason = None, "it needs functions of rows, computed by vectors"
         else:
             shared, reason = _joined(item, group)
         if shared is not None:
             group.one_body = group.one_body and _in_body(item, group)
-            group.items.append(item)
-            group.shared = shared
+            group.add(item, shared)
             return at
-        for other in group.items:
-            refusals[other, item] = reason
+        if refusals is not None:
+            refusals.update(((other, item), reason) for other in group.items)
     return None
-
-
-def _depth_of(item: LoopItem) -> int:
-    return len(item.dims + item.inner)
-
-
-def _maps_of_rows(group: Group, item: LoopItem) -> bool:
-    """Whether a group has only maps, of fewer dims than the item and many indices."""
-    loops = group.loops()
-    return bool(loops) and all(
-        not i.folds
-        and i.work >= config.tuning.many_rows
-        and _depth_of(i) < _depth_of(item)
-        for i in loops
-    )
 
 
 def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
@@ -150,7 +130,7 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
         if not isinstance(item, LoopItem):
             continue
         deepest = max((depths.get(s.buffer, 0) for s in item.writes), default=0)
-        own = _depth_of(item)
+        own = depth(item)
         for load in item.loads:
             depths[load.buffer] = max(depths.get(load.buffer, 0), deepest, own)
         costly = any(
@@ -169,58 +149,47 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
 
 def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
     """How many outer dims the group would share with the item in it, or why not."""
-    loops = group.loops()
-    if len(loops) != len(group.items):
-        return None, "an op that is no loop"
-    if item.ordered or loops[0].ordered:
+    if group.closed:
+        return None, group.closed
+    if item.ordered:
         return None, "updates in order"
-    if item.partial or loops[0].partial:
+    if item.partial:
         return None, "a part of a value"
-    if len(loops) >= config.tuning.most_items:
-        return None, f"the kernel has {config.tuning.most_items} items already"
-    shared = _common(loops[0].dims[: group.shared], item.dims)
+    first = group.items[0]
+    assert isinstance(first, LoopItem)
+    shared = _common(first.dims[: group.shared], item.dims)
     needed = [load for load in item.loads if load.buffer in group.stored]
     for load in needed:
         shared = aligned(load.offset, group.stored[load.buffer].offset, item, shared)
-    work = item.work + sum(i.work for i in loops)
-    if work <= config.tuning.shared_little:
+    if item.work + group.work <= config.tuning.shared_little:
         return shared, ""
-    turns = math.prod(v.extent for v in item.dims[:shared])
-    if turns < config.tuning.shared_turns and not (
+    if not group.has_turns(item, shared) and not (
         group.one_body and _in_body(item, group)
     ):
+        turns = math.prod(v.extent for v in item.dims[:shared])
         return None, f"only {turns} turns of the shared loops are independent"
     return (shared, "") if needed else _siblings(item, group, shared)
 
 
 def _in_body(item: LoopItem, group: Group) -> bool:
     """Whether all that is read from the group is read where it is stored."""
-    if not _same_nest(item, group):
+    if not group.has_nest(item):
         return False
-    folded = {s.buffer for i in group.loops() for f in i.folds for s in f.stores}
     for load in item.loads:
         stored = group.stored.get(load.buffer)
-        if stored and (load.buffer in folded or load.offset != stored.offset):
+        if stored and (load.buffer in group.folded or load.offset != stored.offset):
             return False
     return True
 
 
 def _siblings(item: LoopItem, group: Group, shared: int) -> tuple[int | None, str]:
     """Independent items share a kernel if that saves reading something twice."""
-    if not _same_nest(item, group):
+    if not group.has_nest(item):
         return None, "independent, and over different indices"
     here = {load.buffer for load in item.loads}
-    there = {load.buffer for i in group.loops() for load in i.loads}
-    if not here & there and here and there:
+    if here and group.loaded and not here & group.loaded:
         return None, "independent, and they read nothing in common"
     return shared, ""
-
-
-def _same_nest(item: LoopItem, group: Group) -> bool:
-    """Whether the item and the group walk the same dims, and fold the same ones."""
-    items = [*group.loops(), item]
-    nests = {i.dims + i.inner for i in items}
-    return len(nests) == 1 and len({i.dims for i in items if i.folds}) <= 1
 
 
 def _common(first: tuple[LoopVar, ...], second: tuple[LoopVar, ...]) -> int:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from curta.compiler.graph.fuse import Group, Plan, aligned
+from curta.compiler.graph.fuse import Plan, aligned
+from curta.compiler.graph.groups import Group
 from curta.compiler.graph.itemise import InPlace, Program
 from curta.compiler.graph.items import EqnItem, Item, LoopItem, reads, written
 from curta.compiler.loops.assemble import stage_places

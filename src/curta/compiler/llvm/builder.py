@@ -41,10 +41,9 @@ class Module:
         self.has_fma = has_fma
         self.has_f16 = has_f16
         self.vector_bytes = vector_bytes
-        self._functions: list[Builder] = []
+        self._functions: dict[str, Builder] = {}
         self._declared: dict[str, str] = {}
         self._tables: dict[tuple[Type, tuple[float, ...]], str] = {}
-        self._names: set[str] = set()
 
     def function(
         self,
@@ -55,27 +54,25 @@ class Module:
         inline: bool = False,
     ) -> Builder:
         """Begin a function; its code is added through the builder that comes back."""
-        if name in self._names:
+        if name in self._functions:
             raise ValueError(f"function {name!r} is already in the module")
-        self._names.add(name)
         builder = Builder(self, name, parameters, result, exported, inline)
-        self._functions.append(builder)
+        self._functions[name] = builder
         return builder
 
     def drop(self, function: Builder) -> None:
         """Take a function out again, which nothing calls."""
-        self._functions.remove(function)
-        self._names.remove(function.name)
+        del self._functions[function.name]
 
     def defines(self, name: str) -> bool:
         """Whether a function of this name was begun."""
-        return name in self._names
+        return name in self._functions
 
     def declare(
         self, name: str, result: Type | None, arguments: Sequence[Value]
     ) -> None:
         """Make an external function or an intrinsic known, by a call of it."""
-        if name not in self._declared and name not in self._names:
+        if name not in self._declared and name not in self._functions:
             types = ", ".join([a.type.text for a in arguments])
             self._declared[name] = f"declare {result or 'void'} @{name}({types})"
 
@@ -91,8 +88,8 @@ class Module:
 
     def text(self) -> str:
         parts = [_table_text(n, k) for k, n in self._tables.items()]
-        parts += [f.text() for f in self._functions]
-        parts += [d for n, d in self._declared.items() if n not in self._names]
+        parts += [f.text() for f in self._functions.values()]
+        parts += [d for n, d in self._declared.items() if n not in self._functions]
         return "\n".join(parts) + "\n!0 = !{i32 1}\n"
 
 

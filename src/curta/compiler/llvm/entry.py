@@ -12,6 +12,7 @@ its arena, in which the programs that it calls have theirs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem, RoutineItem
 from curta.compiler.library.contraction import Contraction
@@ -85,7 +86,8 @@ def emit_entry(
 ) -> None:
     """Add the kernels and the entry that runs them, and the products, to the module."""
     kernels = _emit_kernels(module, [w for w in works if isinstance(w, Scheduled)])
-    products, programs = callees(works)
+    products, programs = map(_places, callees(works))
+    library = _places(routines(works))
     if any(map(is_parallel, works)):
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], None)
@@ -102,22 +104,22 @@ def emit_entry(
         base = b.scratch(max(arena.size, 1))
     for buffer, offset in arena.offsets.items():
         address[buffer] = b.offset(base, offset, I8)
-    for work in works:
+    for at, work in enumerate(works):
         first = len(pointers) + SERVICES
         if isinstance(work, DotItem):
-            product = _word(b, table, first + products.index(work.dot))
+            product = _word(b, table, first + products[work.dot])
             b.call(product, None, *(address[x] for x in buffers(work)), launcher)
         elif isinstance(work, RoutineItem):
             first += len(products) + 2 * len(programs)
-            code = _word(b, table, first + routines(works).index(work.routine))
+            code = _word(b, table, first + library[work.routine])
             b.call(code, None, *(address[x] for x in buffers(work)), launcher)
         elif isinstance(work, ControlItem):
             first += len(products)
-            places = [first + 2 * programs.index(p) for p in work.programs]
+            places = [first + 2 * programs[p] for p in work.programs]
             parts = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
             emit_control(b, work, address, parts, launcher)
         elif isinstance(work, RegisterItem):
-            name = f"registers{works.index(work)}"
+            name = f"registers{at}"
             emit_registers(module, name, work.code)
             chunks = blocks(work.code, module.vector_bytes).chunks
             _launch(b, name, buffers(work), chunks, address, launcher)
@@ -125,6 +127,11 @@ def emit_entry(
             chunks = work.plan.chunks
             _launch(b, kernels[work], buffers(work), chunks, address, launcher)
     b.ret()
+
+
+def _places(values: Sequence[Any]) -> dict[Any, int]:
+    """Where each value stands."""
+    return {x: i for i, x in enumerate(values)}
 
 
 def _word(b: Builder, table: Value, place: int) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from curta.compiler.graph.fuse import Group
+from curta.compiler.graph.groups import Group
 from curta.compiler.graph.items import LoopItem
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.index import Affine, Atom, LoopVar, as_index

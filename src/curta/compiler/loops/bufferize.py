@@ -9,6 +9,8 @@ of dead values are used again.
 
 from __future__ import annotations
 
+import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from curta.compiler.loops.index import Affine, LoopVar
@@ -133,21 +135,53 @@ def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena
                 first.setdefault(buffer, at)
                 last[buffer] = at
     offsets: dict[Buffer, int] = {}
-    for buffer in first:
+    gaps = _Gaps()
+    dying: list[tuple[int, int, int]] = []  # last step, offset, bytes of what is there
+    for buffer, begins in first.items():
+        while dying and dying[0][0] < begins:
+            gaps.give_back(*heapq.heappop(dying)[1:])
         size = aligned_size(buffer)
-        taken = sorted(
-            (offsets[b], offsets[b] + aligned_size(b))
-            for b in offsets
-            if first[b] <= last[buffer] and first[buffer] <= last[b]
-        )
-        at = 0
-        for begin, end in taken:
-            if at + size <= begin:
-                break
-            at = max(at, end)
-        offsets[buffer] = at
-    total = max((offsets[b] + aligned_size(b) for b in offsets), default=0)
-    return Arena(offsets, total, total <= config.tuning.stack_arena)
+        offsets[buffer] = gaps.take(size)
+        heapq.heappush(dying, (last[buffer], offsets[buffer], size))
+    return Arena(offsets, gaps.end, gaps.end <= config.tuning.stack_arena)
+
+
+class _Gaps:
+    """The unused places of a block of memory, which has no end."""
+
+    def __init__(self) -> None:
+        self.end = 0  # of what was ever used
+        self.starts: list[int] = []  # of the gaps before it, in order
+        self.sizes: dict[int, int] = {}
+
+    def take(self, size: int) -> int:
+        """Use the first gap of some size; where it begins."""
+        for i, start in enumerate(self.starts):
+            left = self.sizes[start] - size
+            if left < 0:
+                continue
+            del self.sizes[start], self.starts[i]
+            if left:
+                self.starts.insert(i, start + size)
+                self.sizes[start + size] = left
+            return start
+        start = self.end
+        if self.starts and self.starts[-1] + self.sizes[self.starts[-1]] == start:
+            start = self.starts.pop()
+            del self.sizes[start]
+        self.end = start + size
+        return start
+
+    def give_back(self, start: int, size: int) -> None:
+        """Make a gap of what was used, one with those beside it."""
+        i = bisect_left(self.starts, start)
+        if i < len(self.starts) and self.starts[i] == start + size:
+            size += self.sizes.pop(self.starts.pop(i))
+        if i and self.starts[i - 1] + self.sizes[self.starts[i - 1]] == start:
+            self.sizes[self.starts[i - 1]] += size
+            return
+        self.starts.insert(i, start)
+        self.sizes[start] = size
 
 
 def aligned_size(buffer: Buffer) -> int:

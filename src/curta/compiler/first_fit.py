@@ -1,0 +1,58 @@
+"""The first of many places with a small enough number: a tree of least numbers."""
+
+from __future__ import annotations
+
+import math
+
+
+class FirstFit:
+    """Numbers at places 0, 1, 2, ...; infinite where none was put.
+
+    Both methods take steps by the logarithm of the greatest place.
+
+    >>> work = FirstFit()
+    >>> for place, number in enumerate([7, 3, 5, 1]):
+    ...     work.put(place, number)
+    >>> work.first(0, 5), work.first(2, 5), work.first(0, 0)
+    (1, 2, None)
+    """
+
+    def __init__(self) -> None:
+        # Node i has the lesser number of nodes 2i and 2i + 1; the last half are places.
+        self._least: list[float] = [math.inf, math.inf]
+
+    def put(self, place: int, number: float) -> None:
+        """Put a number at a place."""
+        while place >= len(self._least) // 2:
+            self._grow()
+        node = place + len(self._least) // 2
+        self._least[node] = number
+        while node > 1:
+            node //= 2
+            self._least[node] = min(self._least[2 * node], self._least[2 * node + 1])
+
+    def first(self, start: int, most: float) -> int | None:
+        """The first place from `start` on with a number up to `most`."""
+        least, size = self._least, len(self._least) // 2
+        if start >= size:
+            return None
+        node = start + size
+        while least[node] > most:
+            while node & 1:  # the right one of two: go on beside what is above
+                node >>= 1
+            if not node:
+                return None
+            node += 1
+        while node < size:
+            node *= 2
+            if least[node] > most:
+                node += 1
+        return node - size
+
+    def _grow(self) -> None:
+        places = self._least[len(self._least) // 2 :]
+        places += [math.inf] * len(places)
+        tree = [math.inf] * len(places) + places
+        for node in range(len(places) - 1, 0, -1):
+            tree[node] = min(tree[2 * node], tree[2 * node + 1])
+        self._least = tree

@@ -1,0 +1,186 @@
+"""Groups of items that share a kernel, and which of them an item may join.
+
+To ask every group would make fusion quadratic. A group after those whose results an
+item reads takes it either because both are little work, or because both walk the same
+nest and read something in common; these groups are found by an index of each kind.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import Any
+
+from curta.compiler.first_fit import FirstFit
+from curta.compiler.graph.items import Item, LoopItem
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Buffer, Store
+from curta.config import config
+
+Nest = tuple[LoopVar, ...]
+
+
+def depth(item: LoopItem) -> int:
+    """The number of loops of an item."""
+    return len(item.dims) + len(item.inner)
+
+
+class Group:
+    """Items that share a kernel: the nests of all have the first `shared` dims.
+
+    `one_body` says that they even share the whole nest, so that threads can split it
+    where it suits, not only between turns of the shared loops. An item that is no loop
+    is a group of its own.
+    """
+
+    def __init__(self, item: Item) -> None:
+        self.items: list[Item] = []
+        self.one_body = True
+        self.stored: dict[Buffer, Store] = {}
+        self.loaded: set[Buffer] = set()
+        self.folded: set[Buffer] = set()
+        self.nests: set[Nest] = set()
+        self.folding: set[Nest] = set()  # the dims of its folds
+        self.work = self.depth = 0
+        # Whether it has only maps over many indices, which may be functions of rows.
+        self.only_rows = True
+        self.add(item, len(item.dims) if isinstance(item, LoopItem) else 0)
+
+    def add(self, item: Item, shared: int) -> None:
+        """Let an item share the kernel, with so many dims of its own."""
+        self.items.append(item)
+        self.shared = shared
+        if not isinstance(item, LoopItem):
+            self.only_rows = False
+            return
+        self.stored.update((s.buffer, s) for s in item.writes)
+        self.loaded.update(e.buffer for e in item.loads)
+        self.folded.update(s.buffer for f in item.folds for s in f.stores)
+        self.nests.add(item.dims + item.inner)
+        if item.folds:
+            self.folding.add(item.dims)
+        self.work += item.work
+        self.depth = max(self.depth, depth(item))
+        long = item.work >= config.tuning.many_rows
+        self.only_rows = self.only_rows and long and not item.folds
+
+    def loops(self) -> list[LoopItem]:
+        """The items; other items are groups of their own."""
+        return [i for i in self.items if isinstance(i, LoopItem)]
+
+    def has_nest(self, item: LoopItem) -> bool:
+        """Whether the item and the group walk the same dims, and fold the same ones."""
+        if self.nests != {item.dims + item.inner}:
+            return False
+        return len(self.folding | ({item.dims} if item.folds else set())) <= 1
+
+    @property
+    def closed(self) -> str:
+        """Why no item can join, whatever it is; "" if some can."""
+        first = self.items[0]
+        if not isinstance(first, LoopItem):
+            return "an op that is no loop"
+        if first.ordered:
+            return "updates in order"
+        if first.partial:
+            return "a part of a value"
+        most = config.tuning.most_items
+        return f"the kernel has {most} items already" if len(self.items) >= most else ""
+
+    def has_turns(self, item: LoopItem, shared: int) -> bool:
+        """Whether sharing so many dims of the item leaves turns for all threads."""
+        turns = math.prod(v.extent for v in item.dims[:shared])
+        return turns >= config.tuning.shared_turns
+
+
+_ALL, _NONE = "all groups of a nest", "groups that read nothing"
+
+
+class Candidates:
+    """The groups that may take an item, in order, without those that surely do not."""
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        # The work of little groups, by what an item that joins may not be.
+        self.little: dict[tuple[bool, int], FirstFit] = {}
+        self.kinds: list[tuple[bool, int]] = []
+        # Groups by nest and what they read; some are no longer what they were.
+        self.siblings: dict[tuple[Nest, Any], list[int]] = {}
+
+    def append(self, group: Group) -> None:
+        """Add a group after all others."""
+        self.groups.append(group)
+        self.kinds.append((group.only_rows, group.depth))
+        if not group.closed:
+            (nest,) = group.nests
+            self._note(nest, _ALL, len(self.groups) - 1)
+            if not group.loaded:
+                self._note(nest, _NONE, len(self.groups) - 1)
+        self.changed(len(self.groups) - 1, group.loaded)
+
+    def changed(self, at: int, loaded: set[Buffer]) -> None:
+        """Take in that a group has got an item, which reads `loaded`."""
+        group = self.groups[at]
+        kind = group.only_rows, group.depth
+        if kind != self.kinds[at]:
+            self.little[self.kinds[at]].put(at, math.inf)
+            self.kinds[at] = kind
+        work = math.inf if group.closed else group.work
+        self.little.setdefault(kind, FirstFit()).put(at, work)
+        if not group.closed and len(group.nests) == 1:
+            (nest,) = group.nests
+            for buffer in loaded:
+                self._note(nest, buffer, at)
+
+    def _note(self, nest: Nest, read: Any, at: int) -> None:
+        places = self.siblings.setdefault((nest, read), [])
+        if not places or places[-1] < at:
+            places.append(at)
+        elif places[bisect_left(places, at)] != at:
+            insort(places, at)
+
+    def of(self, item: LoopItem, earliest: int, alone: bool) -> Iterator[int]:
+        """The places of groups that may take an item, from `earliest` on."""
+        if item.ordered or item.partial or earliest >= len(self.groups):
+            return
+        yield earliest
+        own, start = depth(item), earliest + 1
+        sources = [
+            self._little(tree, start, item.work)
+            for (only_rows, deepest), tree in self.little.items()
+            if not (alone and deepest > own) and not (only_rows and deepest < own)
+        ]
+        nest = item.dims + item.inner
+        read = {e.buffer for e in item.loads}
+        for key in [*read, _NONE] if read else [_ALL]:
+            if (nest, key) in self.siblings:
+                sources.append(self._siblings(nest, key, start, item))
+        last = earliest
+        for at in heapq.merge(*sources):
+            if at != last:
+                yield at
+            last = at
+
+    def _little(self, tree: FirstFit, start: int, work: int) -> Iterator[int]:
+        most = config.tuning.shared_little - work
+        at = tree.first(start, most)
+        while at is not None:
+            yield at
+            at = tree.first(at + 1, most)
+
+    def _siblings(
+        self, nest: Nest, key: Any, start: int, item: LoopItem
+    ) -> Iterator[int]:
+        places = self.siblings[nest, key]
+        i = bisect_left(places, start)
+        while i < len(places):
+            group = self.groups[places[i]]
+            shares = group.one_body or group.has_turns(item, group.shared)
+            if group.closed or len(group.nests) > 1:
+                del places[i]  # and so it stays
+                continue
+            if shares:
+                yield places[i]
+            i += 1
