@@ -10,12 +10,7 @@ the exit status 1. `--seconds` runs the programs too and prints how long that to
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +36,11 @@ def family(make: Callable[[int], Program]) -> Callable[[int], Program]:
 def reductions(n: int) -> Program:
     """Independent sums."""
     xs = [np.ones(3 + i % 7, np.float32) for i in range(n // 2)]
-    return lambda xs: [lax.reduce_sum_p.bind(lax.sin(x), axes=(0,)) for x in xs], (xs,), {}
+    return (
+        lambda xs: [lax.reduce_sum_p.bind(lax.sin(x), axes=(0,)) for x in xs],
+        (xs,),
+        {},
+    )
 
 
 @family
@@ -208,7 +207,8 @@ def updates_of_others(n: int) -> Program:
     def f(x):
         y = lax.sort(x)
         found = [
-            lax.dynamic_update_slice_p.bind(y, LEAF[:1], np.int32(i)) for i in range(n // 2)
+            lax.dynamic_update_slice_p.bind(y, LEAF[:1], np.int32(i))
+            for i in range(n // 2)
         ]
         return [lax.reduce_sum_p.bind(y, axes=(0,)) for y in found]
 
@@ -233,7 +233,11 @@ def joined(n: int) -> Program:
 
     def f(x):
         parts = [
-            lax.sin(lax.slice_p.bind(x, start_indices=(i,), limit_indices=(i + 1,), strides=None))
+            lax.sin(
+                lax.slice_p.bind(
+                    x, start_indices=(i,), limit_indices=(i + 1,), strides=None
+                )
+            )
             for i in range(n // 2)
         ]
         return lax.concatenate(parts, 0)

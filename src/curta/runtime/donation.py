@@ -76,9 +76,12 @@ def _copy(x: Any) -> Any:
 def _refuse_twice(donation: Donation, inputs: Sequence[Any]) -> None:
     if len({*map(id, inputs)}) == len(inputs):
         return
+    places: dict[int, list[int]] = {}
+    for k, x in enumerate(inputs):
+        places.setdefault(id(x), []).append(k)
     for i in donation:
-        for k, x in enumerate(inputs):
-            if x is inputs[i] and k != i:
+        for k in places[id(inputs[i])]:
+            if k != i:
                 raise JaxRuntimeError(_twice(i, k, k in donation))
 
 

@@ -86,7 +86,8 @@ def emit_entry(
 ) -> None:
     """Add the kernels and the entry that runs them, and the products, to the module."""
     kernels = _emit_kernels(module, [w for w in works if isinstance(w, Scheduled)])
-    products, programs = map(_places, callees(works))
+    dots, called = callees(works)
+    products, programs = _places(dots), _places(called)
     library = _places(routines(works))
     if any(map(is_parallel, works)):
         _emit_serial_for(module)
