@@ -373,6 +373,13 @@ class Tuning:
     queued_seconds: float = limit(1e-3, shrunk=-1.0)
     # Bytes of arguments that are copied for a call that is not waited for, at most.
     copied_bytes: int = limit(1 << 20, shrunk=8)
+    # Operations from which on the main thread does not make a first call itself, as it
+    # could not answer a signal: of loops without vectors, a tenth of a second.
+    interruptible_cost: int = limit(1 << 27, shrunk=-1)
+    # Seconds that a call took from which on it does not make the next ones.
+    answer_seconds: float = limit(0.05, shrunk=-1.0)
+    # The same of compiling: characters of a module, a twentieth of a second.
+    interruptible_ir: int = limit(1 << 16, shrunk=0)
     # Bytes of results that are not computed yet, at most.
     waiting_bytes: int = limit(1 << 28, shrunk=64)
 

@@ -27,7 +27,7 @@ class Hold:
         self.begun, self.released = threading.Event(), threading.Event()
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.run)
         address = ctypes.cast(self.call, ctypes.c_void_p).value
-        queue.submit(address, b"", 0, self)
+        queue.submit(address, b"", 0, None, self)
 
     def run(self, _):
         self.begun.set()

@@ -158,7 +158,8 @@ def _cost(work: Work) -> int:
     if isinstance(work, Scheduled):
         return kernel_cost(work.kernel)
     if isinstance(work, RegisterItem):
-        return code_cost(work.code.steps)
+        lane = work.code.lane
+        return code_cost(work.code.steps) * (1 if lane is None else lane.extent)
     if isinstance(work, RoutineItem):
         return work.routine.work
     return work.dot.work if isinstance(work, DotItem) else control_cost(work)

@@ -22,6 +22,7 @@ from curta.runtime.native_entry import (
 )
 from curta.runtime.queue import (
     Pending,
+    answers_signals,
     arena_of_jobs,
     is_available,
     make_room,
@@ -56,10 +57,15 @@ class NativeExecutable:
         # A loop may turn any number of times: the last call says what to expect.
         self.lasts = self.may_last and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
+        # Whether a signal would wait too long for the end of a call: if it may, and
+        # the first calls do not show that it does not.
+        self.lingers = program.cost > tuning.interruptible_cost
         self._entry: Callable[..., Any] | None = None
         self._called = False
 
     def __call__(self, *args: NDArray) -> Sequence[Any]:
+        if self.lingers and answers_signals():
+            return self._by_queue(args)
         if not self.overwrites:  # the path of every call
             outs = [make() for make in self._make]
         else:
@@ -70,8 +76,24 @@ class NativeExecutable:
         if not entry(*outs, *args):
             return self.otherwise(*args)
         if self.measured:
-            self.lasts = time.perf_counter() - begin > config.tuning.queued_seconds
+            self._measure(begin, config.tuning.queued_seconds)
         return outs
+
+    def _by_queue(self, args: Sequence[NDArray]) -> Sequence[Any]:
+        """A call of which the main thread awaits the end, ready for signals."""
+        begin = time.perf_counter()
+        places = self.submit(args)
+        if not places:
+            return self.otherwise(*args)
+        outs = [place.wait() for place in places]
+        if self.measured:  # to wake a thread and be woken takes long now and then
+            self._measure(begin, config.tuning.answer_seconds)
+        return outs
+
+    def _measure(self, begin: float, most: float) -> None:
+        spent = time.perf_counter() - begin
+        self.lasts = spent > most
+        self.lingers = spent > config.tuning.answer_seconds
 
     def _next_entry(self) -> Callable[..., Any]:
         """How to call the program: the second call is when a fast way is worth making.
@@ -129,7 +151,7 @@ class NativeExecutable:
             if type(args[i]) is Pending:
                 args[i].data = None  # the memory has one owner, who may donate it again
         keep = (self, kept, places, arena)
-        number = submit(self.program.address, table, self._bytes, keep)
+        number = submit(self.program.address, table, self._bytes, self, keep)
         for place in places:
             place.number = number
         return places

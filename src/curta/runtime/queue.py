@@ -6,7 +6,8 @@ before it is computed, since they run later; everybody else waits.
 A job is native code, which raises no errors: the memory that it needs is there before
 it is queued. As jobs run one after the other, they have one arena in common. Whoever
 waits for one that has not begun runs it, and those before it: a call that is waited
-for at once stays in its thread.
+for at once stays in its thread. Only the main thread, where Python answers signals,
+leaves what may take long to the queue's thread, and can be interrupted while it waits.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import contextlib
 import ctypes
 import os
 import sys
+import time
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 from curta.compiler import cache as kernel_cache
 from curta.compiler.link import c_function, load
@@ -27,6 +29,7 @@ from curta.core.buffers import workspace
 from curta.once import Lock, once
 from curta.runtime import atomics, queue_code
 from curta.runtime.threads import num_threads
+from curta.signals import is_main_thread
 
 
 class Pending:
@@ -48,6 +51,20 @@ class Pending:
         return self.data
 
 
+class _Job(NamedTuple):
+    """A job that is not done.
+
+    `size` are the bytes of its results, `caller` is whose call it is, which knows
+    whether it `lingers`. It came at `begin`, and uses `keep`.
+    """
+
+    number: int
+    size: int
+    caller: Any
+    begin: float
+    keep: Any
+
+
 class _Queue:
     """Native code and state of the queue; both stay for as long as the process."""
 
@@ -61,10 +78,9 @@ class _Queue:
         submit, wait = map(self._code.address, queue_code.EXPORTS)
         word, pointer = ctypes.c_int64, ctypes.c_void_p
         self._submit = ctypes.PYFUNCTYPE(word, pointer, ctypes.c_char_p)(submit)
-        self._wait = ctypes.CFUNCTYPE(word, word)(wait)
+        self._wait = ctypes.CFUNCTYPE(word, word, word)(wait)
         self._lock = Lock()
-        # Number, bytes of results, and what is used, of every job that is not done.
-        self._jobs: deque[tuple[int, int, Any]] = deque()
+        self._jobs: deque[_Job] = deque()  # those that are not done
         self._bytes = 0
         self._arena: Any = None
         # The thread may run this code until the very end of the process.
@@ -100,9 +116,11 @@ class _Queue:
         """Wait until there is room; memory of what is done can be used again."""
         while not self.has_room(size):
             with contextlib.suppress(IndexError):  # another thread has let it go
-                self.wait(self._jobs[0][0])
+                self.wait(self._jobs[0].number)
 
-    def submit(self, address: int, table: bytes, size: int, keep: Any) -> int:
+    def submit(
+        self, address: int, table: bytes, size: int, caller: Any, keep: Any
+    ) -> int:
         """Add a job; its number. What it needs stays alive until it is done."""
         while True:
             self.make_room(size)
@@ -110,7 +128,8 @@ class _Queue:
                 if not self.has_room(size):
                     continue
                 number: int = self._submit(address, table)
-                self._jobs.append((number, size, (table, keep)))
+                begin = time.perf_counter()
+                self._jobs.append(_Job(number, size, caller, begin, (table, keep)))
                 self._bytes += size
             if not self._started.value:  # the system gives no thread
                 self.wait(number)
@@ -125,24 +144,39 @@ class _Queue:
 
     def wait(self, number: int) -> None:
         """Return when a job is done; may be interrupted, and then waited for again."""
-        while not self._wait(number):
-            pass
+        if is_main_thread():  # between two turns Python looks at signals
+            while (finished := self._finished.value) < number:
+                self._wait(finished + 1, not self._lingers(finished + 1))
+        else:
+            while not self._wait(number, True):
+                pass
         self.forget()
+
+    def _lingers(self, number: int) -> bool:
+        """Whether a job may take too long for a signal to wait for its end."""
+        found = (job.caller for job in list(self._jobs) if job.number == number)
+        caller = next(found, None)
+        return caller is not None and caller.lingers
 
     def wait_for_all(self) -> None:
         """Return when no job is left."""
         while jobs := list(self._jobs):
-            self.wait(jobs[-1][0])
+            self.wait(jobs[-1].number)
 
     def forget(self) -> None:
         """Let go of what finished jobs have used."""
+        done = []  # what they kept alive goes when the lock is free
         with self._lock:
             finished = self._finished.value
-            while self._jobs and self._jobs[0][0] <= finished:
-                self._bytes -= self._jobs[0][1]
-                self._jobs.popleft()
+            while self._jobs and self._jobs[0].number <= finished:
+                done.append(self._jobs.popleft())
+                self._bytes -= done[-1].size
             if not self._jobs:
                 self._arena = None
+        for job in done:
+            spent = time.perf_counter() - job.begin  # at most
+            if job.caller is not None and spent < config.tuning.answer_seconds:
+                job.caller.lingers = False
 
     # A forked process has none of the threads, so that nothing may be under way.
 
@@ -170,11 +204,21 @@ def is_available() -> bool:
     return config.jax_cpu_enable_async_dispatch and not checks and _has_threads()
 
 
+def answers_signals() -> bool:
+    """Whether a long call should be made by the queue, to be waited for."""
+    return is_main_thread() and is_known_system()
+
+
 @once
 def _has_threads() -> bool:
-    machine = target.host().machine
-    known = sys.platform == "linux" and machine in atomics.SYSTEMS
-    return known and sys.byteorder == "little" and num_threads() > 1
+    return is_known_system() and num_threads() > 1
+
+
+@once
+def is_known_system() -> bool:
+    """Whether there is a queue for this machine."""
+    known = sys.platform == "linux" and target.host().machine in atomics.SYSTEMS
+    return known and sys.byteorder == "little"
 
 
 def forget_finished() -> None:
@@ -197,9 +241,10 @@ def arena_of_jobs(size: int) -> Any:
     return _queue().arena(size)
 
 
-def submit(address: int, table: bytes, size: int, keep: Any) -> int:
+def submit(address: int, table: bytes, size: int, caller: Any, keep: Any) -> int:
     """Add a call of the function at `address` on a table of words; its number.
 
-    `size` are the bytes of its results. `keep` is kept alive until it is done.
+    `size` are the bytes of its results. `caller.lingers` says whether a signal would
+    wait too long for its end; it is told if not. `keep` is kept alive until it is done.
     """
-    return _queue().submit(address, table, size, keep)
+    return _queue().submit(address, table, size, caller, keep)

@@ -3,7 +3,8 @@
 A job is a function and the address of its table of words. Jobs run one after the other
 in the order in which they came, so that a count of finished ones says which are done. A
 thread of the queue's own runs them, or whoever waits for one. To a caller that waits at
-once the thread, when it wakes up, leaves the job. Nothing here touches Python.
+once the thread, when it wakes up, leaves the job. A caller that must look at signals
+now and then runs none: it sleeps, and wakes up for them. Nothing here touches Python.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def queue_module(module: Module, system: System) -> str:
     """IR with the functions of the queue; it imports `state`.
 
     `i64 submit(function, table)` gives the number of the job, for which there must be
-    room. `i64 wait(number)` waits until it is done, and returns 0 if it is not after a
-    while. Only one thread at a time may submit.
+    room. `i64 wait(number, helps)` waits until it is done, and returns 0 if it is not
+    after a while; who `helps` runs it if nobody does. Only one thread at a time may
+    submit.
     """
     _run_until(module, system)
     _serve(module, system)
@@ -137,8 +139,8 @@ def _submit(module: Module, system: System) -> None:
 
 
 def _wait(module: Module, system: System) -> None:
-    b = module.function("wait", [I64], I64)
-    (number,) = b.arguments
+    b = module.function("wait", [I64, I64], I64)
+    number, helps = b.arguments
 
     def unfinished(_: Values) -> Value:
         return b.compare("lt", atomics.load(b, FINISHED, I64), number)
@@ -147,8 +149,18 @@ def _wait(module: Module, system: System) -> None:
         atomics.pause(b, system)
         return [spins[0] + 1]
 
+    def left_alone() -> Values:
+        with b.when(b.eq(atomics.load(b, RUNNER, I32), 0)):
+            _wake_thread(b, system)  # which need not leave the job to anybody
+        return [b.const(I1, 0)]
+
     with b.when(unfinished([])):
-        ran = b.call("run_until", I1, number)
+        alone = b.eq(atomics.load(b, STARTED, I32), 0)
+        ran = b.if_(
+            b.ne(helps, 0) | alone,
+            lambda: [b.call("run_until", I1, number)],
+            left_alone,
+        )[0]
         with b.when(~ran):
             b.while_loop(
                 [b.const(I32, 0)],

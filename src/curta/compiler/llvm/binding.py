@@ -3,19 +3,20 @@
 A program whose kernels are in the cache never opens it. llvmlite's Python layer takes
 30 ms to import and holds one lock around every call; both are avoided for versions
 whose C functions are known here, by calling the library of the wheel through ctypes.
-That is sound because every compile has a context of its own and every thread its own
-target machines, which is what LLVM asks of concurrent users. Any other version goes
+That is sound because every compile has a context and, as long as it lasts, a target
+machine of its own, which is what LLVM asks of concurrent users. Any other version goes
 through llvmlite's public Python functions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import importlib.util
 import os
-import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from curta.once import once
@@ -106,10 +107,34 @@ def llvmlite() -> Any:
     return binding
 
 
-class _Library:
+class _Machines:
+    """Target machines, each of which one compile at a time uses; they stay."""
+
+    def __init__(self) -> None:
+        self._idle: dict[int, deque[Any]] = {0: deque(), 1: deque()}
+
+    @contextlib.contextmanager
+    def machine(self, level: int) -> Iterator[Any]:
+        """A machine for a level, this block's own."""
+        idle = self._idle[min(level, 1)]
+        try:
+            found = idle.pop()
+        except IndexError:
+            found = self._new_machine(min(level, 1))
+        try:
+            yield found
+        finally:
+            idle.append(found)
+
+    def _new_machine(self, level: int) -> Any:
+        raise NotImplementedError
+
+
+class _Library(_Machines):
     """LLVM through the C functions of llvmlite's shared library."""
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         library = ctypes.CDLL(path)
         self._functions: dict[str, Callable[..., Any]] = {}
         for name, (result, arguments) in _PROTOTYPES.items():
@@ -121,7 +146,6 @@ class _Library:
         self.triple = self._string("GetProcessTriple")
         self.cpu = self._string("GetHostCPUName")
         self.features = self._string("GetHostCPUFeatures")
-        self._threads = threading.local()
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self._functions[name](*arguments)
@@ -137,27 +161,26 @@ class _Library:
             self._call("DisposeString", out)
         return text
 
-    def _machine(self, level: int) -> int:
-        if not hasattr(self._threads, "machines"):
-            self._threads.machines = {}
-        machines: dict[int, int] = self._threads.machines
-        level = min(level, 1)
-        if level not in machines:
-            error = ctypes.c_char_p()
-            target = self._call("GetTargetFromTriple", self.triple, ctypes.byref(error))
-            if not target:
-                raise CompileError(self._take(error).decode())
-            machine = self._call(
-                "CreateTargetMachine", target, self.triple, self.cpu, self.features,
-                level, b"pic", b"small", 0, 1, b"",
-            )  # fmt: skip
-            if not machine:
-                raise CompileError("LLVM made no target machine for this processor")
-            machines[level] = machine
-        return machines[level]
+    def _new_machine(self, level: int) -> int:
+        error = ctypes.c_char_p()
+        target = self._call("GetTargetFromTriple", self.triple, ctypes.byref(error))
+        if not target:
+            raise CompileError(self._take(error).decode())
+        machine: int = self._call(
+            "CreateTargetMachine", target, self.triple, self.cpu, self.features,
+            level, b"pic", b"small", 0, 1, b"",
+        )  # fmt: skip
+        if not machine:
+            raise CompileError("LLVM made no target machine for this processor")
+        return machine
 
     def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
-        machine = self._machine(level)
+        with self.machine(level) as machine:
+            return self._compile(machine, ir, level, assembly, verify)
+
+    def _compile(
+        self, machine: int, ir: str, level: int, assembly: bool, verify: bool
+    ) -> bytes:
         context = self._call("ContextCreate")
         error = ctypes.c_char_p()
         module = None
@@ -204,28 +227,22 @@ class _Library:
             self._call("DisposeMemoryBuffer", buffer)
 
 
-class _Public:
+class _Public(_Machines):
     """LLVM through llvmlite's Python functions, for versions not known here."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._llvm = llvmlite()
         self.triple = self._llvm.get_process_triple().encode()
         self.cpu = self._llvm.get_host_cpu_name().encode()
         self.features = self._llvm.get_host_cpu_features().flatten().encode()
-        self._threads = threading.local()
 
-    def _machine(self, level: int) -> Any:
-        if not hasattr(self._threads, "machines"):
-            self._threads.machines = {}
-        machines: dict[int, Any] = self._threads.machines
-        level = min(level, 1)
-        if level not in machines:
-            target = self._llvm.Target.from_triple(self.triple.decode())
-            machines[level] = target.create_target_machine(
-                cpu=self.cpu.decode(), features=self.features.decode(), opt=level,
-                reloc="pic", codemodel="small", jit=True,
-            )  # fmt: skip
-        return machines[level]
+    def _new_machine(self, level: int) -> Any:
+        target = self._llvm.Target.from_triple(self.triple.decode())
+        return target.create_target_machine(
+            cpu=self.cpu.decode(), features=self.features.decode(), opt=level,
+            reloc="pic", codemodel="small", jit=True,
+        )  # fmt: skip
 
     def _simplify(self, machine: Any, module: Any) -> None:
         options = self._llvm.create_pipeline_tuning_options(1)
@@ -241,12 +258,12 @@ class _Public:
             module = self._llvm.parse_assembly(ir, context)
             if verify:
                 module.verify()
-            machine = self._machine(level)
-            if level == SIMPLIFIED:
-                self._simplify(machine, module)
-            if assembly:
-                return str(machine.emit_assembly(module)).encode()
-            return bytes(machine.emit_object(module))
+            with self.machine(level) as machine:
+                if level == SIMPLIFIED:
+                    self._simplify(machine, module)
+                if assembly:
+                    return str(machine.emit_assembly(module)).encode()
+                return bytes(machine.emit_object(module))
         except RuntimeError as error:
             raise CompileError(str(error)) from error
 

@@ -14,8 +14,10 @@ from collections.abc import Iterable
 
 from curta.compiler.llvm import binding
 from curta.compiler.llvm.builder import Module
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 from curta.once import once
+from curta.signals import answering
 
 # LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
 # schedules and allocates registers well (needed where a loop carries accumulators).
@@ -109,7 +111,10 @@ def compile_text(ir: str, level: int = GOOD, verify: bool = False) -> bytes:
         ImportError: llvmlite is not installed.
         CompileError: LLVM does not accept the IR.
     """
-    return binding.llvm().compile(ir, level, assembly=False, verify=verify)
+    compile_module = binding.llvm().compile
+    if len(ir) < config.tuning.interruptible_ir:
+        return compile_module(ir, level, False, verify)
+    return answering(compile_module, ir, level, False, verify)
 
 
 def assembly(ir: str, level: int = GOOD) -> str:
