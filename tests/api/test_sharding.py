@@ -11,6 +11,7 @@ import curta
 import curta.numpy as jnp
 from curta import NamedSharding, P, jit, lax
 from curta.errors import ShardingTypeError
+from curta.experimental.layout import Format, Layout
 from curta.sharding import (
     AbstractMesh,
     AxisType,
@@ -542,3 +543,15 @@ def test_sums_are_over_explicit_axes():
             NamedSharding(mesh, P("y", **{kind: {"x"}}))
         with pytest.raises(ValueError, match="is not found in mesh.axis_names"):
             NamedSharding(mesh, P("y", **{kind: {"z"}}))
+
+
+def test_constraints_outside_of_programs():
+    mesh = curta.make_mesh((1,), ("x",), (AxisType.Auto,))
+    rows = NamedSharding(mesh, P("x", None))
+    transposed = Format(Layout((1, 0)), rows)
+    for given in (rows, transposed):
+        assert lax.with_sharding_constraint(X, given).sharding.spec == P("x", None)
+        inside = curta.jit(lambda x, s=given: lax.with_sharding_constraint(x, s))(X)
+        assert inside.sharding.is_equivalent_to(rows, 2)
+    with pytest.raises(ValueError, match="rank of the value"):
+        lax.with_sharding_constraint(X, Format(Layout((0,)), rows))

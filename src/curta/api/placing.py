@@ -8,8 +8,10 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.arguments import as_result
+from curta.api.devices import device_put
 from curta.api.jit_shardings import context_mesh, resolved
 from curta.core.array import Array
+from curta.core.array_layout import Format, Layout
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import (
     AbstractMesh,
@@ -20,13 +22,13 @@ from curta.core.mesh import (
 )
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding
-from curta.core.trace import Tracer, typeof
+from curta.core.trace import Tracer, current_trace, typeof
 from curta.core.wrapping import wraps
 from curta.primitives.placing import Reshard, ShardAlike, ShardingConstraint
 
 
 def _is_leaf(x: Any) -> bool:
-    return x is None or isinstance(x, (Sharding, PartitionSpec))
+    return x is None or isinstance(x, (Sharding, PartitionSpec, Format))
 
 
 def _spread(what: str, shardings: Any, x: Any) -> list[Any]:
@@ -47,8 +49,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Args:
       x: a pytree of arrays.
-      shardings: a `Sharding`, a `PartitionSpec` over the mesh in scope, or a tree of
-        them that is a prefix of `x`. A dim that is `P.UNCONSTRAINED` is left open.
+      shardings: a `Sharding`, a `PartitionSpec` over the mesh in scope, a `Format`, or
+        a tree of them that is a prefix of `x`. A dim that is `P.UNCONSTRAINED` is left open.
 
     Raises:
       RuntimeError: for a spec where no mesh is in scope.
@@ -72,7 +74,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     given = _spread("with_sharding_constraint shardings", shardings, x)
     outs = []
     for leaf, place in zip(leaves, given, strict=True):
-        typeof(leaf)
+        aval = typeof(leaf)
+        if isinstance(place, Format):  # a layout changes no result
+            if isinstance(place.layout, Layout):
+                place.layout.check_compatible_aval(aval.shape)
+            place = place.sharding
         sharding = resolved("with_sharding_constraint", "shardings", place)
         if sharding is None:
             raise ValueError(
@@ -129,7 +135,17 @@ def _constrained(x: Any, sharding: Sharding) -> Any:
         if around.are_all_axes_explicit:
             return _asserted(x, aval, sharding)
         _check_auto(sharding)
+    if current_trace().is_evaluating() and _is_definite(sharding):
+        return device_put(x, sharding)  # split by the very spec that was given
     return ShardingConstraint(sharding.named or sharding, mesh)(x)
+
+
+def _is_definite(sharding: Sharding) -> bool:
+    """Whether a sharding leaves nothing open, neither dims nor devices."""
+    if not isinstance(sharding, NamedSharding):
+        return True
+    abstract = isinstance(sharding.mesh, AbstractMesh)
+    return not abstract and UNCONSTRAINED not in sharding.spec.partitions
 
 
 def _asserted(x: Any, aval: ShapedArray, sharding: NamedSharding) -> Any:
