@@ -488,3 +488,20 @@ def test_maps_and_solvers_see_that_what_their_functions_read_has_changed():
         prefixes = lax.associative_scan(lambda a, b: scaled(a * b), jnp.ones(3))
         found.append([*mapped, *batched, solved, root, *prefixes])
     assert found == [[1, 3, 1, 3, 8, 8, 1, 1, 1], [2, 6, 2, 6, 4, 4, 1, 2, 4]]
+
+
+def test_operands_that_all_branches_hand_on():
+    def f(p, x, y):
+        return lax.cond(
+            p, lambda x, y: (x, x + 1, y), lambda x, y: (x, x + 2, x), x, y
+        )
+
+    (_, choice) = curta.make_jaxpr(f)(True, 1.0, 2.0).eqns
+    assert len(choice.outvars) == 2
+    preds = jnp.array([True, False])
+    axes = {"in_axes": (0, None, None), "out_axes": (None, 0, 0)}
+    found = curta.vmap(f, **axes)(preds, 1.0, 2.0)  # the first is one for all
+    assert [x.tolist() for x in found] == [1.0, [2, 3], [2, 1]]
+    assert curta.grad(lambda x: sum(f(True, x, 2.0)))(1.0) == 2
+    same = curta.jit(lambda i, x: lax.switch(i, [lambda x: x] * 3, x))
+    assert same(1, jnp.ones(2)).tolist() == [1, 1]

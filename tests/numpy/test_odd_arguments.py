@@ -106,3 +106,25 @@ def test_constants_of_scalars_are_not_weak():
             assert not function(x).weak_type
     assert not jnp.spacing(1).weak_type
     assert jnp.isinf(2j).weak_type is False
+
+
+def test_objects_that_forward_what_arrays_are_asked_for():
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+        def __jax_array__(self):
+            return self.value
+
+        def __getattr__(self, name):
+            return getattr(self.value, name)
+
+    def alike(x):
+        box = Box(x)
+        likes = (jnp.zeros_like, jnp.ones_like, jnp.empty_like)
+        full = jnp.full_like(box, 2), lax.full_like(box, 2.0)
+        return *[like(box).shape for like in likes], *full
+
+    *shapes, one, two = curta.jit(alike)(jnp.ones(3))
+    assert one.tolist() == two.tolist() == [2, 2, 2]
+    assert one.dtype == two.dtype == np.float32

@@ -222,3 +222,9 @@ def test_classes_registered_with_keys_show_them_in_paths():
     key: tree_util.KeyEntry = tree_util.DictKey("a")
     path: tree_util.KeyPath = (key,)
     assert tree_util.keystr(path) == "['a']"
+
+
+def test_what_stands_for_a_leaf_may_hold_itself():
+    knot = []
+    knot.append(knot)
+    assert tree.map(lambda a, b: b is knot, {"a": 1}, {"a": knot}) == {"a": True}

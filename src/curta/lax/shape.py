@@ -509,6 +509,8 @@ def full_like(
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)
     Array([1., 1.], dtype=float32)
     """
+    if hasattr(x, "__jax_array__"):  # which may forward what arrays are asked for
+        x = x.__jax_array__()
     aval = aval_of(x)
     weak_type = dtype is None and aval.weak_type
     typed = isinstance(x, Tracer) or aval.vma

@@ -106,8 +106,8 @@ def _subtrees(treedef: PyTreeDef, tree: Any) -> list[Any]:
     """``treedef.flatten_up_to(tree)``, faster where the structures are equal."""
     try:
         leaves, structure = flatten(tree)
-    except ValueError:
-        # What stands at the place of a leaf need not be a tree.
+    except (ValueError, RecursionError):
+        # What stands at the place of a leaf need not be a tree, or may hold itself.
         return treedef.flatten_up_to(tree)
     return leaves if structure is treedef else treedef.flatten_up_to(tree)
 

@@ -17,6 +17,7 @@ from curta.core.memo import kept_with_jaxpr
 from curta.core.trace import Tracer, concrete_or_none, is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.lax.control_flow.checks import check_same_outputs
+from curta.lax.control_flow.forwarding import run_cond
 from curta.lax.control_flow.tracing import (
     args_tree,
     check_refs,
@@ -241,7 +242,7 @@ def _branch(
     const_avals = [typeof(c) for c in consts]
     branches = tuple(t.closed(consts, const_avals) for t in parts)
     op = Cond(_same_weak_types(branches), platforms)
-    outs = op(index, *consts, *leaves)
+    outs = run_cond(op, [index, *consts, *leaves])
     return tree_util.tree_unflatten(parts[0].out_tree, outs)
 
 

@@ -1,7 +1,8 @@
-"""Loops without the parts of their carry that no step changes.
+"""Loops without the parts of their carry that no step changes, and branches likewise.
 
 Those become constants of the body: a batch of examples need not carry them, and nothing
-is copied. Scanned arrays that are outputs as they are need not be stacked again.
+is copied. Scanned arrays that are outputs as they are need not be stacked again, and
+operands that all branches hand on need not be chosen.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.api.arguments import as_result
+from curta.control.cond import Cond
 from curta.control.loop_references import merged, parted
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -54,6 +56,36 @@ def _moving_while(op: While) -> tuple[list[bool], While]:
         body_nconsts=len(moved) + op.body_nconsts,
     )
     return fixed, loop
+
+
+def run_cond(op: Cond, args: Sequence[Any]) -> list[Any]:
+    """The results of a choice; operands that all branches hand on are not chosen."""
+    passed, choice = _chosen(op)
+    if all(p is None for p in passed):
+        return list(op(*args))
+    _, *operands = args
+    found = [as_result(operands[p]) for p in passed if p is not None]
+    return merged(found, choice(*args), [p is not None for p in passed])
+
+
+@kept_with_jaxpr
+def _chosen(op: Cond) -> tuple[list[int | None], Cond]:
+    """Which outputs are operands as they are, by their places, and the choice of the
+    others."""
+    places = [
+        [b.invars.index(v) if v in b.invars else None for v in b.outvars]
+        for b in op.branches
+    ]
+    passed = [
+        first if all(p == first for p in others) else None
+        for first, *others in zip(*places, strict=True)
+    ]
+    kept = [p is None for p in passed]
+    branches = tuple(
+        b.map_jaxpr(lambda j: j.replace(outvars=parted(j.outvars, kept)[0]))
+        for b in op.branches
+    )
+    return passed, dataclasses.replace(op, branches=branches)
 
 
 def run_scan(op: Scan, args: Sequence[Any]) -> list[Any]:
