@@ -50,7 +50,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Args:
       x: a pytree of arrays.
       shardings: a `Sharding`, a `PartitionSpec` over the mesh in scope, a `Format`, or
-        a tree of them that is a prefix of `x`. A dim that is `P.UNCONSTRAINED` is left open.
+        a tree of them that is a prefix of `x`. A dim that is `P.UNCONSTRAINED` is left
+        open.
 
     Raises:
       RuntimeError: for a spec where no mesh is in scope.
