@@ -10,7 +10,7 @@ from curta.compiler.graph.inline import called
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.lazy_dataclass import dataclass
 
 Names = Mapping[Var, Atom]
@@ -204,16 +204,12 @@ class Loop:
             pairs = zip(self.test.carry, self.carry, strict=True)
             needed.update(c.inner for v, c in pairs if v in tested)
             self.test.consts = [p for p in self.test.consts if p[0] in tested]
-        kept: list[Eqn] = []
         live = {c.inner for c in self.carry if c.result in used or c.inner in needed}
-        while True:
-            roots = [c.end for c in self.carry if c.inner in live]
-            roots += [atom for atom, result in self.stacked if result in used]
-            kept, read = live_eqns(self.eqns, roots)
-            grown = live | {c.inner for c in self.carry if c.inner in read}
-            if grown == live:
-                break
-            live = grown
+        roots = [c.end for c in self.carry if c.inner in live]
+        roots += [atom for atom, result in self.stacked if result in used]
+        ends: dict[Atom, Atom] = {c.inner: c.end for c in self.carry}
+        kept, read = live_eqns(self.eqns, roots, ends)
+        live.update(c.inner for c in self.carry if c.inner in read)
         self.eqns = kept
         if self.test:
             pairs = zip(self.test.carry, self.carry, strict=True)
@@ -283,13 +279,25 @@ def copied(eqns: Iterable[Eqn], names: dict[Var, Atom]) -> list[Eqn]:
 
 
 def live_eqns(
-    eqns: Sequence[Eqn], roots: Iterable[Atom]
+    eqns: Sequence[Eqn], roots: Iterable[Atom], ends: Mapping[Atom, Atom] = {}
 ) -> tuple[list[Eqn], set[Atom]]:
-    """The eqns that the roots or effects need, and all that is read."""
-    read: set[Atom] = {a for a in roots if not isinstance(a, Literal)}
-    kept: list[Eqn] = []
-    for eqn in reversed(eqns):
-        if eqn.effects or any(v in read for v in eqn.outvars):
-            kept.append(eqn)
-            read.update(a for a in eqn.invars if not isinstance(a, Literal))
-    return kept[::-1], read
+    """The eqns that the roots or effects need, and all that is read.
+
+    What is read of `ends`, the carry of a loop, needs what it is after a turn too.
+    """
+    makers = {v: e for e in eqns for v in e.outvars}
+    kept = {e for e in eqns if e.effects}
+    read: set[Atom] = set()
+    waiting = [*roots, *(v for e in kept for v in e.invars)]
+    while waiting:
+        atom = waiting.pop()
+        if not isinstance(atom, Var) or atom in read:
+            continue
+        read.add(atom)
+        maker = makers.get(atom)
+        if atom in ends:
+            waiting.append(ends[atom])
+        elif maker is not None and maker not in kept:
+            kept.add(maker)
+            waiting += maker.invars
+    return [e for e in eqns if e in kept], read

@@ -64,7 +64,7 @@ def _level(eqn: Eqn, depends: dict[Var, int]) -> int:
 def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
     """Compute once what is constant, unless it costs next to nothing."""
     constant = [e for e in loop.eqns if _level(e, depends) == CONSTANT]
-    chosen = [e for e in constant if _is_worth_keeping(e, loop)]
+    chosen = {e: None for e in constant if _is_worth_keeping(e, loop)}
     roots = [v for e in chosen for v in e.outvars]
     needed, _ = live_eqns(constant, roots)
     names: dict[Var, Atom] = dict(loop.consts)
@@ -120,10 +120,10 @@ def hoist_products(loop: Loop) -> None:
     """Multiply the rows of all turns by constant matrices at once."""
     depends = _dependence(loop)
     early = [e for e in loop.eqns if _level(e, depends) < CARRIED]
-    chosen = [
-        e for e in early
+    chosen = {
+        e: None for e in early
         if _level(e, depends) == BY_ROW and _gains_by_rows(e, depends)
-    ]  # fmt: skip
+    }  # fmt: skip
     if not chosen:
         return
     results = [v for e in chosen for v in e.outvars]

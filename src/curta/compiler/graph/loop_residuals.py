@@ -8,6 +8,7 @@ takes longer than arithmetic, and residuals are most of what a gradient holds.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import field
 
 from curta.compiler.graph.loop import Loop, copied
@@ -26,42 +27,58 @@ def recompute(jaxpr: Jaxpr) -> Jaxpr:
         for v in eqn.invars:
             readers.setdefault(v, []).append(i)
     changed: set[int] = set()
-    for stored in loops.values():
-        kept = dict(stored.stacked)
+    returned = set(jaxpr.outvars)
+    whole = {i: _read_as_a_whole(loop) for i, loop in loops.items()}
+    changes: dict[int, list[_Change]] = {i: [] for i in loops}
+    for at, stored in loops.items():
+        _apply(stored, changes[at])
+        changes[at] = []
+        body = _Body(stored)
         for atom, result in stored.stacked:
             reading = readers.get(result, [])
-            if result in jaxpr.outvars or not all(
-                _reads_rows(loops.get(i), result) for i in reading
+            if result in returned or not all(
+                i in loops and loops[i].length is not None and result not in whole[i]
+                for i in reading
             ):
                 continue
-            recipe = _Recipe(stored, {a: r for a, r in kept.items() if a is not atom})
+            recipe = _Recipe(body, atom)
             if not recipe.add(atom) or not recipe.eqns:
                 continue
-            kept.pop(atom, None)
+            body.kept.pop(atom, None)
             for i in set(reading):
-                _apply(loops[i], result, atom, recipe)
+                changes[i].append((result, recipe))
+                whole[i].update(recipe.consts.values())
                 for array in recipe.rows.values():
                     readers.setdefault(array, []).append(i)
             changed.update(reading)
+    for i, loop in loops.items():
+        _apply(loop, changes[i])
     eqns = [_simplified(loops[i]) if i in changed else e
             for i, e in enumerate(jaxpr.eqns)]  # fmt: skip
     return jaxpr.replace(eqns=eqns)
 
 
-def _reads_rows(loop: Loop | None, array: Var) -> bool:
-    """Whether a loop reads an array row by row, and in no other way."""
-    if loop is None or loop.length is None:
-        return False
-    outside = [a for _, a in loop.consts] + [c.start for c in loop.carry]
-    return array not in outside
+def _read_as_a_whole(loop: Loop) -> set[Atom]:
+    """The arrays that a loop does not only read row by row."""
+    return {a for _, a in loop.consts}.union(c.start for c in loop.carry)
+
+
+class _Body:
+    """Where the body of a loop that stores rows has its variables from."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.consts = dict(loop.consts)
+        self.rows = dict(loop.rows)
+        self.kept: dict[Atom, Var] = dict(loop.stacked)
+        self.makers = {v: e for e in loop.eqns for v in e.outvars}
 
 
 @dataclass
 class _Recipe:
     """How to compute a row from others: eqns of the loop, and what they read."""
 
-    loop: Loop
-    kept: dict[Atom, Var]
+    body: _Body
+    target: Atom
     eqns: list[Eqn] = field(default_factory=list)
     consts: dict[Var, Atom] = field(default_factory=dict)
     rows: dict[Var, Atom] = field(default_factory=dict)
@@ -71,16 +88,17 @@ class _Recipe:
         """Add what gives a variable of the body; False if that is not cheap."""
         if isinstance(atom, Literal) or atom in self.consts or atom in self.rows:
             return True
-        if any(atom in e.outvars for e in self.eqns):
+        body = self.body
+        eqn = body.makers.get(atom)
+        if eqn in self.eqns:
             return True
-        for pairs, found in (
-            (dict(self.loop.consts), self.consts),
-            (dict(self.loop.rows) | self.kept, self.rows),
-        ):
-            if atom in pairs:
-                found[atom] = pairs[atom]
-                return True
-        eqn = next((e for e in self.loop.eqns if atom in e.outvars), None)
+        if atom in body.consts:
+            self.consts[atom] = body.consts[atom]
+            return True
+        stored = {} if atom is self.target else body.kept
+        if atom in stored or atom in body.rows:
+            self.rows[atom] = stored.get(atom) or body.rows[atom]
+            return True
         if (
             eqn is None
             or not is_virtual(eqn.op)
@@ -96,22 +114,33 @@ class _Recipe:
         return True
 
 
-def _apply(loop: Loop, array: Var, atom: Atom, recipe: _Recipe) -> None:
-    """Compute a row in the loop instead of reading it."""
-    names: dict[Var, Atom] = {}
-    for v, outside in recipe.consts.items():
-        names[v] = loop.add_const(outside)
-    there = {outside: v for v, outside in loop.rows}
-    for v, outside in recipe.rows.items():
-        if outside not in there:
-            there[outside] = Var(v.aval)
-            loop.rows.append((there[outside], outside))
-        names[v] = there[outside]
-    eqns = copied(recipe.eqns, names)
-    assert isinstance(atom, Var)
-    loop.rename({v: names[atom] for v, outside in loop.rows if outside is array})
-    loop.rows = [p for p in loop.rows if p[1] is not array]
-    loop.eqns[:0] = eqns
+_Change = tuple[Var, _Recipe]
+"""An array of rows, and how to compute its rows."""
+
+
+def _apply(loop: Loop, changes: list[_Change]) -> None:
+    """Compute rows in the loop instead of reading them."""
+    inner: dict[Atom, list[Var]] = {}
+    for v, outside in loop.rows:
+        inner.setdefault(outside, []).append(v)
+    instead: dict[Var, Atom] = {}
+    made: list[list[Eqn]] = []
+    for array, recipe in changes:
+        names: dict[Var, Atom] = {}
+        for v, outside in recipe.consts.items():
+            names[v] = loop.add_const(outside)
+        for v, outside in recipe.rows.items():
+            if outside not in inner:
+                inner[outside] = [Var(v.aval)]
+                loop.rows.append((inner[outside][0], outside))
+            names[v] = inner[outside][-1]
+        made.append(copied(recipe.eqns, names))
+        assert isinstance(recipe.target, Var)
+        instead |= dict.fromkeys(inner.pop(array, []), names[recipe.target])
+    # What is made of a row that is now made itself comes after it.
+    loop.eqns = [*itertools.chain(*reversed(made)), *loop.eqns]
+    loop.rename(instead)
+    loop.rows = [p for p in loop.rows if p[0] not in instead]
 
 
 def _simplified(loop: Loop) -> Eqn:

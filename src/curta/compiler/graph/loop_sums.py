@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from curta.compiler.graph.loop import Carried, Loop
+from curta.compiler.graph.inline import called
+from curta.compiler.graph.loop import Carried, Loop, renamed
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Add
@@ -21,38 +22,52 @@ def sum_after(loop: Loop) -> None:
     """Take sums of products, and of what is stacked anyway, out of the loop."""
     if not loop.length:
         return
-    sums = _Sums(loop)
+    rows: dict[Atom, Atom] = {**dict(loop.rows), **dict(loop.stacked)}
     for kind in (DotGeneral, ReduceSum):
-        for part in list(loop.carry):
-            sums.take_out(part, kind)
+        sums = _Sums(loop, rows, kind)
+        for part in loop.carry:
+            sums.take_out(part)
+        sums.finish()
 
 
 class _Sums:
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self.fixed = {v for v, _ in loop.consts}
-        self.rows: dict[Atom, Atom] = dict(loop.rows)
-        self.rows |= dict(loop.stacked)
+    """Takes out the terms of one kind; `rows` are arrays of what turns have."""
 
-    def take_out(self, part: Carried, kind: type) -> None:
-        """Take the terms of this kind out of what a carry sums up."""
+    def __init__(self, loop: Loop, rows: dict[Atom, Atom], kind: type) -> None:
+        self.loop, self.rows, self.kind = loop, rows, kind
+        self.fixed = {v for v, _ in loop.consts}
+        self.makers: dict[Atom, Eqn] = {v: e for e in loop.eqns for v in e.outvars}
+        # The eqns that read a variable; None stands for what the body returns.
+        self.uses: dict[Atom, list[Eqn | None]] = {}
+        for eqn in loop.eqns:
+            for v in eqn.invars:
+                self.uses.setdefault(v, []).append(eqn)
+        for v in loop.outs():
+            self.uses.setdefault(v, []).append(None)
+        self.dropped: set[Eqn] = set()
+        self.names: dict[Var, Atom] = {}  # what their results are without them
+        self.done: set[Carried] = set()
+
+    def take_out(self, part: Carried) -> None:
+        """Take the terms out of what a carry sums up."""
         terms = self._terms(part)
         if terms is None:
             return
         taken = []
         for term in terms:
-            maker = self._maker(term)
-            if maker and isinstance(maker.op, kind) and self._may_stack(maker):
+            maker = self.makers.get(term)
+            if maker and isinstance(maker.op, self.kind) and self._may_stack(maker):
                 taken.append(maker)
         if not taken:
             return
         for maker in taken:
-            self._drop(part, maker.outvars[0])
+            self._drop(maker.outvars[0])
+        part.end = called(part.end, self.names)
         total = part.result
         part.result = Var(total.aval)
         so_far: Atom = part.result
         if part.end is part.inner:  # nothing is left to add
-            self.loop.carry.remove(part)
+            self.done.add(part)
             so_far = part.start
         for i, maker in enumerate(taken):
             found = self._summed(maker)
@@ -60,25 +75,19 @@ class _Sums:
             self.loop.after.append(Eqn(Add(), (so_far, found), (out,)))
             so_far = out
 
-    def _maker(self, atom: Atom) -> Eqn | None:
-        for eqn in self.loop.eqns:
-            if atom in eqn.outvars:
-                return eqn
-        return None
-
-    def _uses(self, atom: Atom) -> list[Eqn | None]:
-        """The eqns that read a variable; None stands for what the body returns."""
-        found: list[Eqn | None] = [
-            e for e in self.loop.eqns for v in e.invars if v is atom
-        ]
-        return found + [None for v in self.loop.outs() if v is atom]
+    def finish(self) -> None:
+        """Leave out what was taken."""
+        loop = self.loop
+        loop.carry = [part for part in loop.carry if part not in self.done]
+        kept = (e for e in loop.eqns if e not in self.dropped)
+        loop.eqns = [renamed(e, self.names) for e in kept]
 
     def _terms(self, part: Carried) -> list[Atom] | None:
         """What is added to a part of the carry that is nothing but a sum."""
         terms: list[Atom] = []
         at: Atom = part.inner
         while at is not part.end:
-            uses = self._uses(at)
+            uses = self.uses.get(at, [])
             (eqn,) = uses if len(uses) == 1 else (None,)
             if eqn is None or not isinstance(eqn.op, (Add, AddAny)):
                 return None
@@ -87,31 +96,25 @@ class _Sums:
                 return None
             terms.append(other)
             (at,) = eqn.outvars
-        return terms if len(self._uses(at)) == 1 else None
+        return terms if len(self.uses[at]) == 1 else None
 
     def _may_stack(self, maker: Eqn) -> bool:
         """Whether the operands change with the turns, and are worth stacking."""
         (out,) = maker.outvars
-        if len(self._uses(out)) > 1 or out.aval.dtype != maker.invars[0].aval.dtype:
+        if len(self.uses[out]) > 1 or out.aval.dtype != maker.invars[0].aval.dtype:
             return False
         if any(isinstance(v, Literal) or v in self.fixed for v in maker.invars):
             return False
         stacked = all(v in self.rows for v in maker.invars)
         return stacked or not isinstance(maker.op, ReduceSum)
 
-    def _drop(self, part: Carried, term: Var) -> None:
+    def _drop(self, term: Var) -> None:
         """Leave a term out of a chain of additions."""
-        eqns = self.loop.eqns
-        at = next(i for i, e in enumerate(eqns) if term in e.invars)
-        adding = eqns.pop(at)
+        (adding,) = self.uses[term]
+        assert adding is not None
         (rest,) = (v for v in adding.invars if v is not term)
-        (out,) = adding.outvars
-        if part.end is out:
-            part.end = rest
-        for i, eqn in enumerate(eqns):
-            if out in eqn.invars:
-                changed = tuple(rest if v is out else v for v in eqn.invars)
-                eqns[i] = eqn.replace(invars=changed)
+        self.dropped.add(adding)
+        self.names[adding.outvars[0]] = called(rest, self.names)
 
     def _summed(self, maker: Eqn) -> Var:
         """The term of all turns together, after the loop."""
