@@ -9,6 +9,7 @@ from __future__ import annotations
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
+from curta.compiler.llvm.vector_math.apart import apart
 from curta.compiler.llvm.vector_math.common import INF, NAN, PI, exact, polynomial
 from curta.compiler.llvm.vector_math.logarithm import log
 from curta.compiler.llvm.vector_math.trigonometric import sin_cos_reduced, sin_pi
@@ -51,19 +52,25 @@ def _lgamma_positive(b: Builder, x: Value) -> Value:
 
 @exact
 def digamma(b: Builder, x: Value) -> Value:
-    """The derivative of log(gamma(x)); NaN at the poles."""
-    reflect = x < 0.5
-    y = b.select(reflect, 1.0 - x, x)
-    start = _STEPS[x.type.kind]
-    total = b.const(x.type, 0)
-    for _ in range(start):
-        step = y < float(start)
-        total = b.select(step, total - 1.0 / y, total)
-        y = b.select(step, y + 1.0, y)
-    r = 1.0 / y
-    z = r * r
-    series = b.fma(z, -polynomial(b, z, coefficients.DIGAMMA), r * -0.5)
-    result = (log(b, y) + series) + total
+    """The derivative of log(gamma(x)); NaN at the poles.
+
+    f32 goes through f64 left of 0, where two large terms may cancel.
+    """
+    if x.type.kind == "f64":
+        return _digamma(b, x)
+    reflect = x <= 0
+    positive = _digamma_positive(b, b.select(reflect, 1.0, x))
+    result = b.select(b.eq(x, INF), INF, positive)
+    return b.if_(
+        b.any_lane(reflect),
+        lambda: [b.select(reflect, digamma_wide(b, x), result)],
+        lambda: [result],
+    )[0]
+
+
+def _digamma(b: Builder, x: Value) -> Value:
+    reflect = x <= 0
+    result = _digamma_positive(b, b.select(reflect, 1.0 - x, x))
     # psi(x) = psi(1 - x) - pi/tan(pi*x)
     f = x - b.round_even(x)
     sine, cosine = sin_cos_reduced(b, b.select(b.abs(f) > 0.25, 0.5 - b.abs(f), f) * PI)
@@ -75,3 +82,21 @@ def digamma(b: Builder, x: Value) -> Value:
     pole = (x <= 0) & b.eq(b.floor(x), x)
     result = b.select(pole, NAN, result)
     return b.select(b.eq(x, INF), INF, result)
+
+
+@apart
+def digamma_wide(b: Builder, x: Value) -> Value:
+    return _digamma(b, x)
+
+
+def _digamma_positive(b: Builder, y: Value) -> Value:
+    start = _STEPS[y.type.kind]
+    total = b.const(y.type, 0)
+    for _ in range(start):
+        step = y < float(start)
+        total = b.select(step, total - 1.0 / y, total)
+        y = b.select(step, y + 1.0, y)
+    r = 1.0 / y
+    z = r * r
+    series = b.fma(z, -polynomial(b, z, coefficients.DIGAMMA), r * -0.5)
+    return (log(b, y) + series) + total
