@@ -1,52 +1,49 @@
 """Executables: compiled programs, called with NumPy arrays.
 
-A program is a list of steps. A native step is one machine-code function that runs any
-number of kernels; an op without compiled code is a step in Python, its `eval` rule.
-Most programs are one native step, which the runtime calls directly.
+A program is one machine-code function. Where an op has no compiled code, it calls back
+into Python (host_call.py). The runtime calls most programs without this class between.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from curta.compiler.host_call import raise_pending
 from curta.compiler.linked import Linked
-from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.buffers import empty, workspace
-from curta.core.evaluate import as_numpy, evaluate_op
-from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
-Memory = dict[Buffer, NDArray]
 Launcher = Callable[[], int]
 """Gives the address of the function that runs chunks on threads, when it is needed."""
 
 
 @dataclass(frozen=True)
-class NativeStep:
+class NativeCode:
     """Machine code `void f(ptr table)`.
 
-    The table has the addresses of `pointers`, of `parallel_for`, of an arena of so many
-    bytes, and `words` for the functions and programs that the code calls. `cost`
-    estimates a call in simple scalar operations, `temporaries` is what it takes of
-    memory besides the arrays, in bytes; `parallel` says whether it asks for threads.
+    The table has the addresses of results, arguments and consts, of `parallel_for`, of
+    an arena of so many bytes, and `words` for the functions and programs that the code
+    calls; and the status, if it `runs_python`. `cost` estimates a call in simple scalar
+    operations, `temporaries` is what it takes of memory besides the arrays, in bytes;
+    `parallel` says whether it asks for threads.
     """
 
-    code: Linked
+    linked: Linked
     callees: tuple[Linked | NativeProgram, ...]
-    pointers: tuple[Buffer, ...]
-    created: tuple[Buffer, ...]
     cost: int
     arena_bytes: int
     temporaries: int
     parallel: bool
+    runs_python: bool = False
 
     @property
     def words(self) -> tuple[int, ...]:
@@ -55,132 +52,81 @@ class NativeStep:
             words.append(called.address)
             if isinstance(called, NativeProgram):
                 words.append(ctypes.addressof(called.words))
-        return tuple(words)
-
-
-@dataclass(frozen=True)
-class PythonStep:
-    """An eqn that runs by the `eval` rule of its op."""
-
-    eqn: Eqn
-    operands: tuple[Buffer | Atom, ...]
-    results: tuple[Buffer, ...]
-
-
-Step = NativeStep | PythonStep
+        return (*words, 1) if self.runs_python else tuple(words)
 
 
 class Executable:
-    """A compiled jaxpr: NumPy arrays of the physical dtypes in, a list of them out."""
+    """A compiled jaxpr: NumPy arrays of the physical dtypes in, a list of them out.
+
+    Results `in_place` may lie where their argument does.
+    """
 
     def __init__(
         self,
         in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray],
-        steps: Sequence[Step],
-        inputs: Sequence[Buffer],
-        outputs: Sequence[Buffer],
-        consts: Memory,
-        avals: Mapping[Buffer, ShapedArray],
+        code: NativeCode,
+        consts: Sequence[NDArray],
         parallel_for: Launcher | None = None,
-        replaced: frozenset[int] = frozenset(),
+        in_place: frozenset[int] = frozenset(),
     ) -> None:
         self.in_avals = tuple(in_avals)
         self.out_avals = tuple(out_avals)
-        self.steps = tuple(steps)
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
-        self.consts = {b: np.ascontiguousarray(x) for b, x in consts.items()}
-        self._empty = {b: _new(a) for b, a in avals.items() if not a.size}
-        self._avals = avals
-        parallel = any(type(s) is NativeStep and s.parallel for s in self.steps)
-        self._launcher = parallel_for() if parallel_for and parallel else 0
-        # Results that may lie where their argument does, without being told so.
-        self.replaced = replaced
+        self.code = code
+        self.consts = list(map(np.ascontiguousarray, consts))
+        self._launcher = parallel_for() if parallel_for and code.parallel else 0
+        self.in_place = in_place
 
     @property
     def temporary_bytes(self) -> int:
         """The memory that a call takes besides arguments, constants and results."""
-        native = [s for s in self.steps if isinstance(s, NativeStep)]
-        arrays = {b for s in native for b in s.created}
-        arrays.update(
-            b for s in self.steps if isinstance(s, PythonStep) for b in s.results
-        )
-        arrays.difference_update(self.outputs)
-        own = max((s.temporaries for s in native), default=0)
-        return own + sum(b.nbytes for b in arrays)
+        return self.code.temporaries
 
     @property
-    def native(self) -> NativeProgram | None:
-        """The program as one native function; None if it has steps in Python."""
-        step = self.steps[0]
-        if len(self.steps) != 1 or not isinstance(step, NativeStep):
-            return None
+    def native(self) -> NativeProgram:
+        """The program as one native function."""
+        code = self.code
         arrays = [*self.out_avals, *self.in_avals]
-        given = {*self.inputs}
         return NativeProgram(
-            self,
-            step.code.address,
-            tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
-            len(self.out_avals),
-            (
-                *(x.ctypes.data for x in self.consts.values()),
-                self._launcher,
-                0,
-                *step.words,
-            ),
-            step.cost,
-            len(self.consts) + 1,
-            step.arena_bytes,
-            step.temporaries,
-            frozenset(i for i, b in enumerate(self.outputs) if b in given)
-            | self.replaced,
+            code=self,
+            address=code.linked.address,
+            signature=tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
+            results=len(self.out_avals),
+            constants=self._constants,
+            cost=code.cost,
+            arena_place=len(self.consts) + 1,
+            arena_bytes=code.arena_bytes,
+            temporaries=code.temporaries,
+            in_place=self.in_place,
+            runs_python=code.runs_python,
         )
 
+    @cached_property
+    def _constants(self) -> tuple[int, ...]:
+        """The words of the table after the arrays; the one for the arena is 0."""
+        consts = [x.ctypes.data for x in self.consts]
+        return (*consts, self._launcher, 0, *self.code.words)
+
+    @cached_property
+    def _entry(self) -> tuple[Callable[[int], None], type[ctypes.Array[Any]]]:
+        """The function, and the type of its table."""
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.linked.address)
+        count = len(self.out_avals) + len(self.in_avals) + len(self._constants)
+        return function, ctypes.c_uint64 * count
+
     def __call__(self, *args: NDArray) -> list[NDArray]:
-        memory: Memory = {**self._empty, **self.consts}
-        for buffer, array in zip(self.inputs, args, strict=True):
-            memory[buffer] = _contiguous(array, self._avals[buffer])
-        for step in self.steps:
-            if isinstance(step, NativeStep):
-                self._run_native(step, memory)
-            else:
-                _run_python(step, memory, self._avals)
-        return [
-            memory[buffer].reshape(aval.shape)
-            for buffer, aval in zip(self.outputs, self.out_avals, strict=True)
-        ]
-
-    def _run_native(self, step: NativeStep, memory: Memory) -> None:
-        for buffer in step.created:
-            if buffer not in memory:  # an earlier step may have begun to fill it
-                memory[buffer] = _new(self._avals[buffer])
-        words = [memory[b].ctypes.data for b in step.pointers]
-        arena = workspace(step.arena_bytes) if step.arena_bytes else None
-        place = 0 if arena is None else arena.ctypes.data
-        words += [self._launcher, place, *step.words]
-        table = (ctypes.c_uint64 * len(words))(*words)
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(step.code.address)
+        given = list(map(_contiguous, args, self.in_avals))
+        results = [empty(a.shape, physical_dtype(a.dtype)) for a in self.out_avals]
+        function, table_type = self._entry
+        places = [x.__array_interface__["data"][0] for x in results + given]
+        table = table_type(*places, *self._constants)
+        if size := self.code.arena_bytes:
+            arena = workspace(size)
+            table[len(places) + len(self.consts) + 1] = arena.ctypes.data
         function(ctypes.addressof(table))
-
-
-def _run_python(
-    step: PythonStep, memory: Memory, avals: Mapping[Buffer, ShapedArray]
-) -> None:
-    args: list[NDArray] = []
-    for x, atom in zip(step.operands, step.eqn.invars, strict=True):
-        if isinstance(x, Literal):
-            args.append(as_numpy(x.val, x.aval))
-        else:
-            args.append(memory[x].reshape(atom.aval.shape))  # type: ignore[index]
-    with np.errstate(all="ignore"):
-        results = evaluate_op(step.eqn.op, args)
-    for buffer, result in zip(step.results, results, strict=True):
-        memory[buffer] = _contiguous(result, avals[buffer])
-
-
-def _new(aval: ShapedArray) -> NDArray:
-    return empty(aval.shape, physical_dtype(aval.dtype))
+        if self.code.runs_python and table[-1]:
+            raise_pending()
+        return results
 
 
 def _contiguous(array: Any, aval: ShapedArray) -> NDArray:

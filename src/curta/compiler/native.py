@@ -25,6 +25,8 @@ class NativeProgram:
     A call needs an arena of so many bytes, 0 for none, whose address goes to the word
     at `arena_place` of the constants. Its `temporaries` are what it takes of memory,
     the stack included.
+    A program that `runs_python` may fail. It stores 0 as the last of the constants when
+    it has not; else an exception is pending (host_call.py), and results are undefined.
     """
 
     code: Any
@@ -37,6 +39,7 @@ class NativeProgram:
     arena_bytes: int
     temporaries: int
     in_place: frozenset[int] = frozenset()
+    runs_python: bool = False
 
     @property
     def long(self) -> bool:

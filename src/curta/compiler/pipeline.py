@@ -5,7 +5,7 @@
     loops      what turns share, outside of the loop: prepare.py,   graph/loop_*.py
     itemise    a loop nest for each value that needs a buffer       graph/itemise.py
     fuse       loop nests that share loops form groups              graph/fuse.py
-    steps      groups become native functions and steps in Python:  steps.py
+    steps      groups become one native function:                   steps.py
     assemble   each group becomes a kernel: stages of loops         loops/assemble.py
     schedule   the order, the vectors, the chunks for threads       loops/schedule.py
     bufferize  registers, rows on the stack, the arena              loops/bufferize.py
@@ -31,7 +31,7 @@ from curta.compiler.graph.prepare import prepare
 from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
 from curta.compiler.pretty import pretty_plan
-from curta.compiler.steps import make_steps
+from curta.compiler.steps import make_code
 from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr
@@ -73,7 +73,7 @@ def _generated(
 ) -> Executable:
     """The code of a program that is ready to be cut into items."""
 
-    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram | None:
+    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
         ready = part if optimise else inline_calls(part, natively)
         return _generated(ready, parallel_for, optimise, pairs, True).native
 
@@ -81,12 +81,11 @@ def _generated(
     program = itemise(jaxpr, compile_part, in_place)
     plan = fuse(program) if optimise else separate(program)
     dump("fuse", lambda: pretty_plan(plan))
-    steps = make_steps(plan, program, often)
+    code = make_code(plan, program, often)
     avals = [v.aval for v in jaxpr.constvars]
-    arrays = map(const_as_numpy, flat.consts, avals)
-    consts = dict(zip(program.consts, arrays, strict=True))
+    consts = list(map(const_as_numpy, flat.consts, avals))
+    there = [i for i, b in enumerate(program.outputs) if b in program.inputs]
+    places = replaced_arguments(plan, program, in_place or {}).union(there)
     return Executable(
-        jaxpr.in_avals, jaxpr.out_avals, steps, program.inputs, program.outputs,
-        consts, program.avals, parallel_for,
-        replaced_arguments(plan, program, in_place or {}),
-    )  # fmt: skip
+        jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, places
+    )

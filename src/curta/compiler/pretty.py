@@ -8,7 +8,7 @@ from curta.compiler.graph.fuse import Plan
 from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
-    EqnItem,
+    HostItem,
     Item,
     LoopItem,
     RegisterItem,
@@ -47,7 +47,7 @@ def pretty_plan(plan: Plan) -> str:
 def pretty_item(item: Item) -> str:
     """`v3 = exp over i0:8 i1:16`."""
     names = ", ".join(b.name for b in written(item))
-    if isinstance(item, EqnItem):
+    if isinstance(item, HostItem):
         return f"{names} = {item.eqn.op.name} in Python"
     if isinstance(item, ControlItem):
         parts = f" in {item.parts.count} parts" if item.parts else ""

@@ -4,23 +4,21 @@
     program = find_program(name, parallel_for)
 
 What is kept of a program is its *recipe*: the names of the object files, the consts,
-and which array is which. A program with steps in Python is compiled anew each time,
-which finds its kernels by their text.
+the arguments and results. A program some of which runs in Python is compiled anew each
+time, which finds its kernels by their text.
 """
 
 from __future__ import annotations
 
 import marshal
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from curta.compiler import cache
-from curta.compiler.executable import Executable, Launcher, NativeStep
+from curta.compiler.executable import Executable, Launcher, NativeCode
 from curta.compiler.linked import Linked, Recipe, relinked, shared
-from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -51,13 +49,13 @@ def keep_program(name: str, program: Executable) -> None:
 
 def _recipe(program: Executable) -> Recipe | None:
     """What `_executable` makes the program of again; None for what has Python in it."""
-    step = program.steps[0]
-    if len(program.steps) != 1 or not isinstance(step, NativeStep):
+    code = program.code
+    if code.runs_python:
         return None
-    if sum(x.nbytes for x in program.consts.values()) > config.tuning.kept_bytes:
+    if sum(x.nbytes for x in program.consts) > config.tuning.kept_bytes:
         return None
     parts: list[Recipe] = []
-    for called in step.callees:
+    for called in code.callees:
         if isinstance(called, Linked):
             parts.append((False, called.recipe))
             continue
@@ -65,15 +63,12 @@ def _recipe(program: Executable) -> Recipe | None:
         if recipe is None:
             return None
         parts.append((True, recipe))
-    numbers = {b: i for i, b in enumerate(dict.fromkeys(step.pointers))}
-    consts = [(_type(x), x.tobytes()) for x in program.consts.values()]
     return (
-        step.code.recipe, tuple(parts), int(step.cost), int(step.arena_bytes),
-        int(step.temporaries), step.parallel,
-        tuple(numbers[b] for b in step.pointers),
-        tuple(numbers[b] for b in step.created),
+        code.linked.recipe, tuple(parts), int(code.cost), int(code.arena_bytes),
+        int(code.temporaries), code.parallel,
         tuple(map(_type, program.out_avals)), tuple(map(_type, program.in_avals)),
-        tuple(consts), tuple(program.replaced),
+        tuple((_type(x), x.tobytes()) for x in program.consts),
+        tuple(program.in_place),
     )  # fmt: skip
 
 
@@ -84,25 +79,16 @@ def _type(x: Any) -> tuple[str, tuple[int, ...]]:
 def _executable(recipe: Recipe, parallel_for: Launcher) -> Executable:
     """The program of a recipe; LookupError if its code is not in the cache."""
     (
-        code, parts, cost, arena_bytes, temporaries, parallel, numbers, created,
-        results, arguments, constants, replaced,
+        linked, parts, cost, arena_bytes, temporaries, parallel, results, arguments,
+        consts, in_place,
     ) = recipe  # fmt: skip
     callees = [_callee(nested, r, parallel_for) for nested, r in parts]
-    avals = list(map(_aval, (*results, *arguments, *(kind for kind, _ in constants))))
-    made: dict[int, Buffer] = {}
-    pointers = [made.setdefault(n, _buffer(a)) for n, a in zip(numbers, avals)]
-    first, second = len(results), len(results) + len(arguments)
-    outputs, inputs, consts = _cut(pointers, first, second)
-    values = [np.ndarray(k[1], np.dtype(k[0]), data) for k, data in constants]
-    step = NativeStep(
-        relinked(code), tuple(callees), tuple(pointers),
-        tuple(made[n] for n in created), cost, arena_bytes, temporaries, parallel,
-    )  # fmt: skip
-    return Executable(
-        avals[first:second], avals[:first], [step], inputs, outputs,
-        dict(zip(consts, values)),
-        dict(zip(pointers, avals)), parallel_for, frozenset(replaced),
-    )  # fmt: skip
+    code = NativeCode(
+        relinked(linked), tuple(callees), cost, arena_bytes, temporaries, parallel
+    )
+    values = [np.ndarray(shape, np.dtype(n), data) for (n, shape), data in consts]
+    avals = list(map(_aval, arguments)), list(map(_aval, results))
+    return Executable(*avals, code, values, parallel_for, frozenset(in_place))
 
 
 def _callee(
@@ -110,19 +96,8 @@ def _callee(
 ) -> Linked | NativeProgram:
     if not nested:
         return shared(recipe)
-    program = _executable(recipe, parallel_for).native
-    assert program is not None
-    return program
+    return _executable(recipe, parallel_for).native
 
 
 def _aval(kind: tuple[str, tuple[int, ...]]) -> ShapedArray:
     return ShapedArray(kind[1], np.dtype(kind[0]))
-
-
-def _buffer(aval: ShapedArray) -> Buffer:
-    return Buffer("kept", aval.dtype, aval.size)
-
-
-def _cut(items: Sequence[Buffer], *places: int) -> list[Sequence[Buffer]]:
-    ends = [0, *places, len(items)]
-    return [items[a:b] for a, b in zip(ends, ends[1:])]

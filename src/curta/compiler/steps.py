@@ -1,7 +1,7 @@
-"""The steps of an executable: groups of items to native functions.
+"""The code of a program: groups of items to one native function.
 
-Groups between which nothing runs in Python make one native step: their kernels are
-assembled, scheduled, placed and emitted together, with the entry that runs them.
+Their kernels are assembled, scheduled, placed and emitted together, with the entry that
+runs them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ from collections.abc import Sequence
 
 from curta.compiler.dot_code import dot_code
 from curta.compiler.dump import dump
-from curta.compiler.executable import NativeStep, PythonStep, Step
+from curta.compiler.executable import NativeCode
 from curta.compiler.graph.control import control_cost
 from curta.compiler.graph.fuse import Plan
-from curta.compiler.graph.groups import Group
 from curta.compiler.graph.itemise import Program
 from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
-    EqnItem,
+    HostItem,
     RegisterItem,
     RoutineItem,
-    reads,
-    written,
 )
 from curta.compiler.linked import linked
 from curta.compiler.llvm import target
@@ -37,6 +34,7 @@ from curta.compiler.llvm.entry import (
     emit_entry,
     is_parallel,
     routines,
+    runs_python,
 )
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
@@ -50,52 +48,30 @@ from curta.compiler.routine_code import routine_code
 from curta.config import config
 
 
-def make_steps(plan: Plan, program: Program, often: bool) -> list[Step]:
-    """The steps that run a plan; `often` if it is the body of a loop."""
-    segments = _segments(plan)
-    visible = _visible(segments, program)
-    return [_step(s, program, v, often) for s, v in zip(segments, visible, strict=True)]
-
-
-def _segments(plan: Plan) -> list[list[Group]]:
-    """Groups that can run without returning to Python between them, together."""
-    segments: list[list[Group]] = []
-    for group in plan.groups:
-        python = isinstance(group.items[0], EqnItem)
-        if python or not segments or isinstance(segments[-1][0].items[0], EqnItem):
-            segments.append([group])
-        else:
-            segments[-1].append(group)
-    return segments or [[]]
-
-
-def _step(
-    segment: list[Group], program: Program, visible: list[Buffer], often: bool
-) -> Step:
-    first = segment[0].items[0] if segment else None
-    if isinstance(first, EqnItem):
-        return PythonStep(first.eqn, first.operands, first.results)
+def make_code(plan: Plan, program: Program, often: bool) -> NativeCode:
+    """The code that runs a plan; `often` if it is the body of a loop."""
     machine = target.host()
     works: list[Library | Kernel] = []
-    for group in segment:
+    for group in plan.groups:
         item = group.items[0]
         if isinstance(item, Library):
             works.append(item)
         else:
             kernel = assemble(group, program.builder)
             works += split_folds(kernel, program.builder)
+    ends = [*program.outputs, *program.inputs, *program.consts]
     users = Counter(b for w in works for b in _touched(w))
-    shared = {*visible, *(b for b, count in users.items() if count > 1)}
+    shared = {*ends, *(b for b, count in users.items() if count > 1)}
     shared.update(b for w in works if not isinstance(w, Kernel) for b in _touched(w))
     done = [
         _scheduled(w, machine, shared, often) if isinstance(w, Kernel) else w
         for w in works
     ]
     dump("kernels", lambda: "\n".join(map(pretty_work, done)))
-    return _native_step(done, visible, machine, often)
+    return _native_code(done, ends, machine, often)
 
 
-Library = DotItem | RoutineItem | ControlItem | RegisterItem
+Library = DotItem | RoutineItem | ControlItem | RegisterItem | HostItem
 
 
 def _touched(work: Library | Kernel) -> Sequence[Buffer]:
@@ -111,10 +87,9 @@ def _scheduled(
     return Scheduled(kernel, plan, place(kernel, plan, shared))
 
 
-def _native_step(
+def _native_code(
     works: list[Work], pointers: list[Buffer], machine: target.Target, often: bool
-) -> NativeStep:
-    created = {b for w in works for b in _written(w)}
+) -> NativeCode:
     arena = plan_arena([buffers(w) for w in works], set(pointers))
     module = machine.module()
     emit_entry(module, works, pointers, arena)
@@ -123,15 +98,14 @@ def _native_step(
     dots, programs = callees(works)
     products = [dot_code(dot) for dot in dots]
     library = [routine_code(r) for r in routines(works)]
-    return NativeStep(
+    return NativeCode(
         linked(text, _level(works, often), ENTRY),
         (*products, *programs, *library),
-        tuple(pointers),
-        tuple(b for b in pointers if b in created),
         sum(map(_cost, works)),
         arena.needed,
         arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
         any(map(is_parallel, works)),
+        runs_python(works),
     )
 
 
@@ -150,10 +124,6 @@ def _worth_optimising(kernel: Kernel) -> int:
     return tuning.optimised_fold if chained else tuning.optimised_map
 
 
-def _written(work: Work) -> list[Buffer]:
-    return work.kernel.stored() if isinstance(work, Scheduled) else written(work)
-
-
 def _cost(work: Work) -> int:
     if isinstance(work, Scheduled):
         return kernel_cost(work.kernel)
@@ -162,20 +132,6 @@ def _cost(work: Work) -> int:
         return code_cost(work.code.steps) * (1 if lane is None else lane.extent)
     if isinstance(work, RoutineItem):
         return work.routine.work
+    if isinstance(work, HostItem):
+        return work.program.cost
     return work.dot.work if isinstance(work, DotItem) else control_cost(work)
-
-
-def _visible(segments: list[list[Group]], program: Program) -> list[list[Buffer]]:
-    """For each segment, the buffers that others (or the caller) see, in order.
-
-    A program of one segment sees all its results, arguments and constants.
-    """
-    ends = [*program.outputs, *program.inputs, *program.consts]
-    if len(segments) == 1:
-        return [ends]
-    used = [
-        dict.fromkeys(b for g in s for i in g.items for b in (*reads(i), *written(i)))
-        for s in segments
-    ]
-    counts = Counter(b for buffers in (*used, set(ends)) for b in buffers)
-    return [[b for b in own if counts[b] > 1] for own in used]

@@ -1,7 +1,7 @@
 """Ops that call Python functions of the user while a program runs.
 
-Compiled programs run them as steps in Python, in the order of the program; so do the
-loops and branches that hold them.
+Compiled programs call Python for them (compiler/host_call.py), in the order of the
+program.
 """
 
 from __future__ import annotations

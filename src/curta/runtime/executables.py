@@ -80,7 +80,7 @@ def overwriting(closed: ClosedJaxpr, in_place: Mapping[int, int]) -> Executable:
     if compiled is None:
         return executable(closed)
     program = compiled.native
-    if program is None:
+    if program.runs_python:
         return executable(closed)
     pairs = {out: i for i, out in in_place.items() if out in program.in_place}
     return NativeExecutable(lambda *args: executable(closed)(*args), program, pairs)
@@ -96,13 +96,13 @@ def _make(closed: ClosedJaxpr, backend: str) -> Executable:
 
 
 def _without_checks(closed: ClosedJaxpr, backend: str) -> Executable:
-    """What runs a jaxpr; checks that are left in it are steps in Python."""
+    """What runs a jaxpr; checks that are left in it run in Python."""
     optimise = not config.jax_disable_most_optimizations
     compiled = _compiled(closed, backend, optimise=optimise)
     if compiled is None:
         return NumpyExecutable(closed)
     program = compiled.native
-    return compiled if program is None else NativeExecutable(compiled, program)
+    return compiled if program.runs_python else NativeExecutable(compiled, program)
 
 
 def _compiled(

@@ -40,8 +40,8 @@ def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
     return op.branches if isinstance(op, Cond) else ()
 
 
-def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> bool:
-    """Add the item of a control-flow eqn, if all its jaxprs are native programs.
+def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
+    """Add the item of a control-flow eqn.
 
     Small values need none: all of their loop is one piece of code in registers.
     """
@@ -50,28 +50,21 @@ def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> boo
     code = register_code(eqn, operands, places)
     if code is not None:
         maker.buffers.update(zip(eqn.outvars, places, strict=True))
-        maker.items.append(RegisterItem(eqn, operands, places, code))
-        return True
+        return maker.items.append(RegisterItem(eqn, operands, places, code))
     code = lane_code(eqn, operands, results)
     if code is not None:
-        maker.items.append(RegisterItem(eqn, operands, results, code))
-        return True
+        return maker.items.append(RegisterItem(eqn, operands, results, code))
     parts = parts_of(eqn)
     if parts is not None:
         program = maker.compile_part(parts.body, _in_place(eqn))
-        if program is not None:
-            _add(maker, eqn, operands, results, (program,), parts)
-            return True
+        if not program.runs_python:  # which threads other than the caller's must not
+            return _add(maker, eqn, operands, results, (program,), parts)
     if isinstance(eqn.op, Cond):
         return _add_branches(maker, eqn, operands, results)
     *others, body = jaxprs(eqn)
     programs = [maker.compile_part(jaxpr, {}) for jaxpr in others]
     programs.append(maker.compile_part(body, _in_place(eqn)))
-    native = tuple(p for p in programs if p is not None)
-    if len(native) < len(programs):
-        return False
-    _add(maker, eqn, operands, results, native, None)
-    return True
+    return _add(maker, eqn, operands, results, tuple(programs), None)
 
 
 def _carry_places(
@@ -96,7 +89,7 @@ def _add_branches(
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
-) -> bool:
+) -> None:
     """Add a conditional; results may lie in the memory of what branches update."""
     pairs = {
         i: out
@@ -104,20 +97,16 @@ def _add_branches(
         if maker.may_overwrite(eqn, eqn.invars[1 + i])
     }
     while True:
-        programs = [maker.compile_part(b, pairs) for b in jaxprs(eqn)]
-        native = tuple(p for p in programs if p is not None)
-        if len(native) < len(programs):
-            return False
-        common = frozenset(pairs.values()).intersection(*(p.in_place for p in native))
+        programs = tuple(maker.compile_part(b, pairs) for b in jaxprs(eqn))
+        common = frozenset(pairs.values()).intersection(*(p.in_place for p in programs))
         if len(common) == len(pairs):
             break
         pairs = {i: out for i, out in pairs.items() if out in common}
     places = list(results)
     for i, out in pairs.items():
         places[out] = maker.buffers[eqn.outvars[out]] = operands[1 + i]
-    scratch = _scratch(maker, eqn, native, 1)
-    maker.items.append(ControlItem(eqn, operands, tuple(places), native, (), scratch))
-    return True
+    scratch = _scratch(maker, eqn, programs, 1)
+    maker.items.append(ControlItem(eqn, operands, tuple(places), programs, (), scratch))
 
 
 def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:

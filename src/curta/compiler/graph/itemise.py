@@ -12,7 +12,7 @@ from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.in_place import Overwriting
-from curta.compiler.graph.items import EqnItem, Item, loop_item
+from curta.compiler.graph.items import HostItem, Item, loop_item
 from curta.compiler.graph.lanewise import Lanewise, lanewise_item
 from curta.compiler.graph.regions import regions
 from curta.compiler.graph.routines import LibraryOp, routine_item
@@ -25,6 +25,7 @@ from curta.compiler.graph.values import (
     is_windowed,
 )
 from curta.compiler.graph.windows import window_items
+from curta.compiler.host_call import host_call
 from curta.compiler.loops.build import ScalarBuilder, component
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import Affine, as_index, row_major
@@ -39,7 +40,7 @@ from curta.compiler.loops.nodes import Buffer, Fold, Store
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.convolution.op import ConvGeneralDilated
@@ -63,12 +64,12 @@ class Program:
 InPlace = Mapping[int, int]
 """Arguments that may be overwritten, by a result that may lie in the same memory."""
 
-CompilePart = Callable[[ClosedJaxpr, InPlace], NativeProgram | None]
-"""Compiles the body of a loop; None if it is not one native function."""
+CompilePart = Callable[[ClosedJaxpr, InPlace], NativeProgram]
+"""Compiles the body of a loop."""
 
 
-def _no_parts(_: ClosedJaxpr, __: InPlace) -> None:
-    return None
+def _no_parts(_: ClosedJaxpr, __: InPlace) -> NativeProgram:
+    raise ValueError("the jaxpr has loops or branches, and nobody to compile them")
 
 
 def itemise(
@@ -102,7 +103,6 @@ class ItemMaker:
     ) -> None:
         self.in_place = in_place
         self.overwriting = Overwriting(jaxpr, values, set(in_place), host)
-        self.aliased: set[Buffer] = set()
         self.compile_part = compile_part
         self.jaxpr = jaxpr
         self.values = values
@@ -173,13 +173,11 @@ class ItemMaker:
         elif isinstance(eqn.op, Lanewise) and lanewise_item(self, eqn):
             return
         elif eqn in self.host or not is_virtual(eqn.op):
-            operands = tuple(self.operand(a) for a in eqn.invars)
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
-            if not (jaxprs(eqn) and control_item(self, eqn, results)):
-                self.items.append(EqnItem(eqn, operands, results))
-                if results:  # which may be views of arguments
-                    seen = (b for b in operands if isinstance(b, Buffer))
-                    self.aliased.update(results, seen)
+            if jaxprs(eqn):
+                control_item(self, eqn, results)
+            else:
+                self._host(eqn, results)
         else:
             for var in wanted:
                 self._map(var)
@@ -198,12 +196,12 @@ class ItemMaker:
 
     def may_overwrite(self, eqn: Eqn, operand: Atom) -> bool:
         """Whether an eqn may put a result where an operand lies."""
-        aliased = self.buffer_of(operand) in self.aliased
-        return not aliased and self.overwriting.allowed(eqn, operand)
+        return self.overwriting.allowed(eqn, operand)
 
-    def operand(self, atom: Atom) -> Buffer | Atom:
-        """What an item that runs as a whole reads."""
-        return atom if isinstance(atom, Literal) else self.buffers[atom]
+    def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
+        """An eqn that runs in Python."""
+        operands = [self.buffers[v] for v in eqn.invars if isinstance(v, Var)]
+        self.items.append(HostItem(eqn, tuple(operands), results, host_call(eqn)))
 
     def _map(self, var: Var) -> None:
         eqn = self.values.definitions[var]

@@ -1,8 +1,8 @@
 """Work items: the values of a jaxpr that are materialised, and how each is made.
 
 An item computes one value into its buffer(s), as a map (an expression for each index),
-as a fold (a reduction over inner dims), by a library, or by the `eval` rule of its op.
-Fusion (fuse.py) decides which items share a kernel.
+as a fold (a reduction over inner dims), by a library, or in Python by the `eval` rule
+of its op. Fusion (fuse.py) decides which items share a kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
 from curta.compiler.loops.registers import RegisterCode
 from curta.compiler.native import NativeProgram
-from curta.core.jaxpr import Atom, Eqn
+from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
 
 
@@ -53,12 +53,13 @@ class LoopItem:
 
 
 @dataclass(frozen=True, eq=False)
-class EqnItem:
-    """An eqn that runs as a whole: by a library or in Python."""
+class HostItem:
+    """An eqn that runs in Python, where native code calls the `program`."""
 
     eqn: Eqn
-    operands: tuple[Buffer | Atom, ...]
+    operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
+    program: NativeProgram
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,7 @@ class RegisterItem:
     code: RegisterCode
 
 
-Item = LoopItem | DotItem | RoutineItem | ControlItem | RegisterItem | EqnItem
+Item = LoopItem | DotItem | RoutineItem | ControlItem | RegisterItem | HostItem
 
 
 def reads(item: Item) -> list[Buffer]:
@@ -121,9 +122,7 @@ def reads(item: Item) -> list[Buffer]:
         return list(dict.fromkeys(e.buffer for e in item.loads))
     if isinstance(item, DotItem):
         return [item.left, item.right]
-    if isinstance(item, (ControlItem, RegisterItem, RoutineItem)):
-        return list(dict.fromkeys(item.operands))
-    return list(dict.fromkeys(b for b in item.operands if isinstance(b, Buffer)))
+    return list(dict.fromkeys(item.operands))
 
 
 def written(item: Item) -> list[Buffer]:

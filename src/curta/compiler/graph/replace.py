@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from curta.compiler.graph.fuse import Plan, aligned
 from curta.compiler.graph.groups import Group
 from curta.compiler.graph.itemise import InPlace, Program
-from curta.compiler.graph.items import EqnItem, Item, LoopItem, reads, written
+from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.assemble import stage_places
 from curta.compiler.loops.nodes import Buffer, Store
 
@@ -26,9 +26,8 @@ def replaced_arguments(
     plan: Plan, program: Program, in_place: InPlace
 ) -> frozenset[int]:
     """Results that may be given the memory of their argument."""
-    items = [item for group in plan.groups for item in group.items]
-    if not in_place or any(isinstance(item, EqnItem) for item in items):
-        return frozenset()  # its results may be views of arguments
+    if not in_place:
+        return frozenset()
     uses = _Uses(plan)
     return frozenset(
         out

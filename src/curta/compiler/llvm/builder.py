@@ -290,6 +290,14 @@ class Builder(VectorInstructions):
         self._jump(done)
         self._begin(done)
 
+    def return_when(self, condition: Value) -> None:
+        """Return from the function, which has no result, if the condition holds."""
+        leave, stay = self._label(), self._label()
+        self._branch(condition, leave, stay)
+        self._begin(leave)
+        self.ret()
+        self._begin(stay)
+
     def if_(
         self,
         condition: Value,

@@ -36,7 +36,7 @@ def emit_control(
     """Run a control-flow item; `launcher` is parallel_for."""
     if item.parts is not None:
         return _emit_parts(b, item, address, code, launcher)
-    calls = [_Call(b, p, c) for p, c in zip(item.programs, code, strict=True)]
+    calls = [ProgramCall(b, p, c) for p, c in zip(item.programs, code, strict=True)]
     if item.scratch is not None:
         for call in calls:
             call.arena(address[item.scratch])
@@ -68,7 +68,7 @@ def _emit_parts(
     *places, body, constants = (
         inner.load(PTR, inner.offset(given, i, PTR)) for i in range(len(words))
     )
-    call = _Call(inner, item.programs[0], (body, constants))
+    call = ProgramCall(inner, item.programs[0], (body, constants))
     known = dict(zip(buffers, places, strict=True))
     if item.scratch is not None:
         own = inner.mul(chunk, item.scratch.nbytes // item.chunks)
@@ -116,7 +116,7 @@ def _emit_loop(
     b: Builder,
     item: ControlItem,
     address: Mapping[Buffer, Value],
-    calls: list[_Call],
+    calls: list[ProgramCall],
     part: _Part,
 ) -> None:
     op = item.eqn.op
@@ -156,7 +156,7 @@ def row_bytes(program: NativeProgram, array: int) -> int:
     return int(dtype.itemsize) * math.prod(shape)
 
 
-class _Call:
+class ProgramCall:
     """A table for calls of one program, whose constants are in their places."""
 
     def __init__(self, b: Builder, program: NativeProgram, callee: Callee) -> None:
@@ -182,13 +182,22 @@ class _Call:
         self.b.store(place, self.b.offset(self.table, word, PTR))
 
     def run(self) -> None:
-        self.b.call(self.code, None, self.table)
+        """Call the program; return from the function at once where it failed."""
+        b = self.b
+        if not self.program.runs_python:
+            b.call(self.code, None, self.table)
+            return
+        words = len(self.program.signature) + len(self.program.constants)
+        status = b.offset(self.table, words - 1, I64)
+        b.store(b.const(I64, 1), status)
+        b.call(self.code, None, self.table)
+        b.return_when(b.ne(b.load(I64, status), 0))
 
 
 def _scan(
     b: Builder,
     op: Scan,
-    body: _Call,
+    body: ProgramCall,
     operands: list[Value],
     results: list[Value],
     places: list[Value],
@@ -221,7 +230,7 @@ def _scan(
 def _while(
     b: Builder,
     op: While,
-    calls: list[_Call],
+    calls: list[ProgramCall],
     operands: list[Value],
     places: list[Value],
 ) -> list[Value]:
@@ -251,7 +260,7 @@ def _while(
 def _cond(
     b: Builder,
     item: ControlItem,
-    calls: list[_Call],
+    calls: list[ProgramCall],
     operands: list[Value],
     results: list[Value],
 ) -> None:

@@ -1,12 +1,14 @@
-"""The one native function of a segment of a program.
+"""The one native function of a program.
 
-`void entry(ptr table)`: the table holds the addresses of the segment's results,
+`void entry(ptr table)`: the table holds the addresses of the program's results,
 arguments and constants; of `parallel_for` (or null: no threads) and of the arena; then
 of the products of matrices, of the programs (with their constants) and of the routines
-that it calls. It runs all of them in order, with no Python in between.
+that it calls; and the status, if some of it runs in Python. It runs all of them in
+order.
 
-Native code asks nobody for memory, so that it cannot fail: who calls an entry provides
-its arena, in which the programs that it calls have theirs.
+Native code asks nobody for memory: who calls an entry provides its arena, in which the
+programs that it calls have theirs. So only Python can fail. Then every entry returns at
+once; one that reaches its end stores 0 as the status.
 """
 
 from __future__ import annotations
@@ -14,12 +16,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from curta.compiler.graph.items import ControlItem, DotItem, RegisterItem, RoutineItem
+from curta.compiler.graph.items import (
+    ControlItem,
+    DotItem,
+    HostItem,
+    RegisterItem,
+    RoutineItem,
+)
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine, run_chunks
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.control_flow import emit_control
+from curta.compiler.llvm.control_flow import ProgramCall, emit_control
 from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.registers import emit_registers
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
@@ -43,7 +51,7 @@ class Scheduled:
     placement: Placement
 
 
-Work = Scheduled | DotItem | RoutineItem | ControlItem | RegisterItem
+Work = Scheduled | DotItem | RoutineItem | ControlItem | RegisterItem | HostItem
 
 
 def buffers(work: Work) -> tuple[Buffer, ...]:
@@ -58,6 +66,8 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
         pairs = tuple(buffer for pair in work.carries for buffer in pair)
         own = () if work.scratch is None else (work.scratch,)
         return work.results + work.operands + pairs + own
+    if isinstance(work, HostItem):
+        return work.results + work.operands
     return work.placement.arguments
 
 
@@ -66,9 +76,19 @@ def callees(
 ) -> tuple[list[Dot | Contraction], list[NativeProgram]]:
     """The products and the programs that are called, each once, in table order."""
     products = dict.fromkeys(w.dot for w in works if isinstance(w, DotItem))
-    controls = [w for w in works if isinstance(w, ControlItem)]
-    programs = dict.fromkeys(p for w in controls for p in w.programs)
+    programs = dict.fromkeys(p for w in works for p in _programs(w))
     return list(products), list(programs)
+
+
+def _programs(work: Work) -> tuple[NativeProgram, ...]:
+    if isinstance(work, HostItem):
+        return (work.program,)
+    return work.programs if isinstance(work, ControlItem) else ()
+
+
+def runs_python(works: Sequence[Work]) -> bool:
+    """Whether some of it runs in Python."""
+    return any(p.runs_python for w in works for p in _programs(w))
 
 
 def routines(works: Sequence[Work]) -> list[Routine]:
@@ -78,6 +98,8 @@ def routines(works: Sequence[Work]) -> list[Routine]:
 
 def is_parallel(work: Work) -> bool:
     """Whether it may run on threads."""
+    if isinstance(work, HostItem):
+        return False
     return not isinstance(work, Scheduled) or work.plan.chunks > 1
 
 
@@ -105,20 +127,20 @@ def emit_entry(
         base = b.scratch(max(arena.size, 1))
     for buffer, offset in arena.offsets.items():
         address[buffer] = b.offset(base, offset, I8)
+    first = len(pointers) + SERVICES
+    first_program = first + len(products)
+    first_routine = first_program + 2 * len(programs)
     for at, work in enumerate(works):
-        first = len(pointers) + SERVICES
         if isinstance(work, DotItem):
             product = _word(b, table, first + products[work.dot])
             b.call(product, None, *(address[x] for x in buffers(work)), launcher)
         elif isinstance(work, RoutineItem):
-            first += len(products) + 2 * len(programs)
-            code = _word(b, table, first + library[work.routine])
+            code = _word(b, table, first_routine + library[work.routine])
             b.call(code, None, *(address[x] for x in buffers(work)), launcher)
-        elif isinstance(work, ControlItem):
-            first += len(products)
-            places = [first + 2 * programs[p] for p in work.programs]
+        elif isinstance(work, (ControlItem, HostItem)):
+            places = [first_program + 2 * programs[p] for p in _programs(work)]
             parts = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
-            emit_control(b, work, address, parts, launcher)
+            _run_programs(b, work, address, parts, launcher)
         elif isinstance(work, RegisterItem):
             name = f"registers{at}"
             emit_registers(module, name, work.code)
@@ -127,7 +149,24 @@ def emit_entry(
         else:
             chunks = work.plan.chunks
             _launch(b, kernels[work], buffers(work), chunks, address, launcher)
+    if runs_python(works):
+        status = b.offset(table, first_routine + len(library), I64)
+        b.store(b.const(I64, 0), status)
     b.ret()
+
+
+def _run_programs(
+    b: Builder,
+    work: ControlItem | HostItem,
+    address: Mapping[Buffer, Value],
+    code: list[tuple[Value, Value]],
+    launcher: Value,
+) -> None:
+    if isinstance(work, ControlItem):
+        return emit_control(b, work, address, code, launcher)
+    call = ProgramCall(b, work.program, code[0])
+    call.results([address[x] for x in buffers(work)])
+    return call.run()
 
 
 def _places(values: Sequence[Any]) -> dict[Any, int]:
