@@ -181,6 +181,7 @@ if TYPE_CHECKING:
         distributed as distributed,
         experimental as experimental,
         extend as extend,
+        ffi as ffi,
         image as image,
         memory as memory,
         profiler as profiler,
@@ -191,8 +192,8 @@ __getattr__, __dir__ = on_demand(
     __name__,
     frozenset(
         {
-            *("api_util", "debug", "distributed", "experimental", "extend", "image"),
-            *("interpreters", "memory", "profiler", "scipy"),
+            *("api_util", "debug", "distributed", "experimental", "extend", "ffi"),
+            *("image", "interpreters", "memory", "profiler", "scipy"),
         }
     ),
     public=frozenset(

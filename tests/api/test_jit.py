@@ -560,7 +560,10 @@ class TestDialects:
         lowered = jit(lambda x: add(x, x)).lower(1.0)
         for dialect in (None, "jaxpr", "hlo", "stablehlo"):
             assert "add a a" in lowered.as_text(dialect)
+        for dialect in ("jaxpr", "stablehlo"):
             assert lowered.compiler_ir(dialect) is lowered.compiler_ir()
+        with pytest.raises(NotImplementedError, match="a program of XLA"):
+            lowered.compiler_ir("hlo")  # it would have methods of XLA's
         with pytest.raises(ValueError, match="unknown dialect: mhlo"):
             lowered.as_text("mhlo")
 

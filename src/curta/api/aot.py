@@ -192,8 +192,16 @@ class Lowered(Stage):
         return self._live.pretty_print(path=path)
 
     def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
-        """What will be compiled: the jaxpr."""
+        """What will be compiled: the jaxpr.
+
+        Raises NotImplementedError for "hlo", the programs of XLA: there are none.
+        """
         self.as_text(dialect)
+        if dialect == "hlo":
+            raise NotImplementedError(
+                "compiler_ir('hlo') would be a program of XLA. Curta compiles the"
+                " jaxpr, which compiler_ir() gives and as_text() shows."
+            )
         return self._live
 
     @functools.cached_property

@@ -1,0 +1,230 @@
+"""Functions of other languages, called from programs by their address.
+
+They have the signature `void f(void* out, const void** ins)`, in JAX the custom call
+of version 1: `ins` are the addresses of the arguments, and `out` that of the result, or
+of several results' addresses. Here one is made with ctypes; others come from a library
+that ctypes has loaded.
+
+>>> import ctypes
+>>> import curta, curta.numpy as jnp
+>>> pointers = ctypes.POINTER(ctypes.c_void_p)
+>>> @ctypes.CFUNCTYPE(None, ctypes.c_void_p, pointers)
+... def negative(out, ins):
+...     x, y = (ctypes.cast(p, ctypes.POINTER(ctypes.c_float)) for p in (ins[0], out))
+...     for i in range(3):
+...         y[i] = -x[i]
+>>> register_ffi_target("negative", pycapsule(negative), api_version=0)
+>>> like = curta.ShapeDtypeStruct((3,), jnp.float32)
+>>> call = ffi_call("negative", like, custom_call_api_version=1)
+>>> curta.jit(call)(jnp.arange(3.0))
+Array([-0., -1., -2.], dtype=float32)
+
+Handlers for XLA's typed interface (version 4, JAX's default) read call frames that only
+XLA makes: they can be registered, and a call of one raises NotImplementedError.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+import numpy as np
+
+from curta import tree_util
+from curta.api.callbacks import io_callback, pure_callback
+from curta.errors import JaxRuntimeError
+from curta.on_demand import listed
+
+__all__ = [
+    "build_ffi_lowering_function",
+    "ffi_call",
+    "ffi_lowering",
+    "include_dir",
+    "pycapsule",
+    "register_ffi_target",
+    "register_ffi_target_as_batch_partitionable",
+    "register_ffi_type",
+    "register_ffi_type_id",
+]
+__dir__ = listed(__all__)
+
+
+class _Target(NamedTuple):
+    capsule: Any
+    api_version: int
+
+
+_targets: Final[dict[str, _Target]] = {}
+_VMAP_METHODS: Final = (
+    *("sequential", "sequential_unrolled", "expand_dims", "broadcast_all"),
+    None,
+)
+
+
+def pycapsule(funcptr: Any) -> Any:
+    """The address of a function of ctypes, as a capsule.
+
+    >>> import ctypes
+    >>> type(pycapsule(ctypes.pythonapi.Py_IncRef)).__name__
+    'PyCapsule'
+    """
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+    return make(ctypes.cast(funcptr, ctypes.c_void_p), None, None)
+
+
+def register_ffi_target(
+    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
+) -> None:
+    """Give a function a name, by which `ffi_call` finds it.
+
+    Args:
+      name: the name.
+      fn: a capsule of its address, or a dictionary of them.
+      platform: functions for others than "cpu" are passed over.
+      api_version: 0 for functions of addresses alone, 1 for handlers of XLA's typed
+        interface, which cannot be called.
+      **kwargs: taken as JAX takes them; they change nothing.
+    """
+    if platform.lower() in ("cpu", "host"):
+        _targets[name] = _Target(fn, api_version)
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Sequence[Any] | None = None,
+    output_layouts: Any = None,
+    input_output_aliases: dict[int, int] | None = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: str | None = None,
+) -> Callable[..., Any]:
+    """The function of arrays that a registered function computes.
+
+    Args:
+      target_name: the name it was registered under.
+      result_shape_dtypes: shape and dtype of the result, or a sequence for several.
+      has_side_effect: whether it is called even if nobody uses the results.
+      vmap_method: how it is mapped, as for `curta.pure_callback`.
+      input_layouts, output_layouts: row-major, as all arrays are.
+      input_output_aliases: results that may have the memory of arguments; none has.
+      custom_call_api_version: 1.
+      legacy_backend_config: not for version 1.
+
+    Raises:
+      ValueError: for an unknown `vmap_method`, and where it is differentiated.
+      NotImplementedError: for other versions and layouts.
+      JaxRuntimeError: in a call, if nothing has that name.
+    """
+    if vmap_method not in _VMAP_METHODS:
+        raise ValueError(
+            f"vmap_method must be on of the allowed methods {[*_VMAP_METHODS]}, but"
+            f" got: {vmap_method}"
+        )
+    if custom_call_api_version != 1 or legacy_backend_config is not None:
+        _refuse(
+            f"a call of '{target_name}' with custom_call_api_version="
+            f"{custom_call_api_version}"
+        )
+    one_out = [output_layouts] if _is_layout(output_layouts) else output_layouts
+    for layout in (*(input_layouts or ()), *(one_out or ())):
+        if layout is not None and [*_order(layout)] != [*range(len(_order(layout)))]:
+            _refuse(f"the layout {layout}")
+
+    def ffi_fun(*args: Any) -> Any:
+        ranks = [np.ndim(x) for x in args]
+
+        def call(*arrays: Any) -> Any:
+            return _call(target_name, result_shape_dtypes, arrays, ranks)
+
+        if target_name not in _targets:
+            raise JaxRuntimeError(
+                f"NOT_FOUND: No FFI handler registered for {target_name} on a platform"
+                " Host. curta.ffi.register_ffi_target registers one."
+            )
+        if _targets[target_name].api_version != 0:
+            _refuse(f"a call of '{target_name}', registered with api_version=1,")
+        if has_side_effect:
+            return io_callback(call, result_shape_dtypes, *args)
+        return pure_callback(
+            call, result_shape_dtypes, *args, vmap_method=vmap_method
+        )
+
+    return ffi_fun
+
+
+def _is_layout(x: Any) -> bool:
+    return hasattr(x, "major_to_minor") or (
+        isinstance(x, (tuple, list)) and all(isinstance(n, int) for n in x)
+    )
+
+
+def _order(layout: Any) -> Sequence[int]:
+    return getattr(layout, "major_to_minor", layout)
+
+
+def _call(
+    name: str, result_shape_dtypes: Any, args: Sequence[Any], ranks: Sequence[int]
+) -> Any:
+    """Call a registered function on arrays; dims beyond their `ranks` are a batch."""
+    structs, tree = tree_util.tree_flatten(result_shape_dtypes)
+    ins = [np.ascontiguousarray(x).reshape(np.shape(x)) for x in args]
+    leading = [x.shape[: x.ndim - r] for x, r in zip(ins, ranks, strict=True)]
+    batch = np.broadcast_shapes(*leading)
+    outs = [np.empty((*batch, *s.shape), s.dtype) for s in structs]
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
+        get(_targets[name].capsule, None)
+    )
+    several = isinstance(result_shape_dtypes, (tuple, list))
+    function(_addresses(outs) if several else outs[0].ctypes.data, _addresses(ins))
+    return tree_util.tree_unflatten(tree, outs)
+
+
+def _addresses(arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
+    return (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
+
+
+def _refuse(what: str) -> NoReturn:
+    raise NotImplementedError(
+        f"jax.ffi: {what} needs the runtime of XLA. Functions `void f(void* out, const"
+        " void** ins)` on row-major arrays can be called, registered with"
+        " api_version=0 and called with custom_call_api_version=1; or call the function"
+        " from Python, by curta.pure_callback."
+    )
+
+
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
+    """Say that a function may be applied to parts of a batch; it changes no result.
+
+    >>> from curta import ffi
+    >>> ffi.register_ffi_target_as_batch_partitionable("solve")
+    """
+
+
+def include_dir() -> NoReturn:
+    """Would be the folder of XLA's headers; raises NotImplementedError."""
+    _refuse("a folder of headers")
+
+
+def register_ffi_type(name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Would be for types of typed handlers; raises NotImplementedError."""
+    _refuse(f"the type '{name}'")
+
+
+def register_ffi_type_id(name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Would be for types of typed handlers; raises ValueError, as JAX's does."""
+    raise ValueError("register_ffi_type_id is not supported any more.")
+
+
+def ffi_lowering(call_target_name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Would be a rule that makes MLIR; raises NotImplementedError."""
+    _refuse(f"a lowering rule for '{call_target_name}'")
+
+
+build_ffi_lowering_function = ffi_lowering
