@@ -8,6 +8,7 @@ belongs to the ticket. The caller works too, then waits until all chunks are don
 
 Whoever waits spins a little, since work comes in bursts, then lets others run, then
 sleeps in the kernel (futex). Nothing here touches Python.
+A model of the protocol is explored in tests/runtime/test_protocols.py.
 """
 
 from __future__ import annotations
