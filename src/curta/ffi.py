@@ -150,9 +150,7 @@ def ffi_call(
             _refuse(f"a call of '{target_name}', registered with api_version=1,")
         if has_side_effect:
             return io_callback(call, result_shape_dtypes, *args)
-        return pure_callback(
-            call, result_shape_dtypes, *args, vmap_method=vmap_method
-        )
+        return pure_callback(call, result_shape_dtypes, *args, vmap_method=vmap_method)
 
     return ffi_fun
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from curta.core.effects import Effect
 from curta.core.op import PURPOSE, Op
-from curta.core.trace import base_trace, use_trace
+from curta.core.trace import Trace, base_trace, set_identity, use_trace
 from curta.core.user_op import (
     EffectfulRule,
     UserOp,
@@ -201,6 +201,13 @@ class Primitive:
             )
         return op(*args)
 
+    def bind_with_trace(
+        self, trace: Trace, args: Any, avals: Any, params: ParamDict
+    ) -> Any:
+        """As `bind`, under another trace than the current one."""
+        with use_trace(trace):
+            return self.bind(*args, **params)
+
     def get_bind_params(
         self, params: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
@@ -226,3 +233,6 @@ def _has_no_default(field: dataclasses.Field[Any]) -> bool:
 def primitive_of(op_class: type[Op]) -> Primitive:
     """The one primitive of a class of ops."""
     return op_class.primitive if issubclass(op_class, UserOp) else Primitive(op_class)
+
+
+set_identity(primitive_of)  # type: ignore[arg-type]

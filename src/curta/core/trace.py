@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from curta.core.op import Op
 
 
+class Flat:
+    """A flat function, as traces that programs define are given it."""
+
+    def __init__(self, fun: Callable[..., Any]):
+        self.call_wrapped = self.f = fun
+
+
+_identity: list[Callable[[type[Op]], Any]] = []
+
+
+def set_identity(primitive_of: Callable[[type[Op]], Any]) -> None:
+    """Install the function that gives the primitive of a class of ops."""
+    _identity[:] = [primitive_of]
+
+
 class Trace:
     """An interpretation of ops. `parent` handles what this trace does not change."""
 
@@ -43,17 +58,46 @@ class Trace:
         """The trace itself: older programs compare traces by their `main`."""
         return self
 
+    def __init_subclass__(cls) -> None:
+        if "process_primitive" in cls.__dict__:  # a program's own, in words of JAX
+            own: Any = cls
+            own.parent = property(lambda trace: trace.parent_trace)
+
     def process(self, op: Op, args: Sequence[Any]) -> Any:
-        """Apply `op`; returns one value, or a sequence if `op.multiple_results`."""
-        raise NotImplementedError
+        """Apply `op`; returns one value, or a sequence if `op.multiple_results`.
+
+        Traces that programs define say how in `process_primitive`.
+        """
+        return self.process_primitive(_identity[0](type(op)), args, op.params())
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         """Apply a function that brings its own derivative; see control/custom_*."""
-        raise NotImplementedError
+        fun, rule = Flat(call.fun), Flat(call.rule)
+        zeros = call.symbolic_zeros
+        return self.process_custom_jvp_call(None, fun, rule, args, symbolic_zeros=zeros)
 
     def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         """Apply a function that brings its own reverse-mode derivative."""
+        fun, fwd, zeros = Flat(call.fun), Flat(call.fwd), call.symbolic_zeros
+        return self.process_custom_vjp_call(
+            None, fun, fwd, None, args, out_trees=None, symbolic_zeros=zeros
+        )
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: Any) -> Any:
+        """Apply an operation, in a trace that a program defines."""
         raise NotImplementedError
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, **options: Any
+    ) -> Any:
+        """Apply `fun.call_wrapped`, which brings its own derivative."""
+        return fun.call_wrapped(*tracers)
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, **options: Any
+    ) -> Any:
+        """Apply `fun.call_wrapped`, which brings its own reverse-mode derivative."""
+        return fun.call_wrapped(*tracers)
 
     def axis_sizes(self) -> dict[Any, int]:
         """The named axes in scope, with their sizes."""
@@ -238,6 +282,9 @@ class Tracer(Array):
 
     _trace: Any
     aval: ShapedArray
+
+    def __init__(self, trace: Trace, aval: ShapedArray):
+        self._trace, self.aval = trace, aval
 
     @property
     def mat(self) -> Any:

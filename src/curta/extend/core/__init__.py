@@ -26,6 +26,7 @@ from curta.extend.core.calls import (
     call_impl as call_impl,
 )
 from curta.extend.core.environment import (
+    TraceTag as TraceTag,
     array_types as array_types,
     find_top_trace as find_top_trace,
     get_opaque_trace_state as get_opaque_trace_state,

@@ -24,6 +24,15 @@ array_types: frozenset[type] = frozenset(
 """NumPy's types that enter ops."""
 
 
+class TraceTag:
+    """Marks the tracers of one use of a program's own trace; equal to itself alone.
+
+    >>> from curta.extend.core import TraceTag
+    >>> TraceTag() == TraceTag()
+    False
+    """
+
+
 class OpaqueTraceState:
     """What is at work; equal to another if that is the same."""
 
