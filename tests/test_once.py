@@ -158,6 +158,18 @@ def test_interned_values_go_with_their_last_user():
     assert table.get("x") is None
 
 
+def test_python_without_its_lock_is_refused_at_import():
+    script = """
+import sys
+sys._is_gil_enabled = lambda: False
+try:
+    import curta
+except ImportError as error:
+    print(error)
+"""
+    assert "PYTHON_GIL=1" in run_script(script)
+
+
 # ---- what is made with it
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,6 +23,23 @@ if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
 
 T = TypeVar("T")
+
+
+def require_gil() -> None:
+    """Raise ImportError where Python runs threads without its global lock.
+
+    What is kept of traces and programs, and the memory of arrays that nobody has any
+    more, rely on it: without it results could be wrong.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise ImportError(
+            "curta needs Python's global interpreter lock, with which this interpreter"
+            " runs if PYTHON_GIL=1 is set in the environment, or with the option"
+            " -X gil=1. Free-threaded Python is not supported yet."
+        )
+
+
+require_gil()
 
 
 class Lock:

@@ -100,6 +100,17 @@ def test_an_interrupt_is_answered(case):
 
 
 @needs_queue
+def test_a_process_ends_though_an_interrupted_loop_does_not():
+    endless = """
+f = curta.jit(lambda x: lax.while_loop(lambda c: c < 2, lambda c: c * 0.5, x))
+f = f.lower(np.float32(1)).compile()
+run = lambda: f(np.float32(1)).block_until_ready()
+"""
+    script = INTERRUPTED.format(setup=endless).replace("os._exit(0)", "")
+    assert run_script(script) == "interrupted\n"
+
+
+@needs_queue
 def test_with_a_single_thread_too():
     script = INTERRUPTED.format(setup=CASES["a loop"])
     assert run_script(script, CURTA_NUM_THREADS="1") == "interrupted\n"

@@ -86,7 +86,8 @@ class _Queue:
         # The thread may run this code until the very end of the process.
         for owner in (self, self._memory, self._code):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
-        atexit.register(self.wait_for_all)
+        self._interrupted = False
+        atexit.register(self._at_exit)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._unlock)
         os.register_at_fork(after_in_child=self._in_child)
 
@@ -145,12 +146,22 @@ class _Queue:
     def wait(self, number: int) -> None:
         """Return when a job is done; may be interrupted, and then waited for again."""
         if is_main_thread():  # between two turns Python looks at signals
+            self._interrupted = True  # if it ends here
             while (finished := self._finished.value) < number:
                 self._wait(finished + 1, not self._lingers(finished + 1))
+            self._interrupted = False
         else:
             while not self._wait(number, True):
                 pass
         self.forget()
+
+    def _at_exit(self) -> None:
+        """Wait for what is left, but not for what the user did not want to wait for.
+
+        That runs until the process is gone, in memory that stays as long.
+        """
+        if not self._interrupted:
+            self.wait_for_all()
 
     def _lingers(self, number: int) -> bool:
         """Whether a job may take too long for a signal to wait for its end."""
