@@ -48,6 +48,7 @@ EXPECTED = (ValueError, TypeError, NotImplementedError, MemoryError, RuntimeErro
 
 def programs() -> dict[str, Callable[[], bytes]]:
     """Exported functions of many kinds, by what is in them."""
+
     def exported(fun: Callable[..., Any], *args: Any, order: int = 0) -> bytes:
         return export.export(curta.jit(fun))(*args).serialize(vjp_order=order)
 

@@ -12,6 +12,7 @@ them: an error asks a tracer for ``_error_repr()`` (what it is) and ``_origin_ms
 from __future__ import annotations
 
 import copyreg
+import math
 from typing import Any, Protocol
 
 from curta.on_demand import listed
@@ -276,6 +277,14 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
 
     def __init__(self, size: int):
         super().__init__(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes.")
+
+
+def as_out_of_memory(error: MemoryError) -> MemoryError:
+    """NumPy's error for want of memory as an `OutOfMemoryError`; others as they are."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if shape is None or dtype is None:
+        return error
+    return OutOfMemoryError(math.prod(shape) * dtype.itemsize)
 
 
 class TypePromotionError(ValueError):

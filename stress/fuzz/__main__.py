@@ -105,8 +105,11 @@ def main() -> int:
     while time.monotonic() - start < 60 * options.minutes:
         search.round(number, ROUND, options.large)
         number += 1
-        print(f"{time.monotonic() - start:.0f} s: {dict(search.counts)},"
-              f" {len(search.found)} kinds of failures", flush=True)
+        print(
+            f"{time.monotonic() - start:.0f} s: {dict(search.counts)},"
+            f" {len(search.found)} kinds of failures",
+            flush=True,
+        )
     search.stop()
     if options.keep:
         keep(search.found)

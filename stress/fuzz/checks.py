@@ -129,8 +129,9 @@ def eager(program: Program) -> Outs:
 def _same_bits(a: Outs, b: Outs, what: str) -> None:
     for n, (x, y) in enumerate(zip(a, b, strict=True)):
         if x.dtype != y.dtype or x.shape != y.shape:
-            raise Mismatch(f"{what}: result {n} is {x.dtype}{x.shape}"
-                           f" and {y.dtype}{y.shape}")
+            raise Mismatch(
+                f"{what}: result {n} is {x.dtype}{x.shape} and {y.dtype}{y.shape}"
+            )
         if x.tobytes() != y.tobytes() and not _equal_but_nans(x, y):
             raise Mismatch(f"{what}: result {n} differs:\n{x}\n{y}")
 
@@ -159,8 +160,9 @@ def compare(program: Program, got: Outs | str, wanted: Outs | str, what: str) ->
         return
     for n, (x, y) in enumerate(zip(got, wanted, strict=True)):
         if x.dtype != y.dtype or x.shape != y.shape:
-            raise Mismatch(f"{what}: result {n} is {x.dtype}{x.shape},"
-                           f" by eval {y.dtype}{y.shape}")
+            raise Mismatch(
+                f"{what}: result {n} is {x.dtype}{x.shape}, by eval {y.dtype}{y.shape}"
+            )
     runs = [wanted]
     for first, last in ((0, NOISY_RUNS), (NOISY_RUNS, MORE_NOISY_RUNS)):
         if not any(_beyond(x, ys).any() for x, *ys in zip(got, *runs, strict=True)):

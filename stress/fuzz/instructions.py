@@ -88,8 +88,10 @@ def _pad(v: Values, s: Instruction) -> Any:
 def _slice(v: Values, s: Instruction) -> Any:
     x = v[s.choices[0]]
     step = s.choices[2] % 3 + 1
-    at = [slice(min(s.choices[1] % 3, n), None, step if i else -step)
-          for i, n in enumerate(x.shape)]
+    at = [
+        slice(min(s.choices[1] % 3, n), None, step if i else -step)
+        for i, n in enumerate(x.shape)
+    ]
     return x[tuple(at)]
 
 

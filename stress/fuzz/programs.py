@@ -192,9 +192,7 @@ def _summed(fun: Callable[..., list[Any]]) -> Callable[..., Any]:
 
 
 def _inexact(args: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(
-        i for i, a in enumerate(args) if jnp.issubdtype(a.dtype, jnp.inexact)
-    )
+    return tuple(i for i, a in enumerate(args) if jnp.issubdtype(a.dtype, jnp.inexact))
 
 
 def _grad(fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

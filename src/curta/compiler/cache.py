@@ -2,7 +2,8 @@
 
 A kernel is found by the SHA-256 of everything that its code depends on: Curta's
 version, the processor, the optimisation level and the kernel's own text. A file holds
-a checksum and an object file, or what is known of a whole program (programs.py).
+an object file, or what is known of a whole program (programs.py), and a checksum of
+that and of its own name, so that a file in another's place is not taken for it.
 Files are written beside their place and renamed, so that a reader never sees half of
 one; what is damaged, foreign or too open is ignored and written anew. The folder
 belongs to the user alone: who could write there could run code as the user.
@@ -25,7 +26,7 @@ from curta.lazy_dataclass import dataclass
 from curta.once import Lock
 from curta.version import __version__
 
-_MAGIC = b"curta-kernel-1\n"
+_MAGIC = b"curta-kernel-2\n"
 _DIGEST = hashlib.sha256().digest_size
 _DEFAULT_SIZE = 1 << 30
 # The folder is measured at the first write of a process and then every so often.
@@ -205,7 +206,7 @@ def _read(path: str) -> bytes | None:
             return None
     start = len(_MAGIC) + _DIGEST
     payload = data[start:]
-    if data[:start] != _MAGIC + hashlib.sha256(payload).digest():
+    if data[:start] != _head(os.path.basename(path), payload):
         return None
     if time.time() - info.st_mtime > _SECONDS_BETWEEN_TOUCHES:
         with contextlib.suppress(OSError):
@@ -216,7 +217,7 @@ def _read(path: str) -> bytes | None:
 def _write(folder: str, name: str, payload: bytes) -> None:
     """Keep a file; a full disk or a read-only folder is no error."""
     global _writes
-    data = _MAGIC + hashlib.sha256(payload).digest() + payload
+    data = _head(name, payload) + payload
     try:
         own = f".new-{os.getpid()}-{threading.get_ident()}-{name[:16]}"
         temporary = os.path.join(folder, own)
@@ -237,6 +238,11 @@ def _write(folder: str, name: str, payload: bytes) -> None:
     if due:
         bound = config.jax_compilation_cache_max_size
         _sweep(folder, bound if bound >= 0 else _DEFAULT_SIZE)
+
+
+def _head(name: str, payload: bytes) -> bytes:
+    """What a file of a name begins with."""
+    return _MAGIC + hashlib.sha256(name.encode() + b"\n" + payload).digest()
 
 
 def _sweep(folder: str, bound: int) -> None:

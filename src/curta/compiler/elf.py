@@ -8,10 +8,12 @@ made executable and read-only; writable data lies on pages of its own.
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import struct
 from collections.abc import Callable, Mapping
 
+from curta.errors import OutOfMemoryError
 from curta.lazy_dataclass import dataclass
 from curta.once import once
 
@@ -93,7 +95,10 @@ class Image:
         stubs = {name: 16 * i for i, name in enumerate(outside)}
         places, code_size, size = _lay_out(parsed.sections, 16 * len(stubs))
         private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        self._memory = mmap.mmap(-1, max(size, 1), private)
+        try:
+            self._memory = mmap.mmap(-1, max(size, 1), private)
+        except OSError as error:
+            raise OutOfMemoryError(size) from error
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         image = bytearray(size)
         for name, at in stubs.items():
@@ -169,6 +174,8 @@ def _lay_out(sections: list[_Section], start: int) -> tuple[dict[int, int], int,
 def _protect(address: int, size: int) -> None:
     if _mprotect()(address, size, _READ_EXECUTE):
         number = ctypes.get_errno()
+        if number == errno.ENOMEM:
+            raise OutOfMemoryError(size)
         raise OSError(number, "the system does not let memory be made executable")
 
 

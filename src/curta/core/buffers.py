@@ -78,6 +78,17 @@ def workspace(size: int) -> NDArray:
     return found
 
 
+def ensure(size: int) -> None:
+    """See to it that the system would give so many bytes to a library that asks.
+
+    OpenBLAS and LLVM end the process where they find no memory.
+
+    Raises:
+        OutOfMemoryError: the system has not enough.
+    """
+    _memory(size, size)
+
+
 def is_last_reference(holder: list[NDArray], i: int, others: int = 0) -> bool:
     """Whether a list alone refers to the memory of its item, which may be written to.
 

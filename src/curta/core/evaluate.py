@@ -17,11 +17,15 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
+from curta.errors import as_out_of_memory
 
 
 def evaluate_op(op: Op, args: Sequence[Any]) -> list[Any]:
     """The outputs of `op` on NumPy arrays, as NumPy arrays."""
-    out = op.eval(*args)
+    try:
+        out = op.eval(*args)
+    except MemoryError as error:
+        raise as_out_of_memory(error) from error
     return [np.asarray(x) for x in (out if op.multiple_results else (out,))]
 
 

@@ -25,6 +25,7 @@ from curta.core.placement import placed_out_aval
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace, typeof
 from curta.core.user_op import UserOp
+from curta.errors import as_out_of_memory
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut
@@ -107,7 +108,10 @@ class EvalTrace(Trace):
         run = plan.run
         if pending:
             run = plan.start or _waiting(run)
-        result = quietly(run, *data) if plan.start is None else run(*data)
+        try:
+            result = quietly(run, *data) if plan.start is None else run(*data)
+        except MemoryError as error:
+            raise as_out_of_memory(error) from error
         if placed or op.places_outputs:
             arrays = _placed_results(op, avals, args, plan, result)
         elif plan.several:

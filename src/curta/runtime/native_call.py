@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from curta.compiler.link import load
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.buffers import allocator, unpooled
+from curta.core.buffers import allocator, unpooled, when_trimmed
 from curta.core.trace import thread_state
 from curta.once import once
 from curta.runtime import call_code
@@ -44,6 +45,7 @@ class NativeCalls:
 
     def __init__(self) -> None:
         self._entries: list[Any] = []
+        _all.add(self)
         make = _maker()
         self.call: Callable[..., Any] = _miss if make is None else make(self._entries)
 
@@ -66,6 +68,22 @@ class NativeCalls:
     def clear(self) -> None:
         """Forget all signatures."""
         self._entries.clear()
+
+    def trim(self) -> None:
+        """Forget the results that are kept to be used again."""
+        for _, rings, *_ in list(self._entries):
+            rings[:] = [None] * len(rings)
+
+
+_all: WeakSet[NativeCalls] = WeakSet()
+
+
+def _trim_all() -> None:
+    for calls in list(_all):
+        calls.trim()
+
+
+when_trimmed(_trim_all)
 
 
 def _miss(*args: Any) -> Any:

@@ -17,10 +17,12 @@ import os
 from collections.abc import Iterable, Iterator
 
 from curta.compiler.llvm import target
+from curta.core.buffers import ensure
 from curta.once import once
 from curta.primitives.linalg import lapack
 
 _PREFIX = "scipy_"
+_BYTES = 1 << 26  # of the library and what it works in; without, it ends the process
 
 
 def available() -> bool:
@@ -98,11 +100,24 @@ def _library() -> ctypes.CDLL | None:
     core = os.environ.get("CURTA_OPENBLAS_CORETYPE") or _best_core()
     if core:
         wanted["OPENBLAS_CORETYPE"] = core
+    ensure(_BYTES)
     with _environment(wanted):
         try:
-            return ctypes.CDLL(path)
+            library = ctypes.CDLL(path)
         except OSError:
             return None
+    _take_memory(library)
+    return library
+
+
+def _take_memory(library: ctypes.CDLL) -> None:
+    """Let OpenBLAS take the memory that it works in, which it keeps, while there is."""
+    one, number = ctypes.c_int32(1), ctypes.c_double(1)
+    n, x = ctypes.byref(one), ctypes.byref(number)
+    routine = library[f"{_PREFIX}dgemm_"]
+    routine.restype = None
+    routine(b"N", b"N", n, n, n, x, x, n, x, n, x, ctypes.byref(ctypes.c_double()), n,
+            ctypes.c_size_t(1), ctypes.c_size_t(1))  # fmt: skip
 
 
 def _best_core() -> str | None:

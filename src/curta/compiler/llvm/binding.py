@@ -19,11 +19,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from curta.core.buffers import ensure
 from curta.once import once
 
 # Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
 _KNOWN_VERSIONS = ("0.50.",)
 _MINIMUM = (0, 50)
+# LLVM ends the process where it finds no memory: the bytes of the library, and those
+# that it works in, for a small module and for each character of IR.
+_LIBRARY_BYTES = 1 << 27
+_WORK_BYTES, _BYTES_PER_CHARACTER = 1 << 24, 128
 
 _P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
@@ -135,6 +140,7 @@ class _Library(_Machines):
 
     def __init__(self, path: str) -> None:
         super().__init__()
+        ensure(_LIBRARY_BYTES)
         library = ctypes.CDLL(path)
         self._functions: dict[str, Callable[..., Any]] = {}
         for name, (result, arguments) in _PROTOTYPES.items():
@@ -181,6 +187,7 @@ class _Library(_Machines):
     def _compile(
         self, machine: int, ir: str, level: int, assembly: bool, verify: bool
     ) -> bytes:
+        ensure(_WORK_BYTES + len(ir) * _BYTES_PER_CHARACTER)
         context = self._call("ContextCreate")
         error = ctypes.c_char_p()
         module = None

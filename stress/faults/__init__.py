@@ -1,0 +1,1 @@
+"""Search for wrong results and crashes where memory or the cache's folder fails."""

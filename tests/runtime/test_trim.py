@@ -1,0 +1,46 @@
+"""What `trim` gives back besides blocks: small arrays and kept results."""
+
+import gc
+import weakref
+
+import numpy as np
+
+import curta
+import curta.numpy as jnp
+from curta.core import buffers
+from curta.errors import OutOfMemoryError, as_out_of_memory
+
+
+def test_results_kept_for_fast_calls_are_given_back():
+    run = curta.jit(lambda x: x + 1)
+    x = jnp.ones(1000)
+    for _ in range(8):
+        out = run(x)
+    rings = [entry[1] for entry in run._cache.native._entries]
+    kept = [r for ring in rings for r in ring if r is not None]
+    assert kept
+    alive = [weakref.ref(r) for r in kept]
+    del kept, out, rings
+    buffers.trim()
+    gc.collect()
+    assert all(r() is None for r in alive)
+    assert run(x).tolist() == [2.0] * 1000
+
+
+def test_small_arrays_are_given_back():
+    make = buffers.allocator((50,), np.dtype(np.float32))
+    make()
+    assert make._kept
+    buffers.trim()
+    assert not make._kept
+    assert make().shape == (50,)
+
+
+def test_numpys_want_of_memory_is_ours():
+    try:
+        np.empty(1 << 60, np.uint8)
+    except MemoryError as error:
+        ours = as_out_of_memory(error)
+        assert type(ours) is OutOfMemoryError and str(1 << 60) in str(ours)
+    other = MemoryError()
+    assert as_out_of_memory(other) is other
