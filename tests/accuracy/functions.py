@@ -30,9 +30,9 @@ class Function:
     # Bounds of the arguments, one pair for each; None: all floats.
     bounds: tuple[tuple[float, float] | None, ...] = (None, None, None)
     parameters: dict[str, Any] = field(default_factory=dict)
-    # The error is in ULP of what is here greater than the result: where a function
-    # crosses zero and only its absolute error is small.
-    size: Callable[..., Any] | None = None
+    # The error is in ULP of at least this number: where a function crosses zero, only
+    # its absolute error is small.
+    zero: float = 0.0
     # Nor are there smaller arguments than this, but 0.
     least: float = 0.0
     # The exact value of what narrower dtypes than float64 mean by the function.
@@ -53,10 +53,6 @@ class Function:
 
 def _turns(count: int) -> tuple[float, ...]:
     return tuple(PI / 2 * k for k in range(-count, count + 1) if k)
-
-
-def _at_least_one(*_: Any) -> Any:
-    return mp.mpf(1)
 
 
 UNIT = ((-1.0, 1.0),)
@@ -99,13 +95,34 @@ FUNCTIONS = [
              narrow=oracle.erf_inv_of_rounded_square),
     Function("lax.lgamma", oracle.lgamma, near=(1.0, 2.0), bounds=POSITIVE),
     Function("lax.lgamma", oracle.lgamma, near=(-2.457, -2.747, -1.0),
-             bounds=((-30.0, 0.0),), size=lambda x: max(abs(oracle.lgamma(x)), 1),
+             bounds=((-30.0, 0.0),), zero=1.0,
              label="lgamma, x < 0"),
     Function("lax.digamma", mp.digamma, near=(1.4616321449683622,), bounds=POSITIVE,
-             size=lambda x: max(abs(mp.digamma(x)), mp.mpf("0.25"))),
+             zero=0.25),
     Function("lax.digamma", mp.digamma, bounds=((-30.0, 0.0),),
              near=(-0.504083, -1.573498, -2.610721, -3.635293, -9.702672),
-             size=lambda x: max(abs(mp.digamma(x)), 1), label="digamma, x < 0"),
+             zero=1.0, label="digamma, x < 0"),
+    Function("lax.bessel_i0e", lambda x: mp.besseli(0, x) * mp.exp(-abs(x)),
+             bounds=((-700.0, 700.0),)),
+    Function("lax.bessel_i1e", lambda x: mp.besseli(1, x) * mp.exp(-abs(x)),
+             bounds=((-700.0, 700.0),)),
+    Function("scipy.special.ndtr", mp.ncdf, bounds=((-37.0, 9.0),)),
+    Function("scipy.special.log_ndtr", lambda x: mp.log(mp.ncdf(x)),
+             bounds=((-1000.0, 9.0),), near=(-20.0, -10.0)),
+    Function("scipy.special.logit", lambda x: mp.log(x / (1 - x)), near=(0.5,),
+             bounds=((0.0, 1.0),), zero=1.0),
+    Function("scipy.special.entr", lambda x: -x * mp.log(x) if x else mp.mpf(0),
+             bounds=((0.0, 1e30),), near=(1.0,), zero=1.0),
+    Function("nn.softplus", lambda x: mp.log1p(mp.exp(x))),
+    Function("nn.log_sigmoid", lambda x: -mp.log1p(mp.exp(-x))),
+    Function("nn.silu", lambda x: x * oracle.logistic(x)),
+    Function("numpy.sinc", lambda x: mp.sincpi(x), bounds=((-100.0, 100.0),),
+             zero=0.0625),
+    Function("numpy.hypot", mp.hypot, arity=2),
+    Function("numpy.logaddexp", lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y))),
+             arity=2, zero=1.0),
+    Function("numpy.log2", lambda x: mp.log(x) / mp.ln2, bounds=POSITIVE, near=(1.0,)),
+    Function("numpy.log10", mp.log10, bounds=POSITIVE, near=(1.0,)),
     Function("lax.abs", abs, complex=True),
     Function("lax.sign", mp.sign, complex=True),
     Function("lax.atan2", mp.atan2, arity=2),
@@ -229,16 +246,13 @@ def exact_values(function: Function, columns: tuple[np.ndarray, ...]) -> list[An
     return found
 
 
-def error(function: Function, got: Any, exact: Any, values: tuple[Any, ...],
-          dtype: Any) -> float:  # fmt: skip
+def error(function: Function, got: Any, exact: Any, dtype: Any) -> float:
     """The error of one result in ULP; of complex ones, of the larger part."""
     part = part_dtype(dtype)
     if np.dtype(dtype).kind != "c":
         if isinstance(exact, mp.mpc):  # outside the domain
             exact = mp.nan if exact.imag else exact.real
-        size = None
-        if function.size:
-            size = function.size(*(mp.mpf(float(v)) for v in values))
+        size = max(abs(exact), mp.mpf(function.zero)) if function.zero else None
         return oracle.ulp_error(got, exact, part, size)
     exact = mp.mpc(exact)
     if not np.iscomplexobj(got):

@@ -74,7 +74,7 @@ def measure(function: Function, dtype: str, count: int, seed: int) -> dict[str, 
             for value, want, *at in zip(got, exact, *columns, strict=True):
                 if want is None:
                     continue
-                error = table.error(function, value, want, tuple(at), dtype)
+                error = table.error(function, value, want, dtype)
                 if error > worst.error:
                     worst = Worst(error, tuple(at), value, want)
             found[mode] = worst

@@ -20,6 +20,18 @@ def test_errors_are_within_what_is_documented(function, dtype):
         assert worst.error <= bound, f"{mode}: {worst}, documented are {bound}"
 
 
+# Primitives of one step; of several, each step rounds.
+STEPS = ("rsqrt", "integer_pow(-2), moderate", "integer_pow(3), moderate")
+ONE_STEP = [f for f in FUNCTIONS if f.path.startswith("lax.") and f.name not in STEPS]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_computes_in_float32(dtype):
+    for function in ONE_STEP:
+        for mode, worst in measure(function, dtype, 4, seed=0).items():
+            assert worst.error <= 0.52, f"{function.name}, {mode}: {worst}"
+
+
 def test_the_page_has_a_row_for_each_function():
     expected = {(f.name, m, d) for f, d in CASES for m in MODES}
     assert set(PROMISED) == expected
@@ -32,7 +44,9 @@ def _kinds(x, unsigned):
     return np.where(x == 0, sign * 0.5, kind)
 
 
-SPECIAL = "exp expm1 log log1p logistic sin cos tan sinh cosh tanh sqrt".split()
+SPECIAL = (
+    "exp expm1 log log1p logistic sin cos tan sinh cosh tanh sqrt rsqrt".split()
+)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -50,3 +64,12 @@ def test_special_values_of_complex_functions(name, dtype):
     for part in (np.real, np.imag):
         wrong = _kinds(part(found), beside) != _kinds(part(expected), beside)
         assert not wrong.any(), (z[wrong][:5], found[wrong][:5], expected[wrong][:5])
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "asinh", "acosh"])
+def test_slopes_where_squares_overflow(name):
+    z = np.array([1e30 + 1e30j, -1e30 + 1e30j, 1e30 - 1e30j], np.complex64)
+    function = getattr(curta.lax, name)
+    for call in function, curta.jit(function):
+        _, slope = curta.jvp(call, (z,), (np.ones_like(z),))
+        assert np.isfinite(slope).all()

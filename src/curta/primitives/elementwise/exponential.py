@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.dtypes import working_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
@@ -189,8 +190,10 @@ class Logistic(Accurate):
         (x,) = args
         if x.dtype.kind == "c":
             return _complex_logistic(x)
-        e = np.exp(-np.absolute(x))
-        return np.where(x >= 0, x.dtype.type(1), e) / (1 + e)
+        wide = x.astype(working_dtype(x.dtype), copy=False)
+        e = np.exp(-np.absolute(wide))
+        one = wide.dtype.type(1)
+        return (np.where(wide >= 0, one, e) / (one + e)).astype(x.dtype, copy=False)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals

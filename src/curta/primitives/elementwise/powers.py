@@ -55,7 +55,13 @@ class Rsqrt(Accurate):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        return np.true_divide(np.ones((), x.dtype), np.sqrt(x))
+        found = np.true_divide(np.ones((), x.dtype), np.sqrt(x))
+        if x.dtype.kind != "c":
+            return found
+        # Of infinities it is 0, where the quotient is NaN.
+        zero = np.empty_like(x)
+        zero.real, zero.imag = 0, np.copysign(0, -x.imag)
+        return np.where(np.isinf(x), zero, found)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs
