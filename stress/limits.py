@@ -160,9 +160,14 @@ def main() -> int:
     return status
 
 
+def _reads(place: str, limit: str) -> bool:
+    """Whether the module of a place reads the limit, and has no size made of it."""
+    return bool(place) and f".{limit}" in (SOURCE / place.split(":")[0]).read_text()
+
+
 def report(decisions: Decisions) -> Iterable[str]:
     """What was decided one way only, and what not at all."""
-    decided = {key: v for key, v in sorted(decisions.items()) if key[0] and v}
+    decided = {k: v for k, v in sorted(decisions.items()) if v and _reads(*k)}
     one_way = {key: v for key, v in decided.items() if len(v) == 1}
     yield f"{len(decided)} places, {len(one_way)} of which decided one way only:"
     for (place, limit), (within,) in one_way.items():

@@ -59,3 +59,9 @@ def test_a_tuning_is_part_of_the_keys() -> None:
     assert traces == [DEFAULT, SHRUNK]
     np.testing.assert_allclose(first, other, rtol=1e-5)
     assert first == again
+
+
+@pytest.mark.parametrize("wrong", [{"fewest_lanes": 64}, {"tile": 12}])
+def test_limits_that_depend_on_one_another_are_checked(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        dataclasses.replace(DEFAULT, **wrong)

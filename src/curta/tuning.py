@@ -55,7 +55,7 @@ class Tuning:
     # Indices of a map's long dim that are a turn.
     piece_of_map: int = limit(1 << 14, shrunk=16)
     # Columns that a turn of a fold by columns takes, 4 KiB of float32; a power of two.
-    piece_of_columns: int = limit(1024, shrunk=16)
+    piece_of_columns: int = limit(1024, shrunk=8)
     # Rows and columns of the tile of a transpose; a power of two.
     tile: int = limit(16, shrunk=4)
     # Elements between neighbours from which on they lie in different cache lines.
@@ -84,7 +84,7 @@ class Tuning:
     # Bytes of the largest row that is kept there.
     row_bytes: int = limit(1 << 15, shrunk=64)
     # Bytes of all rows of a kernel.
-    rows_bytes: int = limit(1 << 16, shrunk=128)
+    rows_bytes: int = limit(1 << 16, shrunk=96)
 
     # ---- stores past the caches (compiler/llvm/streams.py)
 
@@ -102,7 +102,7 @@ class Tuning:
     # Operations that are put into one expression at most.
     expression_cost: int = limit(400, shrunk=40)
     # Ops that are put into one another at most: rules call each other this deep.
-    expression_depth: int = limit(24, shrunk=4)
+    expression_depth: int = limit(24, shrunk=2)
     # Elements of a concatenation whose parts are copied one after the other.
     large_join: int = limit(1 << 14, shrunk=8)
     # Columns that a concatenation writes side by side at most.
@@ -122,25 +122,26 @@ class Tuning:
     # ---- loops in registers (compiler/graph/registers.py and others)
 
     # Elements of a value in registers at most.
-    register_elements: int = limit(64, shrunk=4)
+    register_elements: int = limit(64, shrunk=2)
     # Elements that are kept one by one, not in one vector, at most.
-    register_scalars: int = limit(4, shrunk=2)
+    register_scalars: int = limit(4, shrunk=1)
     # Turns that a while loop is taken to have, where work is shared out.
     likely_turns: int = limit(16, shrunk=3)
     # Steps of the code of a loop at most.
-    register_steps: int = limit(4096, shrunk=400)
-    # Examples that run side by side at least.
-    fewest_lanes: int = limit(128, shrunk=2)
+    register_steps: int = limit(4096, shrunk=40)
+    # Examples that run side by side at least: more than the elements of a value in
+    # registers, so that what is known beforehand has no dim of examples.
+    fewest_lanes: int = limit(128, shrunk=3)
     # Vectors that a value of an example takes at most.
     lane_vectors: int = limit(16, shrunk=9)
     # Values that are computed for an example at most.
-    lane_values: int = limit(2048, shrunk=500)
+    lane_values: int = limit(2048, shrunk=60)
     # Elements that one update of an array in memory writes at most.
     resident_updates: int = limit(16, shrunk=3)
     # Terms of a sum of products, or updates one after the other, written out at most.
     unrolled_terms: int = limit(32, shrunk=2)
     # Rows of a reduction that are combined in one expression.
-    unrolled_rows: int = limit(4, shrunk=2)
+    unrolled_rows: int = limit(4, shrunk=1)
     # Products of a product of matrices that is written out at most.
     unrolled_products: int = limit(1024, shrunk=16)
     # Registers of vector math that are written out; beyond, it is called.
@@ -153,7 +154,7 @@ class Tuning:
     # Output features of a group from which on vectors of them are of use.
     vector_features: int = limit(4, shrunk=1)
     # Products of a sum that is one expression at most.
-    written_products: int = limit(64, shrunk=4)
+    written_products: int = limit(64, shrunk=2)
     # Products, of several inputs, of a sum that is as good as a product of matrices.
     short_sum: int = limit(32, shrunk=2)
     # Bytes between rows of a panel of the kernel from which on it is copied.
@@ -336,7 +337,7 @@ class Tuning:
     # Updates in a row of which some make a turn of their loop.
     many_updates: int = limit(64, shrunk=2)
     # Operations of such an update at most.
-    light_update: int = limit(24, shrunk=100)
+    light_update: int = limit(24, shrunk=3)
     # Indices of which owners gather theirs at a time; a multiple of a vector.
     indices_at_once: int = limit(1024, shrunk=16)
     # Small updates in a turn of their loop, if there are many.
@@ -427,6 +428,14 @@ class Tuning:
     triangular_block: int = limit(32, shrunk=2)
     # Columns of a block of an LU decomposition in NumPy.
     lu_block: int = limit(32, shrunk=2)
+
+    def __post_init__(self) -> None:
+        if self.fewest_lanes <= self.register_elements:
+            raise ValueError("fewest_lanes must be more than register_elements")
+        for name in ("tile", "piece_of_columns", "scatter_pieces"):
+            value = getattr(self, name)
+            if value < 1 or value & (value - 1):
+                raise ValueError(f"{name} must be a power of two, got {value}")
 
 
 DEFAULT = Tuning()
