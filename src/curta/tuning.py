@@ -382,7 +382,7 @@ class Tuning:
     # The same of compiling: characters of a module, a twentieth of a second.
     interruptible_ir: int = limit(1 << 16, shrunk=0)
     # Bytes of results that are not computed yet, at most.
-    waiting_bytes: int = limit(1 << 28, shrunk=64)
+    waiting_bytes: int = limit(1 << 28, shrunk=1 << 10)
 
     # ---- memory of arrays (core/buffers.py), made under these limits from then on
 
