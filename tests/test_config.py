@@ -345,3 +345,13 @@ def test_gradients_of_what_enables_wide_types_itself():
 
     gradient = curta.grad(wide)(0.5)
     assert gradient.dtype == "float32" and abs(gradient - 0.87758256) < 1e-6
+
+
+def test_the_names_of_the_new_values():
+    with curta.disable_jit(disable=True):
+        assert curta.config.jax_disable_jit
+        with curta.disable_jit(disable=False):
+            assert not curta.config.jax_disable_jit
+    with curta.debug_nans(new_val=True), curta.default_matmul_precision(new_val="high"):
+        assert curta.config.jax_debug_nans
+        assert curta.config.jax_default_matmul_precision == "high"

@@ -154,13 +154,26 @@ debug_key_reuse = _define(
 
 # ---- looking for mistakes
 
-disable_jit = _define(
+_disable_jit = _define(
     "jax_disable_jit",
     False,
     parse_boolean,
     "Run jitted functions as the Python they are, for a debugger or print.",
     traced=True,
 )
+
+
+def disable_jit(disable: bool = True) -> Override:
+    """Run jitted functions as the Python they are, in a block or a function.
+
+    >>> import curta
+    >>> with curta.disable_jit():
+    ...     curta.jit(lambda x: print(x))(1)
+    1
+    """
+    return _disable_jit(disable)
+
+
 debug_nans = _define(
     "jax_debug_nans",
     False,

@@ -198,20 +198,20 @@ class Option:
             if changed and self.on_change is not None:
                 self.on_change(parsed)
 
-    def __call__(self, value: Any = _UNSET) -> Override:
-        if value is _UNSET and self.parse is parse_boolean:
-            value = True
+    def __call__(self, new_val: Any = _UNSET) -> Override:
+        if new_val is _UNSET and self.parse is parse_boolean:
+            new_val = True
         if self.on_change is not None:
             raise TypeError(
                 f"{self.name} is for the whole process: call"
                 f" config.update({self.name!r}, value)"
             )
-        if value is _UNSET:
+        if new_val is _UNSET:
             raise TypeError(
                 f"Context manager for {self.name} config option requires an argument "
                 "representing the new value for the config option."
             )
-        parsed = self.parse(value)
+        parsed = self.parse(new_val)
         if self.on_use is not None:
             self.on_use(parsed)
         return Override(self, parsed)
