@@ -259,7 +259,52 @@ def test_checkpoint_calls_again(mode, seen):
         return jnp.sin(jnp.sin(x))
 
     mode(curta.grad(f))(F32(1))
-    assert set(seen) == {1}
+    assert seen.taken() == [1, 1]
+
+
+REMATERIALISED = {
+    "nested": (lambda f: curta.checkpoint(lambda x: curta.checkpoint(f)(x) * 2), 3),
+    "jit within": (lambda f: curta.checkpoint(lambda x: curta.jit(f)(x)), 2),
+    "in a branch": (
+        lambda f: curta.checkpoint(lambda x: lax.cond(x > 0, f, lambda x: x, x)),
+        2,
+    ),
+    "in a scan": (
+        lambda f: curta.checkpoint(
+            lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+        ),
+        4,
+    ),
+    "around a scan": (
+        lambda f: (
+            lambda x: lax.scan(
+                lambda c, _: (curta.checkpoint(f)(c), None), x, None, length=2
+            )[0]
+        ),
+        4,
+    ),
+    "all is saved": (
+        lambda f: curta.checkpoint(
+            f, policy=curta.checkpoint_policies.everything_saveable
+        ),
+        1,
+    ),
+}
+
+
+@both
+@pytest.mark.parametrize("name", REMATERIALISED)
+def test_how_often_checkpoints_call(mode, seen, name):
+    """As often as in JAX: at first, and for each time that it is computed again."""
+    around, count = REMATERIALISED[name]
+
+    def f(x):
+        y = jnp.sin(x)
+        debug.callback(lambda v: seen(v), y)
+        return jnp.sin(y)
+
+    mode(curta.grad(around(f)))(F32(1))
+    assert len(seen) == count
 
 
 def test_checkpoint_refuses_what_is_to_happen_once(seen):

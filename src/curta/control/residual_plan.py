@@ -116,9 +116,11 @@ def _known_part(
     known = known.replace(invars=unflagged(known.invars, in_unknown))
     if kept and parts.out_unknown == split.out_unknown:
         return ClosedJaxpr(known, closed.consts)
-    # `split` looks closer at which outputs are known, and keeps calls as they are.
+    # `split` looks closer at which outputs are known, and keeps calls as they are. It
+    # also has the effects, for which a part of an eqn may be known alone.
     count = split.out_unknown.count(False)
-    values = ClosedJaxpr(dce_jaxpr(known.replace(outvars=kept)), closed.consts)
+    wanted = dce_jaxpr(known.replace(outvars=kept), keep_effects=False)
+    values = ClosedJaxpr(wanted, closed.consts)
 
     def run(*args: Any) -> list[Any]:
         return run_closed(split.known, args)[:count] + run_closed(values, args)
@@ -132,7 +134,7 @@ def _recompute(
     available = set(kept)
     eqns = []
     for e in jaxpr.eqns:
-        if not available.issuperset(e.outvars):
+        if not e.outvars or not available.issuperset(e.outvars):
             # What is kept is not computed again for being a result beside others.
             outs = [Var(v.aval) if v in available else v for v in e.outvars]
             eqns.append(e.replace(outvars=tuple(outs)))
@@ -162,7 +164,8 @@ def _cut(jaxpr: Jaxpr, in_unknown: Sequence[bool], policy: Policy) -> Parts:
             continue
         else:
             known.append(eqn)
-            later.append(eqn)
+            if eqn.outvars or not _is_saved(eqn, policy):
+                later.append(eqn)
         if _is_saved(known[-1], policy):
             saved += known[-1].outvars
     flags = tuple(v in unknown for v in jaxpr.outvars)
