@@ -9,7 +9,8 @@ import time
 import pytest
 from tests.runtime.test_threads import needs_fork, run_script
 
-from curta.core.mesh import AbstractMesh
+import curta
+from curta.core.mesh import AbstractMesh, scope
 from curta.core.partition_spec import PartitionSpec
 from curta.once import Interned, Lock, once
 from curta.runtime import devices, native_call, native_entry, queue, threads
@@ -190,6 +191,39 @@ def test_meshes_and_specs_are_the_same_in_all_threads():
 
     found = at_once(8, made)
     assert len({id(x) for pair in found for x in pair}) == 2 * len({*found})
+
+
+def blocks():
+    [device] = curta.devices()[:1]
+    return [
+        (curta.sharding.Mesh([device], "x"), lambda: scope().resources is not None),
+        (curta.enable_x64(True), lambda: curta.config.jax_enable_x64),
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.filterwarnings("ignore:.with mesh:DeprecationWarning")
+def test_a_block_that_two_threads_are_in_ends_for_each(which):
+    block, inside = blocks()[which]
+    entered, left = threading.Event(), threading.Event()
+    seen = []
+
+    def other():
+        with block:
+            with block:
+                entered.set()
+                left.wait(60)
+            seen.append(inside())
+        seen.append(inside())
+
+    thread = threading.Thread(target=other)
+    with block:
+        thread.start()
+        entered.wait(60)
+    assert not inside()
+    left.set()
+    thread.join(60)
+    assert seen == [True, False]
 
 
 FIRST_LONG_CALLS = """

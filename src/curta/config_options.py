@@ -233,11 +233,13 @@ class Override:
     def __init__(self, option: Option, value: Any) -> None:
         self.option = option
         self.value = value
-        # A stack, so that one object may be entered again inside its own block.
-        self.previous: list[Any] = []
+        # A stack for each thread, so that one object may be entered again inside its
+        # own block, and in several threads.
+        self.previous: dict[int, list[Any]] = {}
 
     def __enter__(self) -> None:
-        self.previous.append(vars(config).get(self.option.name, _UNSET))
+        stack = self.previous.setdefault(threading.get_ident(), [])
+        stack.append(vars(config).get(self.option.name, _UNSET))
         _set_local(self.option.name, self.value)
 
     def __exit__(
@@ -246,7 +248,12 @@ class Override:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _set_local(self.option.name, self.previous.pop())
+        thread = threading.get_ident()
+        stack = self.previous[thread]
+        before = stack.pop()
+        if not stack:
+            del self.previous[thread]
+        _set_local(self.option.name, before)
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)

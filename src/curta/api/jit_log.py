@@ -92,7 +92,7 @@ def explain_miss(
     """Log how `wanted` differs from the signatures that are known."""
     where = function_location(fun)
     subject = function_name(fun) + (f" defined at {where}" if where else "")
-    differences = [_differences(wanted, other, names) for other in known]
+    differences = [_differences(wanted, other, names) for other in list(known)]
     if differences:
         closest = min(reversed(differences), key=len)
         lines = [

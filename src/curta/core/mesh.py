@@ -7,6 +7,7 @@ import contextlib
 import enum
 import functools
 import math
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -230,11 +231,11 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         )
         entered = mesh_context(scope()._replace(resources=self))
         entered.__enter__()
-        _entered.setdefault(self, []).append(entered)
+        _entered.blocks.append(entered)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _entered[self].pop().__exit__(None, None, None)
+        _entered.blocks.pop().__exit__(None, None, None)
 
     def __str__(self) -> str:
         return "Mesh()" if self.empty else f"Mesh({self._axes_text()})"
@@ -352,7 +353,16 @@ class AbstractMesh(BaseMesh):
 
 _meshes: Interned[Mesh] = Interned()
 _abstract_meshes: Interned[AbstractMesh] = Interned()
-_entered: dict[Mesh, list[Any]] = {}
+
+
+class _Entered(threading.local):
+    """The `with mesh:` blocks that a thread is in."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Any] = []
+
+
+_entered = _Entered()
 
 
 def _axis_types(names: Sequence[Any], types: Any, what: str) -> tuple[AxisType, ...]:
