@@ -492,9 +492,7 @@ def test_maps_and_solvers_see_that_what_their_functions_read_has_changed():
 
 def test_operands_that_all_branches_hand_on():
     def f(p, x, y):
-        return lax.cond(
-            p, lambda x, y: (x, x + 1, y), lambda x, y: (x, x + 2, x), x, y
-        )
+        return lax.cond(p, lambda x, y: (x, x + 1, y), lambda x, y: (x, x + 2, x), x, y)
 
     (_, choice) = curta.make_jaxpr(f)(True, 1.0, 2.0).eqns
     assert len(choice.outvars) == 2

@@ -40,8 +40,8 @@ def device_put(
       src: where the arrays were; accepted, since each knows that itself.
       donate: whether the arrays given may not be used afterwards, or a prefix of `x`
         that says so for each.
-      may_alias: accepted; not together with `donate`. A result may share memory with
-        its argument, which no program can tell.
+      may_alias: False for memory of its own; not True together with `donate`. A result
+        that shares memory with its argument can be used as long as that can.
 
     Raises:
       ValueError: for a `device` that is none.
@@ -60,8 +60,19 @@ def device_put(
     aliased = _of_leaves("may_alias", may_alias, x, len(leaves))
     if any(d and a for d, a in zip(donated, aliased, strict=True)):
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    put = map(_put, leaves, map(_place, places), donated)
+    given = zip(leaves, map(_place, places), donated, aliased, strict=True)
+    put = [
+        _apart(leaf, _put(leaf, place, d)) if alias is False else _put(leaf, place, d)
+        for leaf, place, d, alias in given
+    ]
     return tree_util.tree_unflatten(tree, put)
+
+
+def _apart(x: Any, placed: Any) -> Any:
+    """What was placed, in memory of its own if it is in that of the array `x`."""
+    if isinstance(placed, Tracer) or type(x) is not ArrayImpl or x.is_deleted():
+        return placed
+    return placed.copy() if placed._storage() is x._storage() else placed
 
 
 def _place(given: Any) -> Any:
@@ -160,7 +171,7 @@ def _explicit(x: Any, sharding: Sharding | None) -> ArrayImpl:
 def _put_traced(x: Tracer, sharding: Sharding) -> Any:
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return constrained(x, sharding)
-    sharding.check_compatible_aval(x.aval.shape)
+    _check_fits(x.aval, sharding)
     value = x
     while isinstance(value, (JVPTracer, BatchTracer)):
         value = value.primal if isinstance(value, JVPTracer) else value.val

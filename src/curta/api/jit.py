@@ -494,6 +494,8 @@ def jit(
     wanted = sharding_tree("jit", "out_shardings", out_shardings)
     if device is not None or backend is not None:
         place = _chosen_device(device, backend, given, wanted)
+        # As if the arguments were put there first, wherever they are.
+        given = sharding_tree("jit", "in_shardings", place)
         wanted = sharding_tree("jit", "out_shardings", place)
 
     def compile_function(fun: Callable[..., Any]) -> PjitFunction:

@@ -125,6 +125,8 @@ def _constrained(x: Any, sharding: Sharding) -> Any:
             "One of with_sharding_constraint arguments is incompatible with its"
             f" sharding annotation {sharding}: {error}"
         ) from None
+    if not isinstance(x, Tracer):
+        sharding.shard_shape(aval.shape)
     mesh = context_mesh()
     if isinstance(sharding, NamedSharding):
         around = get_abstract_mesh()

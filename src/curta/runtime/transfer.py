@@ -106,7 +106,10 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
             f" __dlpack_device__ methods, got {type(x)}"
         )
     if not foreign:
-        return x.copy() if copy else ArrayImpl(x._storage(), x.aval, x._sharding)
+        if copy:
+            return x.copy()
+        # A view, as another library would hold: `x` may still be donated.
+        return ArrayImpl(x._storage().view(), x.aval, x._sharding)
     data = np.from_dlpack(x)
     aval = typeof(data)
     usable = data.flags.c_contiguous and data.flags.aligned
