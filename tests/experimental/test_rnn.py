@@ -117,3 +117,14 @@ def test_the_two_passes(bidirectional):
     assert types[:3] == tuple(map(curta.typeof, outs))
     kept = [*map(curta.typeof, outs), *avals[:4], types[0], types[3], avals[4]]
     assert rnn.rnn_bwd_abstract_eval(*kept) == tuple(map(curta.typeof, found))
+
+
+def test_ranks_are_never_mixed_silently():
+    weights = rnn.init_lstm_weight(curta.random.key(0), 2, 3, 1, True)
+    state, lengths = jnp.zeros((2, 4, 3)), jnp.array([5, 4, 3, 2])
+    how = (weights, lengths, 2, 3, 1, 0.0, True)
+    wanted = rnn.lstm(jnp.ones((4, 5, 2)), state, state, *how)
+    with curta.numpy_rank_promotion("raise"), curta.numpy_dtype_promotion("strict"):
+        found = rnn.lstm(jnp.ones((4, 5, 2)), state, state, *how)
+    for a, b in zip(wanted, found, strict=True):
+        np.testing.assert_array_equal(a, b)

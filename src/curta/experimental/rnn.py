@@ -360,7 +360,7 @@ def _run(
     precision: Any,
 ) -> tuple[Any, Any, Any]:
     inputs = jnp.swapaxes(x, 0, 1)
-    within = jnp.arange(inputs.shape[0], dtype=np.int32)[:, None] < lengths
+    within = jnp.arange(inputs.shape[0], dtype=np.int32)[:, None] < lengths[None]
     directions = 2 if bidirectional else 1
     last = []
     for first in range(0, directions * num_layers, directions):
@@ -391,7 +391,8 @@ def _layer(
     """
     w_ih, w_hh, b_ih, b_hh = weights
     # What does not depend on the state is computed for all steps at once.
-    projected = jnp.matmul(inputs, w_ih.T, precision=precision) + b_ih + b_hh
+    projected = jnp.matmul(inputs, w_ih.T, precision=precision)
+    projected = projected + b_ih[None, None] + b_hh[None, None]
 
     def step(state: tuple[Any, Any], here: tuple[Any, Any]) -> tuple[Any, Any]:
         h, c = state

@@ -18,6 +18,7 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.constructors import asarray
 from curta.numpy.promotion import (
+    broadcast_to_shape,
     cast,
     const,
     promote_args,
@@ -367,10 +368,10 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     """
     a1, a2 = asarray(a1), asarray(a2)
     try:
-        lax.broadcast_shapes(a1.shape, a2.shape)
+        shape = lax.broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return asarray(False)
-    return _all(equal(a1, a2))
+    return _all(equal(broadcast_to_shape(a1, shape), broadcast_to_shape(a2, shape)))
 
 
 def _all(x: Any) -> Any:

@@ -197,7 +197,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     # Superdiagonal p, all of it at once: its elements depend on those below.
     def superdiagonal(p: Any, F: Any) -> Any:
         i, j = number, jnp.minimum(number + p, n - 1)
-        inside = (number[:, None] < number) & (number < j[:, None])
+        inside = (number[:, None] < number[None]) & (number[None] < j[:, None])
         sums = jnp.where(inside, T[i] * F[:, j].T - F[i] * T[:, j].T, 0).sum(-1)
         s = T[i, j] * (F[j, j] - F[i, i]) + sums
         gap = eigenvalues[j] - eigenvalues[i]

@@ -359,7 +359,7 @@ def helmert(n: int, full: bool = False) -> Any:
     if n < 1:
         raise ValueError(f"n must be a positive integer; got {n}.")
     k = jnp.arange(1, n, dtype=dtypes.default_float_dtype())[:, None]
-    j = jnp.arange(n, dtype=k.dtype)
+    j = jnp.arange(n, dtype=k.dtype)[None]
     rows = jnp.where(j < k, 1.0, jnp.where(j == k, -k, 0.0)) / jnp.sqrt(k * (k + 1))
     if full:
         rows = jnp.concatenate([jnp.full((1, n), 1 / math.sqrt(n), rows.dtype), rows])

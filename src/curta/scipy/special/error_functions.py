@@ -455,8 +455,9 @@ def _owens_t(h: Any, a: Any) -> Any:
     upper = jnp.where(steep, 1 / jnp.where(steep, slope, 1), slope)
     scaled = jnp.where(steep, slope * size, size)
     half = upper[..., None] / 2
-    x = half * (1 + np.asarray(_GAUSS_POINTS, h.dtype))
-    weight = np.asarray(_GAUSS_WEIGHTS / (2 * np.pi), h.dtype)
+    along = (*(1,) * h.ndim, -1)
+    x = half * (1 + np.asarray(_GAUSS_POINTS, h.dtype).reshape(along))
+    weight = np.asarray(_GAUSS_WEIGHTS / (2 * np.pi), h.dtype).reshape(along)
     decay = -0.5 * jnp.square(scaled)[..., None] * (1 + x * x)
     area = jnp.sum(half * weight * jnp.exp(decay) / (1 + x * x), axis=-1)
     area = jnp.where(scaled == 0, jnp.arctan(upper) / (2 * np.pi), area)

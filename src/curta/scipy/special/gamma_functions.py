@@ -85,7 +85,8 @@ def _log_sin_pi(z: Any) -> Any:
     """
     below = jnp.signbit(z.imag)
     z = jnp.where(below, z.conj(), z)
-    factor = -jnp.expm1(2j * np.pi * (z - jnp.round(z.real)))
+    near = lax.complex(z.real - jnp.round(z.real), z.imag)
+    factor = -jnp.expm1(2j * np.pi * near)
     log = jnp.log(factor) - math.log(2) + 1j * np.pi * (0.5 - z)
     return jnp.where(below, log.conj(), log)
 
@@ -311,7 +312,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     a, dimension = inexact_operands("multigammaln", a, d)
     quarter = lax.mul(const(a, 0.25), dimension)
     constant = quarter * (dimension - 1) * math.log(np.pi)
-    halves = jnp.arange(d, dtype=dimension.dtype) / 2
+    halves = jnp.arange(d, dtype=dimension.dtype).reshape(*(1,) * a.ndim, d) / 2
     return jnp.sum(gammaln(jnp.expand_dims(a, -1) - halves), axis=-1) + constant
 
 
