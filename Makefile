@@ -13,6 +13,7 @@
 #   make stress-files     damaged and crafted files: an exception, never a crash
 #   make stress-limits ARGS=tests/...  which way tests decide by each limit
 #   make stress-threads   64 threads that compile, call, donate and drop arrays at once
+#   make stress-memory    resident memory over 1e6 calls; arrays of 2^31 elements
 #   make stress-faults    failing allocations, a failing kernel cache, processes killed
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
 #   make clean      remove the environments and everything generated
