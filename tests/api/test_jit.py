@@ -1,6 +1,7 @@
 """`jit`: signatures, static and donated arguments, errors, caching, stages."""
 
 import functools
+import inspect
 import logging
 import pickle
 import threading
@@ -641,3 +642,15 @@ def test_shapes_may_be_returned_by_what_is_evaluated_for_shapes():
 def test_the_class_of_compiled_functions():
     # Libraries find out by its name whether a function is compiled.
     assert type(curta.jit(abs)).__name__ == "PjitFunction"
+
+
+def test_signatures():
+    def f(x, *, y=1):
+        return x + y
+
+    for options in ({}, {"follow_wrapped": False}):
+        assert str(inspect.signature(jit(f), **options)) == "(x, *, y=1)"
+    assert inspect.getfullargspec(jit(f)).kwonlydefaults == {"y": 1}
+    assert inspect.signature(type(jit(f)))  # the class has one of its own
+    with pytest.raises(ValueError, match="no signature"):
+        inspect.signature(jit(max))

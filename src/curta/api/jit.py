@@ -51,7 +51,7 @@ from curta.core.trace import (
     typeof,
 )
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
-from curta.core.wrapping import update_wrapper
+from curta.core.wrapping import SignatureOf, update_wrapper
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding, devices
 from curta.runtime.dispatch import CompiledCall
@@ -74,6 +74,7 @@ _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 
 class PjitFunction:
     """A function compiled by `jit`; see there."""
+    __signature__ = SignatureOf("_fun")
 
     def __init__(
         self, fun: Callable[..., Any], options: JitOptions, name: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -34,3 +35,22 @@ def update_wrapper(wrapper: T, wrapped: Any) -> T:
 def wraps(wrapped: Any) -> Callable[[T], T]:
     """`update_wrapper` as a decorator."""
     return lambda wrapper: update_wrapper(wrapper, wrapped)
+
+
+class SignatureOf:
+    """The `__signature__` of objects that call a function, their attribute `name`.
+
+    `inspect` takes objects with `__get__` for builtins unless they have one. Their
+    class has none.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __get__(self, caller: Any, owner: type) -> Any:
+        if caller is None:
+            return None
+        try:
+            return inspect.signature(getattr(caller, self._name))
+        except (TypeError, ValueError):
+            raise AttributeError("__signature__") from None
