@@ -10,6 +10,7 @@
 #   make test-all   the tests on every Python that this machine has
 #   make fuzz       random programs against `eval`, for MINUTES=10
 #   make stress-accuracy  errors of the elementwise functions against mpmath
+#   make stress-compile-time  programs of thousands of eqns: steps for each must not grow
 #   make stress-files     damaged and crafted files: an exception, never a crash
 #   make stress-limits ARGS=tests/...  which way tests decide by each limit
 #   make stress-threads   64 threads that compile, call, donate and drop arrays at once

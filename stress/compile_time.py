@@ -1,16 +1,28 @@
 """Programs of many equations: what a pass does for each of them must not grow.
 
-python -m stress.compile_time [SIZE ...] [--family NAME] [--seconds]
+python -m stress.compile_time [SMALL LARGE] [--family NAME] [--seconds]
 
-Each family of programs grows with one number. Tracing, transforming and compiling them
-is counted in steps (calls of functions, and comparisons and hashes of variables,
-buffers and work items), pass by pass; what grows per equation is printed, and makes
-the exit status 1. `--seconds` runs the programs too and prints how long that took.
+Each family of programs grows with one number. Two sizes of each are traced and compiled
+(up to LLVM), and steps are counted, function by function: calls, of built-in functions
+too, and comparisons and hashes of variables, eqns, buffers and work items, so that a
+search through a list counts for what it is. A function whose steps for an equation grow
+is printed with its pass, and makes the exit status 1. `--seconds` compiles to machine
+code instead, runs the programs, and prints milliseconds for an equation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import _lsprof
+import argparse
+import gc
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,6 +30,14 @@ import numpy as np
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler import steps as compiler_steps
+from curta.compiler.fingerprint import program_name
+from curta.compiler.graph import items
+from curta.compiler.linked import Linked
+from curta.compiler.loops.nodes import Buffer
+from curta.compiler.pipeline import compile_jaxpr
+from curta.core.jaxpr import Eqn, Var
+from curta.runtime.donation import find_donation
 
 Program = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A function, its arguments, and the options of `jit`."""
@@ -248,7 +268,7 @@ def joined(n: int) -> Program:
 @family
 def derivatives(n: int) -> Program:
     """Derivatives of the batched chain: forward, and backward."""
-    f, (x,), _ = chain(n // 12)
+    f, (x,), _ = chain(2 * n // 3)
     both = curta.grad(lambda x: curta.jvp(f, (x,), (x,))[1])
     return curta.vmap(both), (LEAF,), {}
 
@@ -264,3 +284,156 @@ def rows(n: int) -> Program:
         return x
 
     return f, (np.ones((4, 40), np.float32),), {}
+
+
+# ------------------------------------------------------------------- counting steps
+
+_SOURCES = str(Path(curta.__file__).parent)
+_COUNTED = (Var, Eqn, Buffer, items.LoopItem, items.DotItem, items.ControlItem)
+
+Steps = Counter[tuple[str, str]]
+"""How often functions were called, and called built-in ones, by file and name."""
+
+
+def compare(self: object, other: object) -> bool:
+    """The comparison by identity, as a function of Python, which is counted."""
+    return self is other
+
+
+def hashed(self: object) -> int:
+    """The hash by identity, as a function of Python, which is counted."""
+    return object.__hash__(self)
+
+
+@contextmanager
+def _counted_comparisons() -> Iterator[None]:
+    kept = [(kind, dict(vars(kind))) for kind in _COUNTED]
+    for kind in _COUNTED:
+        kind.__eq__, kind.__hash__ = compare, hashed  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for kind, before in kept:
+            for name in ("__eq__", "__hash__"):
+                if name in before:
+                    setattr(kind, name, before[name])
+                else:
+                    delattr(kind, name)
+
+
+@contextmanager
+def _without_llvm() -> Iterator[None]:
+    """Code that is written and not compiled."""
+    linked = compiler_steps.linked
+    compiler_steps.linked = lambda *_: Linked(0, (), ())
+    try:
+        yield
+    finally:
+        compiler_steps.linked = linked
+
+
+def _compile(name: str, n: int) -> int:
+    """Trace and compile a program; the number of its eqns."""
+    f, args, options = FAMILIES[name](n)
+    closed = curta.make_jaxpr(f)(*args)
+    given = options.get("donate_argnums", ())
+    leaves = [len(curta.tree_util.tree_leaves(x)) for x in args]
+    donated = [i in given for i, count in enumerate(leaves) for _ in range(count)]
+    in_place = find_donation(closed, donated)
+    program_name(closed, ())
+    compile_jaxpr(closed, in_place=in_place)
+    return _eqns(closed.jaxpr)
+
+
+def _eqns(jaxpr: Any) -> int:
+    inner = (e.params.get("jaxpr") for e in jaxpr.eqns)
+    return len(jaxpr.eqns) + sum(_eqns(j.jaxpr) for j in inner if j is not None)
+
+
+def count(name: str, n: int) -> tuple[Steps, int]:
+    """The steps of tracing and compiling a program, and the number of its eqns."""
+    profiler = _lsprof.Profiler(builtins=True, subcalls=True)
+    gc.disable()  # weak references that die are called for, sooner or later
+    try:
+        with _counted_comparisons(), _without_llvm():
+            profiler.enable()
+            eqns = _compile(name, n)
+            profiler.disable()
+    finally:
+        gc.enable()
+    steps: Steps = Counter()
+    for entry in profiler.getstats():
+        code = entry.code
+        if not isinstance(code, CodeType) or not code.co_filename.startswith(_SOURCES):
+            continue
+        where = code.co_filename[len(_SOURCES) + 1 :], code.co_qualname
+        steps[where] += entry.callcount
+        for called in entry.calls or ():
+            if not isinstance(called.code, CodeType) or called.code in _MARKS:
+                steps[where] += called.callcount
+    return steps, eqns
+
+
+_MARKS = (compare.__code__, hashed.__code__)
+
+
+def growing(name: str, small: int, large: int) -> list[str]:
+    """The functions of which an equation takes more and more steps.
+
+    More than twice as many, and more than 4: kernels are full at some sizes and not at
+    others. Also from a size between on: larger programs may be compiled another way.
+    """
+    count(name, 24)  # what is computed once in a process
+    (before, few), (after, many) = count(name, small), count(name, large)
+    found = {
+        where: (before[where] / few, steps / many)
+        for where, steps in after.most_common()
+        if steps / many > max(2 * before[where] / few, 4)
+    }
+    if found:
+        between, some = count(name, math.isqrt(small * large))
+        found = {
+            where: (first, last)
+            for where, (first, last) in found.items()
+            if 1.4 * first < between[where] / some < last / 1.4
+        }
+    return [
+        f"{name}: {file}: {function} takes {last:.1f} steps for each of {many} eqns,"
+        f" {first:.1f} for each of {few}"
+        for (file, function), (first, last) in found.items()
+    ]
+
+
+# -------------------------------------------------------------------------- the run
+
+
+def _seconds(name: str, n: int) -> float:
+    f, args, options = FAMILIES[name](n)
+    args = curta.tree_util.tree_map(jnp.asarray, args)
+    begin = time.process_time()
+    curta.block_until_ready(curta.jit(f, **options)(*args))
+    return time.process_time() - begin
+
+
+def main() -> int:
+    """Count or time all families; 1 if one of them grows."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("sizes", type=int, nargs="*", default=[1000, 8000])
+    parser.add_argument("--family", choices=FAMILIES, action="append")
+    parser.add_argument("--seconds", action="store_true")
+    given = parser.parse_args()
+    sys.setrecursionlimit(10**6)
+    bad = 0
+    for name in given.family or FAMILIES:
+        if given.seconds:
+            each = [f"{n}: {1e3 * _seconds(name, n) / n:.2f}" for n in given.sizes]
+            print(f"{name}: ms for an eqn, {', '.join(each)}", flush=True)
+            continue
+        found = growing(name, *given.sizes)
+        bad += bool(found)
+        print("\n".join(found) or f"{name}: steady", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -83,8 +83,8 @@ def test_an_update_of_what_a_step_in_python_may_have_handed_on(look):
 
 def overwrites(f, *args):
     """Whether the conditional that `f` ends with makes its result where y lies."""
-    (step,) = compile_jaxpr(curta.make_jaxpr(f)(*args)).steps
-    return all(p.in_place == {0} for p in step.callees if hasattr(p, "in_place"))
+    called = compile_jaxpr(curta.make_jaxpr(f)(*args)).code.callees
+    return all(p.in_place == {0} for p in called if hasattr(p, "in_place"))
 
 
 def test_a_branch_that_makes_another_result_overwrites_what_it_does_not_read():

@@ -84,7 +84,8 @@ def _generated(
     code = make_code(plan, program, often)
     avals = [v.aval for v in jaxpr.constvars]
     consts = list(map(const_as_numpy, flat.consts, avals))
-    there = [i for i, b in enumerate(program.outputs) if b in program.inputs]
+    given = set(program.inputs)
+    there = [i for i, b in enumerate(program.outputs) if b in given]
     places = replaced_arguments(plan, program, in_place or {}).union(there)
     return Executable(
         jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, places

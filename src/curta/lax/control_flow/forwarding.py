@@ -16,7 +16,7 @@ from curta.control.cond import Cond
 from curta.control.loop_references import merged, parted
 from curta.control.scan import Scan
 from curta.control.while_loop import While
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import Atom, ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
 from curta.transforms.dce import dce_jaxpr, used_inputs
 
@@ -112,11 +112,12 @@ def _moving_scan(op: Scan) -> tuple[list[bool], list[int | None], Scan]:
     const_vars, carry_vars, x_vars = op.parts(body.invars)
     outs, ys = body.outvars[: op.num_carry], body.outvars[op.num_carry :]
     fixed = [v is x for v, x in zip(outs, carry_vars, strict=True)]
-    passed = [x_vars.index(v) if v in x_vars else None for v in ys]
+    places: dict[Atom, int] = {v: i for i, v in enumerate(x_vars)}
+    passed = [places.get(v) for v in ys]
     moved, moving = parted(carry_vars, fixed)
     jaxpr = body.replace(
         invars=[*moved, *const_vars, *moving, *x_vars],
-        outvars=[*parted(outs, fixed)[1], *(v for v in ys if v not in x_vars)],
+        outvars=[*parted(outs, fixed)[1], *(v for v in ys if v not in places)],
     )
     count = len(moved) + len(const_vars)
     loop = op.with_body(ClosedJaxpr(jaxpr, op.jaxpr.consts), count, len(moving))
