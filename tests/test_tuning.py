@@ -11,6 +11,8 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta.config import config, tuning
+from curta.primitives.elementwise import neg
+from curta.runtime import eager
 from curta.tuning import DEFAULT, SHRUNK, parse_tuning
 
 
@@ -65,3 +67,23 @@ def test_a_tuning_is_part_of_the_keys() -> None:
 def test_limits_that_depend_on_one_another_are_checked(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         dataclasses.replace(DEFAULT, **wrong)
+
+
+def test_plans_of_eager_ops_follow_the_tuning() -> None:
+    x = jnp.ones(3)
+
+    def is_compiled() -> bool:
+        neg(x)
+        return eager._plans[type(neg), config.context, x.aval].start is not None
+
+    with tuning("default"):
+        assert not is_compiled()
+        with tuning("shrunk"):
+            assert is_compiled()
+        assert not is_compiled()
+
+
+def test_a_tuning_shows_what_is_not_the_default() -> None:
+    assert repr(DEFAULT) == "Tuning()"
+    few = dataclasses.replace(DEFAULT, tile=4, most_chunks=2)
+    assert repr(few) == "Tuning(most_chunks=2, tile=4)"

@@ -429,6 +429,11 @@ class Tuning:
     # Columns of a block of an LU decomposition in NumPy.
     lu_block: int = limit(32, shrunk=2)
 
+    def __repr__(self) -> str:
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        changed = [f"{n}={v!r}" for n, v in values.items() if v != getattr(DEFAULT, n)]
+        return f"Tuning({', '.join(changed)})"
+
     def __post_init__(self) -> None:
         if self.fewest_lanes <= self.register_elements:
             raise ValueError("fewest_lanes must be more than register_elements")
