@@ -107,7 +107,7 @@ def test_what_describes_arrays():
     assert str(again(curta.make_jaxpr(jnp.sin)(1.0))) == str(
         curta.make_jaxpr(jnp.sin)(1.0)
     )
-    assert again(export(curta.jit(jnp.sin))(1.0)).call(1.0) == jnp.sin(1.0)
+    assert again(export(curta.jit(jnp.square))(3.0)).call(3.0) == 9
     matrix = sparse.BCOO.fromdense(jnp.eye(2))
     np.testing.assert_array_equal(again(matrix).todense(), jnp.eye(2))
     assert curta.jit(again(curta.tree_util.Partial(jnp.add, 1)))(2) == 3
