@@ -27,6 +27,13 @@ def test_results_kept_for_fast_calls_are_given_back():
     assert run(x).tolist() == [2.0] * 1000
 
 
+def test_clear_caches_gives_idle_memory_back():
+    buffers.empty((3000, 3000), np.float32)
+    assert buffers.idle_bytes() >= 3000 * 3000 * 4
+    curta.clear_caches()
+    assert buffers.idle_bytes() == 0
+
+
 def test_small_arrays_are_given_back():
     make = buffers.allocator((50,), np.dtype(np.float32))
     make()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
 from curta.api.jit_shardings import constrained
 from curta.control.call import Call
+from curta.core.buffers import trim
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
@@ -178,7 +179,7 @@ def forget_fast_calls() -> None:
 
 
 def clear_caches() -> None:
-    """Forget all traced and compiled functions.
+    """Forget all traced and compiled functions; memory that nobody uses goes as well.
 
     >>> import curta
     >>> curta.clear_caches()
@@ -188,3 +189,4 @@ def clear_caches() -> None:
         for by_options in list(_caches.values()):
             for cache in by_options.values():
                 cache.clear()
+    trim()
