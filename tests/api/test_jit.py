@@ -654,3 +654,45 @@ def test_signatures():
     assert inspect.signature(type(jit(f)))  # the class has one of its own
     with pytest.raises(ValueError, match="no signature"):
         inspect.signature(jit(max))
+
+
+@pytest.mark.parametrize("wrap", [jit, curta.custom_jvp, curta.custom_vjp])
+def test_signatures_are_those_of_the_function(wrap):
+    def fun(a, b: int = 3, *c, d=4, **e):
+        return a
+
+    wrapped = wrap(fun)
+    assert inspect.getfullargspec(wrapped) == inspect.getfullargspec(fun)
+    for follow in (False, True):
+        found = inspect.signature(wrapped, follow_wrapped=follow)
+        assert found == inspect.signature(fun)
+    assert "fun" in inspect.signature(type(wrapped)).parameters
+
+
+def test_numpy_reads_the_dtype_of_tracers_without_a_warning():
+    found = []
+
+    @jit
+    def fun(x):
+        found.extend([np.dtype(x), np.result_type(x, np.float16), np.finfo(x).dtype])
+        found.append(np.can_cast(x, np.float64))
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fun(np.float32(1))
+    assert found == [np.float32, np.float32, np.float32, True]
+
+
+def test_work_is_counted_where_numbers_are_computed():
+    def flops(fun, *shapes):
+        args = [ShapeDtypeStruct(s, np.float32) for s in shapes]
+        cost = jit(fun).lower(*args).compile().cost_analysis()
+        return cost["flops"], cost["transcendentals"]
+
+    lax, jnp = curta.lax, curta.numpy
+    assert flops(lambda x: jnp.broadcast_to(x, (100, 100)), ()) == (0, 0)
+    assert flops(lambda x: x.T.reshape(-1)[::2], (10, 10)) == (0, 0)
+    assert flops(lambda x: x + jnp.ones((10, 10)), (10, 10)) == (100, 0)
+    assert flops(lambda x: lax.tanh(x).sum(), (10, 10)) == (99, 100)
+    assert flops(lambda x: x @ x, (10, 10)) == (2000, 0)

@@ -160,3 +160,17 @@ def test_data_parallel_training_does_not_depend_on_the_number_of_devices():
     np.testing.assert_allclose(losses, others, rtol=1e-5)
     np.testing.assert_allclose(params, also, rtol=1e-5)
     np.testing.assert_allclose(params, (2, -1), atol=0.1)
+
+
+def test_ahead_of_time_with_nested_axes():
+    def fun(scale, d, y, *, z):
+        return scale * d["a"] + y + z
+
+    mapped = pmap(
+        fun, in_axes=(None, {"a": 0}, None), static_broadcasted_argnums=0, axis_size=1
+    )
+    d, z = {"a": jnp.ones((1, 3))}, jnp.ones((1, 3))
+    compiled = mapped.lower(2, d, 3.0, z=z).compile()
+    np.testing.assert_array_equal(compiled(d, 3.0, z=z), np.full((1, 3), 6.0))
+    with pytest.raises(TypeError, match="different enable_x64 mode"):
+        compiled(d, jnp.int32(3), z=z)

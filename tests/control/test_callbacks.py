@@ -499,8 +499,6 @@ def test_arguments_that_are_refused():
         curta.pure_callback(np.sin, SCALAR, "text")
     with pytest.raises(ValueError, match="cannot specify 64-bit types"):
         curta.pure_callback(np.sin, np.ones(2), 1.0)
-    with pytest.raises(TypeError, match="does not take random keys"):
-        curta.pure_callback(np.sin, SCALAR, curta.random.key(0))
     with pytest.raises(TypeError, match="takes a Sharding as `sharding`, got 'gpu'"):
         curta.pure_callback(np.sin, SCALAR, 0.0, sharding="gpu")
 
@@ -648,3 +646,27 @@ def test_callbacks_wait_for_their_branch():
             )
         )
         assert not looped(0, 1.0).any()
+
+
+@pytest.mark.parametrize("call", [curta.pure_callback, io_callback])
+def test_callbacks_get_the_words_of_keys(call):
+    seen = []
+
+    def callback(key, x):
+        seen.append((key.dtype, key.shape))
+        return np.float32(np.asarray(key).sum() + x)
+
+    shape = curta.ShapeDtypeStruct((), np.float32)
+    fun = lambda key: call(callback, shape, key, 1.0)  # noqa: E731
+    keys = curta.random.wrap_key_data(jnp.array([[0, 3], [2, 4]], jnp.uint32))
+    assert fun(keys[0]) == curta.jit(fun)(keys[0]) == 4
+    assert {*seen} == {(np.dtype("uint32"), (2,))}
+    if call is curta.pure_callback:
+        fun = lambda key: call(callback, shape, key, 1.0, vmap_method="sequential")  # noqa: E731
+    np.testing.assert_array_equal(curta.vmap(fun)(keys), [4, 7])
+
+
+def test_results_of_callbacks_are_no_keys():
+    shape = curta.eval_shape(curta.random.key, 0)
+    with pytest.raises(TypeError, match="Cannot interpret 'key<fry>' as a data type"):
+        curta.pure_callback(lambda: curta.random.key(0), shape)

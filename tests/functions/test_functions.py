@@ -7,10 +7,12 @@ derivatives of both modes and two orders against finite differences, and values 
 on shapes drawn at random.
 """
 
+import warnings
 from pathlib import Path
 
 import hypothesis
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from tests.functions import checks
 from tests.functions.tables import ROWS
@@ -117,3 +119,14 @@ def test_random_shapes(row):
             checks.check_values(curta, row, data.draw(st.sampled_from(calls)))
 
     check()
+
+
+@each("values", lambda row: {"float32", "complex64"} & {*row.dtypes})
+def test_wide_arrays_of_numpy_are_taken_without_a_warning(row):
+    dtype = "float32" if "float32" in row.dtypes else "complex64"
+    split = checks.Split(checks.first_call(row, dtype))
+    wide = np.result_type(dtype, np.float64)
+    arrays = [x.astype(wide) if x.dtype == dtype else x for x in split.arrays]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Explicitly requested dtype")
+        split.run(row.function(curta), arrays)

@@ -9,18 +9,21 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from curta import tree_util
 from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.name_stack import new_name_stack
+from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import Elementwise
+from curta.primitives.families import Reduction
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import placing_of
 from curta.runtime.executables import temporary_bytes
@@ -93,6 +96,10 @@ class Stage:
         self._arg_names = arg_names
         self._places = places
 
+    def with_arguments(self, name: str, in_tree: Any, names: Sequence[str]) -> Self:
+        """The same stage of a function whose arguments have these leaves."""
+        return type(self)(name, self._staged, in_tree, names, self._places)
+
     @property
     def out_tree(self) -> Any:
         """The tree structure of the output."""
@@ -126,11 +133,13 @@ class Stage:
         return self._staged.closed.in_avals[len(self._staged.captured) :]
 
     def cost_analysis(self) -> dict[str, float]:
-        """An estimate of the work: floating point operations, bytes in and out."""
+        """An estimate of the work: floating point operations, values of
+        transcendental functions, bytes in and out."""
         closed = self._staged.closed
         touched = (*closed.in_avals, *closed.out_avals)
         return {
             "flops": float(_flops(closed)),
+            "transcendentals": float(_transcendentals(closed)),
             "bytes accessed": float(sum(map(_bytes, touched))),
         }
 
@@ -428,7 +437,11 @@ def _bytes(aval: ShapedArray) -> int:
 
 
 def _flops(closed: ClosedJaxpr) -> int:
-    """One operation for each element that an eqn makes or reads, two for a dot's."""
+    """One operation for each number that is computed, two for each term of a dot.
+
+    A reduction of n elements to one takes n - 1. Transcendental functions are counted
+    apart, and ops that only move elements not at all.
+    """
     total = 0
     for eqn in closed.eqns:
         inner = eqn.params.get("jaxpr")
@@ -439,6 +452,30 @@ def _flops(closed: ClosedJaxpr) -> int:
             shape = eqn.invars[0].aval.shape
             depth = math.prod(shape[d] for d in contracted)
             total += 2 * depth * eqn.outvars[0].aval.size
-        else:
-            total += max((v.aval.size for v in (*eqn.invars, *eqn.outvars)), default=0)
+        elif isinstance(eqn.op, Reduction):
+            total += sum(v.aval.size for v in eqn.invars)
+            total -= sum(v.aval.size for v in eqn.outvars)
+        elif isinstance(eqn.op, Elementwise) and not _is_transcendental(eqn.op):
+            total += eqn.outvars[0].aval.size
     return total
+
+
+def _transcendentals(closed: ClosedJaxpr) -> int:
+    """The values of transcendental functions that are computed."""
+    return sum(
+        _transcendentals(inner)
+        if isinstance(inner := eqn.params.get("jaxpr"), ClosedJaxpr)
+        else eqn.outvars[0].aval.size * _is_transcendental(eqn.op)
+        for eqn in closed.eqns
+    )
+
+
+def _is_transcendental(op: Op) -> bool:
+    return op.name in _TRANSCENDENTAL
+
+
+_TRANSCENDENTAL = {
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos"),
+    *("cosh", "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "lgamma"),
+    *("log", "log1p", "logistic", "pow", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"),
+}

@@ -43,8 +43,8 @@ def pure_callback(
     """The results of a Python function without side effects, within `jit` as well.
 
     Args:
-      callback: gets the arguments as concrete arrays; returns a pytree of arrays like
-        `result_shape_dtypes`. It may be called more often than the program says, or
+      callback: gets the arguments as concrete arrays, of random keys their words
+        (uint32); returns a pytree of arrays like `result_shape_dtypes`. It may be called more often than the program says, or
         not at all if nothing depends on its results.
       result_shape_dtypes: pytree of what has `shape` and `dtype`.
       *args, **kwargs: pytrees of arrays.
@@ -133,6 +133,7 @@ def _check_sharding(name: str, sharding: Any) -> None:
 
 
 def _arrays(name: str, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+    """The leaves, of random keys their words, and the structure."""
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
     for i, x in enumerate(leaves):
         if not is_array_like(x):
@@ -141,12 +142,20 @@ def _arrays(name: str, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
                 f" problematic value is of type {type(x)} and was passed to {name} at"
                 f" position {i}. Bind it to the function, with functools.partial say."
             )
+        if dtypes.issubdtype(typeof(x).dtype, dtypes.prng_key):
+            leaves[i] = RandomUnwrap(implementation_of(typeof(x).dtype))(x)
     return leaves, in_tree
 
 
 def _results(structs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     leaves, tree = tree_util.tree_flatten(structs)
     for x in leaves:
+        if isinstance(x.dtype, dtypes.ExtendedDType):
+            raise TypeError(
+                f"Cannot interpret '{x.dtype}' as a data type: the results of callbacks"
+                " are arrays of NumPy. Return the words of a key, and apply"
+                " jax.random.wrap_key_data to them."
+            )
         if dtypes.canonicalize_dtype(x.dtype) != x.dtype:
             raise ValueError(
                 "result_shape_dtypes cannot specify 64-bit types when"

@@ -11,7 +11,7 @@ from typing import Any
 from curta import tree_util
 from curta.core.flat import FlatFunction, function_name
 from curta.core.trace import current_trace, typeof
-from curta.core.wrapping import update_wrapper
+from curta.core.wrapping import SignatureOf, update_wrapper
 
 
 class CustomFunction:
@@ -51,6 +51,8 @@ class CustomFunction:
                 f" {self._name()}; its arguments are {', '.join(names) or 'none'}."
             )
         return names.index(name)
+
+    __signature__ = SignatureOf("fun")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

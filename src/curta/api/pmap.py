@@ -10,7 +10,7 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.aot import Lowered
-from curta.api.arguments import as_result, check_callable
+from curta.api.arguments import as_result, check_callable, leaf_names
 from curta.api.jit import jit
 from curta.api.jit_options import check_hashable, indices
 from curta.api.shard_map import axes_to_specs, shard_map
@@ -87,7 +87,10 @@ def pmap(
     def lower(*args: Any, **kwargs: Any) -> Lowered:
         call, leaves = options.prepare(args, kwargs)
         lowered: Lowered = call.lower(*leaves)
-        return lowered
+        argnums, dynamic = options.dynamic(args)
+        names = leaf_names(fun, dynamic, kwargs, argnums)
+        in_tree = tree_util.tree_structure((tuple(dynamic), kwargs))
+        return lowered.with_arguments(lowered.fun_name, in_tree, names)
 
     pmap_fun.lower = lower  # type: ignore[attr-defined]
     return pmap_fun
@@ -130,11 +133,10 @@ class _Options:
                 f" argument{'s' if len(args) > 1 else ''}. All static broadcasted"
                 " arguments must be passed positionally."
             )
-        count = len(args)
-        places = {i % count for i in self.static}
+        places = {i % len(args) for i in self.static}
         for i in places:
             check_hashable(args[i])
-        dynamic = [x for i, x in enumerate(args) if i not in places]
+        _, dynamic = self.dynamic(args)
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
         axes = self._flat_axes(places, dynamic, kwargs)
         size = self._size(leaves, axes)
@@ -148,6 +150,12 @@ class _Options:
             make = self._as_vmap if nested else self._as_shard_map
             made = self.made[key] = make(statics, in_tree, axes, size, donated)
         return made, leaves
+
+    def dynamic(self, args: tuple[Any, ...]) -> tuple[list[int], list[Any]]:
+        """The positional arguments that are not static, and their argnums."""
+        static = {i % len(args) for i in self.static}
+        argnums = [i for i in range(len(args)) if i not in static]
+        return argnums, [args[i] for i in argnums]
 
     def _flat_axes(
         self, places: set[int], dynamic: Sequence[Any], kwargs: Any

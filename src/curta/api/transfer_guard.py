@@ -13,11 +13,11 @@ from curta.config import (
 
 
 @contextlib.contextmanager
-def transfer_guard(level: str) -> Iterator[None]:
+def transfer_guard(new_val: str) -> Iterator[None]:
     """Allow, log or refuse transfers between host and devices in a block of code.
 
     Args:
-      level: "allow", "log" or "disallow" implicit transfers, such as of a NumPy array
+      new_val: "allow", "log" or "disallow" implicit transfers, such as of a NumPy array
         that a jitted function is called with; or "log_explicit", "disallow_explicit",
         which add those by `device_put`.
 
@@ -29,8 +29,8 @@ def transfer_guard(level: str) -> Iterator[None]:
     ...     x = curta.device_put(numpy.ones(3))  # explicit
     """
     with (
-        transfer_guard_host_to_device(level),
-        transfer_guard_device_to_device(level),
-        transfer_guard_device_to_host(level),
+        transfer_guard_host_to_device(new_val),
+        transfer_guard_device_to_device(new_val),
+        transfer_guard_device_to_host(new_val),
     ):
         yield

@@ -7,7 +7,6 @@ kind. It is plain inheritance: no metaclass, no registration.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NoReturn
 
 from curta.core.avals import ShapedArray
@@ -46,16 +45,6 @@ class Array:
     def dtype(self) -> Any:
         """The element type."""
         return self.aval.dtype
-
-    @property
-    def __numpy_dtype__(self) -> Any:
-        warnings.warn(
-            "Implicit conversion of an array to a dtype is deprecated; rather than"
-            " dtype=arr use dtype=arr.dtype. In the future this will be an error.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.dtype
 
     @property
     def ndim(self) -> int:

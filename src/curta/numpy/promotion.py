@@ -168,7 +168,9 @@ def inexact_operands(name: str, *args: Any) -> list[Any]:
     check_arraylike(name, *args)
     for x in args:
         dtypes.dtype(x)  # raises TypeError where no array has the dtype
-    return promote_args_inexact(name, *args)
+    operands = promote_args_inexact(name, *args)
+    # An array of NumPy's says a 64-bit dtype that its elements will not have.
+    return [asarray(x) if isinstance(x, np.ndarray) else x for x in operands]
 
 
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,6 +46,16 @@ class ArrayImpl(Array):
         self._data = data
         self.aval = aval
         self._sharding = sharding
+
+    @property
+    def __numpy_dtype__(self) -> Any:
+        warnings.warn(
+            "Implicit conversion of an array to a dtype is deprecated; rather than"
+            " dtype=arr use dtype=arr.dtype. In the future this will be an error.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.dtype
 
     # ---- the elements
 
