@@ -44,8 +44,9 @@ def pure_callback(
 
     Args:
       callback: gets the arguments as concrete arrays, of random keys their words
-        (uint32); returns a pytree of arrays like `result_shape_dtypes`. It may be called more often than the program says, or
-        not at all if nothing depends on its results.
+        (uint32); returns a pytree of arrays like `result_shape_dtypes`. It may be
+        called more often than the program says, or not at all if nothing depends on
+        its results.
       result_shape_dtypes: pytree of what has `shape` and `dtype`.
       *args, **kwargs: pytrees of arrays.
       sharding: from which device to call. They all are of this process, so that it

@@ -8,7 +8,7 @@ from typing import Any
 from curta import dtypes, tree_util
 from curta.api.arguments import as_result, check_callable
 from curta.api.linearized import FlatWithAux
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, typed, untyped
 from curta.core.source_info import Transforming
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
@@ -57,25 +57,26 @@ def jvp(
         _check_tangent(typeof(p), typeof(t))
     flat = FlatWithAux(fun, in_tree, has_aux)
     seeds = [
-        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else t
+        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else typed(t)
         for t in tangent_leaves
     ]
     with Transforming("jvp"):
-        outs, out_tangents = jvp_flat(flat, leaves, seeds)
+        outs, out_tangents = jvp_flat(flat, list(map(typed, leaves)), seeds)
     count = len(outs) - flat.aux_count
 
     def tree(values: Sequence[Any]) -> Any:
-        return tree_util.tree_unflatten(flat.out_tree, values)
+        return tree_util.tree_unflatten(flat.out_tree, list(map(_shown, values)))
 
-    result = tree(outs[:count]), tree(list(map(_shown, out_tangents[:count])))
+    result = tree(outs[:count]), tree(out_tangents[:count])
     if not has_aux:
         return result
     aux = tree_util.tree_unflatten(flat.aux_tree, flat.aux(outs[count:]))
     return (*result, aux)
 
 
-def _shown(tangent: Any) -> Any:
-    return as_result(instantiate(tangent)) if type(tangent) is Zero else tangent
+def _shown(x: Any) -> Any:
+    """A result as the user gets it: an array, or the number that was given."""
+    return as_result(instantiate(x)) if type(x) is Zero else untyped(x)
 
 
 def _check_tangent(primal: ShapedArray, tangent: ShapedArray) -> None:

@@ -333,6 +333,11 @@ _PYTHON_SCALARS: Final[dict[type, Any]] = {
 _PYTHON_SCALARS.update(dict.fromkeys(_TYPED.values(), _typed_aval))
 
 
+def untyped(x: Any) -> Any:
+    """`x`, as Python's own int, float or complex if it is one with attributes."""
+    return x.kind(x) if isinstance(x, _Typed) else x
+
+
 def typed(x: Any) -> Any:
     """`x`, with the attributes of an array if it is an int, float or complex."""
     kind = _TYPED.get(type(x))

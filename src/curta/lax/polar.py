@@ -9,7 +9,7 @@ import numpy as np
 from curta import dtypes
 from curta.api.jit_options import check_hashable
 from curta.core.shapes import real
-from curta.core.trace import concrete_or_error, operand_type
+from curta.core.trace import concrete_or_error, operand_type, typeof
 from curta.lax.arithmetic import abs, mul, sqrt
 from curta.lax.control_flow.branches import cond
 from curta.lax.control_flow.scanning import scan
@@ -107,9 +107,8 @@ def _decomposed(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
     size = abs(x)
     norms = [reduce_max(reduce_sum(size, (axis,)), (0,)) for axis in (0, 1)]
     scale = sqrt(norms[0]) * sqrt(norms[1])
-    u = x / convert_element_type(
-        select(scale == 0, full_like(scale, 1), scale), x.dtype
-    )
+    scale = select(scale == 0, full_like(scale, 1), scale)
+    u = x / convert_element_type(scale, typeof(x).dtype)
     limit = np.asarray(np.cbrt(5 * eps), scale.dtype)
 
     def first(u: Any, weights: Any) -> tuple[Any, None]:
