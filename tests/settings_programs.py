@@ -23,7 +23,8 @@ _main = threading.current_thread()
 
 def _watched(fun):
     name = f"{fun.__module__}.{fun.__qualname__}"
-    if not name.startswith("curta.") or fun.__name__ in ("guarded", "compute"):
+    inner = fun.__code__.co_name
+    if not name.startswith("curta.") or inner in ("guarded", "compute"):
         return fun  # what is made once for the process; what has settings in its key
 
     @functools.wraps(fun)
@@ -186,6 +187,7 @@ OTHER = {
     "curta_backend": "numpy",
     "curta_while_checkpoints": 2,
     "curta_tuning": "shrunk",
+    "jax_custom_vjp3": True,
 }
 # Those that no program above shows, or whose other values need a device or a mesh.
 ELSEWHERE = {

@@ -15,9 +15,11 @@ from curta.config import backend, disable_most_optimizations
 from curta.runtime.eager import _plans
 from curta.runtime.executables import executable
 
-# Settings that remembered functions read: those that are among their arguments, those
-# of the process, and where object files are kept.
+# Settings that remembered functions read: those that are among their arguments; of the
+# tuning, what decides when memory is kept and which thread compiles.
 READ = {
+    "curta.compiler.routine_code.turn_code": {"tuning", "curta_tuning"},
+    "curta.core.buffers.allocator": {"tuning", "curta_tuning"},
     "curta.compiler.fingerprint._settings": {"tuning", "curta_tuning"},
     "curta.compiler.dot_code._dot_code": {"tuning", "curta_tuning"},
     "curta.compiler.routine_code._routine_code": {"tuning", "curta_tuning"},
@@ -25,8 +27,9 @@ READ = {
     "curta.numpy.reductions._widened_dtypes": {"jax_enable_x64"},
     "curta.runtime.shortcuts._scalar_aval": {"jax_enable_x64"},
 }
-PROCESS = {"curta_num_threads", "jax_enable_compilation_cache"}
-PROCESS |= {"jax_compilation_cache_dir", "jax_compilation_cache_max_size"}
+# Where object files are kept.
+CACHE = {"jax_enable_compilation_cache", "jax_compilation_cache_dir"}
+CACHE |= {"jax_compilation_cache_max_size"}
 
 
 def output_of(*arguments):
@@ -50,7 +53,7 @@ def test_remembered_functions_read_no_settings_but_their_arguments():
     unknown = [
         (function, setting)
         for function, setting in read
-        if setting not in READ.get(function, set()) | PROCESS
+        if setting not in READ.get(function, set()) | CACHE
     ]
     assert unknown == [], "put the setting into the key, or use kept_by_settings"
 
