@@ -1,6 +1,7 @@
 """Native code that calls Python: where, how often, in which thread, when it fails."""
 
 import gc
+import signal
 import sys
 import threading
 import traceback
@@ -312,3 +313,28 @@ def test_donated_and_updated_arrays():
     f = curta.jit(lambda x: lax.fori_loop(0, 4, body, x), donate_argnums=0)
     np.testing.assert_array_equal(f(jnp.zeros(4)), [1, 2, 3, 4])
     np.testing.assert_array_equal(seen, np.tril(np.ones((4, 4)), -1) * np.arange(1, 5))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timer")
+def test_a_signal_ends_a_loop_whose_callback_is_never_taken():
+    class Alarm(Exception):
+        pass
+
+    def ring(*_):
+        raise Alarm
+
+    def body(i, x):
+        lax.cond(x < 0, lambda: debug.print("{}", x), lambda: None)
+        return x * 0.5 + 1
+
+    f = curta.jit(lambda n: lax.fori_loop(0, n, body, 1.0))
+    assert f(10) < 2
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(Alarm):
+            f(2_000_000_000)  # some minutes
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert f(10) < 2

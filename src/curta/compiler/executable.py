@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.host_call import raise_pending
+from curta.compiler import host_call
 from curta.compiler.linked import Linked
 from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
@@ -123,9 +123,10 @@ class Executable:
         if size := self.code.arena_bytes:
             arena = workspace(size)
             table[len(places) + len(self.consts) + 1] = arena.ctypes.data
-        function(ctypes.addressof(table))
-        if self.code.runs_python and table[-1]:
-            raise_pending()
+        if self.code.runs_python:
+            host_call.call(function, table)
+        else:
+            function(ctypes.addressof(table))
         return results
 
 

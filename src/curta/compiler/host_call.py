@@ -3,15 +3,17 @@
 A host call has the address of a function like any native program has, so that loops and
 branches around it are native code. An exception cannot pass through native code: it
 waits in its thread until the native functions have returned, each at once, and is then
-raised (`raise_pending`).
+raised (`call`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +23,8 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn, Literal
 from curta.dtypes import physical_dtype
+from curta.once import once
+from curta.signals import is_main_thread
 
 NDArray = np.ndarray[Any, Any]
 _COST = 1 << 12  # in simple operations, as costs of programs are
@@ -42,10 +46,31 @@ def host_call(eqn: Eqn) -> NativeProgram:
     """
     operands = [v.aval for v in eqn.invars if not isinstance(v, Literal)]
     results = [v.aval for v in eqn.outvars]
-    function = _HOST_FUNCTION(_function(eqn, results, operands))
+    # What code of the user is given it may keep, when the memory is used for others.
+    taken = np.array if eqn.op.runs_python else np.asarray
+    literals = [
+        as_numpy(v.val, v.aval) if isinstance(v, Literal) else None for v in eqn.invars
+    ]
+
+    def evaluate(*views: NDArray) -> list[NDArray]:
+        rest = iter(views)
+        args = [taken(next(rest)) if x is None else x for x in literals]
+        with np.errstate(all="ignore"):
+            return evaluate_op(eqn.op, args)
+
+    return _program(evaluate, results, operands)
+
+
+def _program(
+    function: Callable[..., list[NDArray]],
+    results: list[ShapedArray],
+    operands: list[ShapedArray],
+) -> NativeProgram:
+    """A program that calls a Python function on arrays."""
+    called = _HOST_FUNCTION(_entry(function, results, operands))
     return NativeProgram(
-        code=function,
-        address=ctypes.cast(function, ctypes.c_void_p).value or 0,
+        code=called,
+        address=ctypes.cast(called, ctypes.c_void_p).value or 0,
         signature=tuple((physical_dtype(a.dtype), a.shape) for a in results + operands),
         results=len(results),
         constants=(0,),
@@ -60,27 +85,30 @@ def host_call(eqn: Eqn) -> NativeProgram:
 _HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-def _function(
-    eqn: Eqn, results: Sequence[ShapedArray], operands: Sequence[ShapedArray]
+@once
+def signals_answered() -> NativeProgram:
+    """A program that gives Python the chance to run handlers of signals.
+
+    Other programs run in a thread that does not keep them waiting (signals.py); those
+    that call Python run in the thread of the caller.
+    """
+    return _program(lambda: [], [], [])
+
+
+def _entry(
+    function: Callable[..., list[NDArray]],
+    results: Sequence[ShapedArray],
+    operands: Sequence[ShapedArray],
 ) -> Callable[[int], None]:
     """`f(table)`, which stores 0 as the last word of the table when it succeeds."""
     outs, ins = list(map(_view, results)), list(map(_view, operands))
     words = ctypes.c_uint64 * (len(outs) + len(ins) + 1)
-    op = eqn.op
-    # What code of the user is given it may keep, when the memory is used for others.
-    taken = np.array if op.runs_python else np.asarray
-    literals = [
-        as_numpy(v.val, v.aval) if isinstance(v, Literal) else None for v in eqn.invars
-    ]
 
     def run(address: int) -> None:
         try:
             table = words.from_address(address)
             places = list(table)
-            views = iter(map(_at, ins, places[len(outs) :]))
-            args = [taken(next(views)) if x is None else x for x in literals]
-            with np.errstate(all="ignore"):
-                found = evaluate_op(op, args)
+            found = function(*map(_at, ins, places[len(outs) :]))
             for view, place, value in zip(outs, places, found, strict=False):
                 target = _at(view, place)
                 target[...] = value.reshape(target.shape)
@@ -108,11 +136,45 @@ def _at(view: _View, address: int) -> NDArray:
     return np.ndarray(shape, dtype, block.from_address(address))
 
 
-def raise_pending() -> NoReturn:
-    """Raise the exception of the host call that failed."""
+def call(function: Callable[[int], None], table: ctypes.Array[Any]) -> None:
+    """Call a program that runs Python on its table; raise what a host call raised."""
+    if is_main_thread():
+        with _signals_kept():
+            function(ctypes.addressof(table))
+    else:
+        function(ctypes.addressof(table))
+    if table[-1]:
+        _raise_pending()
+
+
+def _raise_pending() -> NoReturn:
     error, _pending.error = _pending.error, None
     try:
-        # Without one, the call was interrupted before its first line.
         raise error or KeyboardInterrupt
     finally:
         del error
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keep what handlers of signals raise before the first line of a host call.
+
+    Nothing there can catch it, and ctypes hands it to the hook for such exceptions.
+    """
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        trace = unraisable.exc_traceback
+        if trace is not None and trace.tb_frame.f_code is _CODE:
+            _pending.error = unraisable.exc_value
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+_CODE = _entry(lambda: [], [], []).__code__

@@ -10,6 +10,7 @@ from curta.compiler.graph.items import ControlItem, RegisterItem
 from curta.compiler.graph.lanes import lane_code
 from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
+from curta.compiler.host_call import signals_answered
 from curta.compiler.loops.bufferize import ALIGNMENT
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
@@ -194,9 +195,11 @@ def _add(
     if any(p.arena_bytes for p in programs):
         chunks = min(chunks, config.tuning.part_arenas)
     scratch = _scratch(maker, eqn, programs, chunks)
+    signals = signals_answered() if programs[-1].runs_python else None
     item = ControlItem(
-        eqn, operands, tuple(places), programs, tuple(carries), scratch, parts, chunks
-    )
+        eqn, operands, tuple(places), programs, tuple(carries), scratch, parts, chunks,
+        signals,
+    )  # fmt: skip
     maker.items.append(item)
 
 

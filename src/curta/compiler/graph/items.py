@@ -90,7 +90,8 @@ class ControlItem:
     and write to in turn. A loop may be cut along the rows of its arrays; then the
     program is the body for one part, and every part has places of its own. So many
     `chunks` share out the parts. Programs that need an arena have it in `scratch`, a
-    row of which is for one chunk.
+    row of which is for one chunk. A loop calls `signals`, if there is such a program,
+    now and then.
     """
 
     eqn: Eqn
@@ -101,6 +102,7 @@ class ControlItem:
     scratch: Buffer | None
     parts: Parts | None = None
     chunks: int = 1
+    signals: NativeProgram | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
+from curta.config import config
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -36,13 +37,15 @@ def emit_control(
     """Run a control-flow item; `launcher` is parallel_for."""
     if item.parts is not None:
         return _emit_parts(b, item, address, code, launcher)
-    calls = [ProgramCall(b, p, c) for p, c in zip(item.programs, code, strict=True)]
+    calls = [ProgramCall(b, p, c) for p, c in zip(item.programs, code, strict=False)]
     if item.scratch is not None:
         for call in calls:
             call.arena(address[item.scratch])
     if isinstance(item.eqn.op, Cond):
         operands = [address[x] for x in item.operands]
         return _cond(b, item, calls, operands, [address[x] for x in item.results])
+    if item.signals is not None:
+        calls[-1].answer(ProgramCall(b, item.signals, code[-1]))
     return _emit_loop(b, item, address, calls, _Part(b, item, None))
 
 
@@ -166,6 +169,22 @@ class ProgramCall:
         arrays, count = len(program.signature), len(program.constants)
         self.table = b.scratch(8 * max(1, arrays + count), align=8)
         b.copy(b.offset(self.table, arrays, PTR), words, 8 * count)
+        self._signals: ProgramCall | None = None
+
+    def answer(self, signals: ProgramCall) -> None:
+        """Call another program after as many calls as keep signals waiting."""
+        b, self._signals = self.b, signals
+        self._runs = b.scratch(8, align=8)
+        b.store(b.const(I64, 0), self._runs)
+
+    def _answer(self, signals: ProgramCall) -> None:
+        b, most, every = self.b, config.tuning.interruptible_cost // 4, 1
+        while every * self.program.cost < most:
+            every *= 2
+        runs = b.load(I64, self._runs) + 1
+        b.store(runs, self._runs)
+        with b.when(b.eq(b.and_(runs, every - 1), 0)):
+            signals.run()
 
     def results(self, places: Sequence[Value], first: int = 0) -> None:
         """Where the results go, from the `first` on."""
@@ -192,6 +211,8 @@ class ProgramCall:
         b.store(b.const(I64, 1), status)
         b.call(self.code, None, self.table)
         b.return_when(b.ne(b.load(I64, status), 0))
+        if self._signals is not None:
+            self._answer(self._signals)
 
 
 def _scan(

@@ -83,7 +83,9 @@ def callees(
 def _programs(work: Work) -> tuple[NativeProgram, ...]:
     if isinstance(work, HostItem):
         return (work.program,)
-    return work.programs if isinstance(work, ControlItem) else ()
+    if not isinstance(work, ControlItem):
+        return ()
+    return work.programs if work.signals is None else (*work.programs, work.signals)
 
 
 def runs_python(works: Sequence[Work]) -> bool:
