@@ -74,6 +74,7 @@ _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 
 class PjitFunction:
     """A function compiled by `jit`; see there."""
+
     __signature__ = SignatureOf("_fun")
 
     def __init__(

@@ -288,22 +288,20 @@ class _Typed:
     weak_type: ClassVar[bool] = True
     kind: ClassVar[Any]
     dtype: np.dtype[Any]
+    aval: ShapedArray
 
     def __new__(cls, value: Any, dtype: np.dtype[Any] | None = None) -> Any:
         number: Any = super().__new__(cls, value)  # type: ignore[call-arg]
         number.dtype = dtype or dtypes.python_scalar_dtype(value, cls.kind)
+        number.aval = ShapedArray((), number.dtype, True)
         return number
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         return self.kind(self), self.dtype
 
-    @property
-    def aval(self) -> ShapedArray:
-        return scalar_aval(self)
-
 
 def _typed_aval(x: _Typed) -> ShapedArray:
-    return ShapedArray((), x.dtype, True)
+    return x.aval
 
 
 class TypedInt(_Typed, int):
