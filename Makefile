@@ -8,6 +8,8 @@
 #   make bench      side by side with JAX (in .venv-bench)
 #   make test-shrunk  tests of values with the limits of large arrays at a few elements
 #   make test-all   the tests on every Python that this machine has
+#   make test-cpus  tests of compiled code, made for older processors of this kind
+#   make test-aarch64  a sample of them on an emulated 64-bit ARM processor
 #   make fuzz       random programs against `eval`, for MINUTES=10
 #   make stress-accuracy  errors of the elementwise functions against mpmath
 #   make stress-compile-time  programs of thousands of eqns: steps for each must not grow
@@ -22,7 +24,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-shrunk test-libraries lint docs coverage bench fuzz clean
+.PHONY: help demo test test-all test-shrunk test-libraries lint docs coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -81,6 +83,18 @@ bench: $(BENCH)/.stamp-bench-$(HASH)
 test-all:
 	@./.ci/test-all
 
+test-aarch64: $(VENV)/.stamp-test-$(HASH)
+	@./.ci/test-aarch64 $(ARGS)
+
+CPUS ?= x86-64-v2 x86-64-v3
+COMPILED := tests/conformance/test_compiled.py tests/compiler tests/test_random_programs.py
+test-cpus: $(VENV)/.stamp-test-$(HASH)
+	for cpu in $(CPUS); do \
+	    echo "== code for $$cpu"; \
+	    CURTA_CPU=$$cpu OPENBLAS_NUM_THREADS=1 \
+	    $(VENV)/bin/python -m pytest -n 2 $(COMPILED) $(ARGS) || exit 1; \
+	done
+
 MINUTES ?= 10
 fuzz: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python -m stress.fuzz --minutes $(MINUTES) --keep $(ARGS)
@@ -93,7 +107,7 @@ test-libraries: $(LIBRARIES)/.stamp-libraries-$(HASH)
 	$(LIBRARIES)/bin/python -m stress.libraries $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* $(BENCH) $(LIBRARIES)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -439,6 +439,12 @@ num_threads = _define(
     int,
     "Worker threads of compiled functions; 0 is one for each processor allowed.",
 )
+cpu = _define(
+    "curta_cpu",
+    "host",
+    parse_one_of("host", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
+    "The processor that code is made for: the one at hand, or a level that it has.",
+)
 tuning = _define(
     "curta_tuning",
     "default",

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from curta.config import config
 from curta.core.buffers import ensure
 from curta.once import once
 
@@ -112,6 +113,12 @@ def llvmlite() -> Any:
     return binding
 
 
+def _chosen(cpu: bytes, features: bytes) -> tuple[bytes, bytes]:
+    """What code is made for, as `curta_cpu` says: this processor, or one like it."""
+    level = config.curta_cpu
+    return (cpu, features) if level == "host" else (level.encode(), b"")
+
+
 class _Machines:
     """Target machines, each of which one compile at a time uses; they stay."""
 
@@ -150,8 +157,9 @@ class _Library(_Machines):
         self._call("InitializeNativeTarget")
         self._call("InitializeNativeAsmPrinter")
         self.triple = self._string("GetProcessTriple")
-        self.cpu = self._string("GetHostCPUName")
-        self.features = self._string("GetHostCPUFeatures")
+        self.host_cpu = self._string("GetHostCPUName")
+        self.host_features = self._string("GetHostCPUFeatures")
+        self.cpu, self.features = _chosen(self.host_cpu, self.host_features)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self._functions[name](*arguments)
@@ -241,8 +249,9 @@ class _Public(_Machines):
         super().__init__()
         self._llvm = llvmlite()
         self.triple = self._llvm.get_process_triple().encode()
-        self.cpu = self._llvm.get_host_cpu_name().encode()
-        self.features = self._llvm.get_host_cpu_features().flatten().encode()
+        self.host_cpu = self._llvm.get_host_cpu_name().encode()
+        self.host_features = self._llvm.get_host_cpu_features().flatten().encode()
+        self.cpu, self.features = _chosen(self.host_cpu, self.host_features)
 
     def _new_machine(self, level: int) -> Any:
         target = self._llvm.Target.from_triple(self.triple.decode())

@@ -72,7 +72,32 @@ def describe(machine: str, model: str, features: Iterable[str]) -> Target:
     )
 
 
+# The features that the levels of the x86-64 psABI add and the emitter asks for.
+_LEVELS: dict[str, frozenset[str]] = {
+    "x86-64": frozenset(),
+    "x86-64-v2": frozenset({"sse4_2"}),
+    "x86-64-v3": frozenset({"sse4_2", "avx2", "fma", "f16c"}),
+    "x86-64-v4": frozenset({"sse4_2", "avx2", "fma", "f16c", "avx512f"}),
+}
+
+
 def _processor() -> tuple[str, list[str]]:
+    """The processor that code is made for: the one at hand, or a level it has."""
+    model, features = _processor_at_hand()
+    level = config.curta_cpu
+    if level == "host":
+        return model, features
+    missing = _LEVELS[level] - set(features)
+    if missing or platform.machine().lower() not in ("x86_64", "amd64"):
+        lacks = f" lacks {', '.join(sorted(missing))}" if missing else " is another"
+        raise RuntimeError(
+            f"CURTA_CPU={level}: the processor at hand ({model.strip()}){lacks}. Choose"
+            " a lower level, or `host`."
+        )
+    return level, sorted(_LEVELS[level])
+
+
+def _processor_at_hand() -> tuple[str, list[str]]:
     """The model and the features of the processor, by Linux or else by LLVM."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -82,8 +107,8 @@ def _processor() -> tuple[str, list[str]]:
     if not binding.available():
         return platform.processor(), []
     engine = binding.llvm()
-    on = [f[1:] for f in engine.features.decode().split(",") if f.startswith("+")]
-    return engine.cpu.decode(), on
+    names = engine.host_features.decode().split(",")
+    return engine.host_cpu.decode(), [f[1:] for f in names if f.startswith("+")]
 
 
 def _read_cpuinfo(text: str) -> tuple[str, list[str]]:
