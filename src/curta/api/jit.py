@@ -544,10 +544,7 @@ def _chosen_device(
 
 
 def named_jit(
-    fun: Callable[..., Any],
-    name: str | None,
-    static_argnames: str | Sequence[str],
-    inline: bool,
+    fun: Callable[..., Any], name: str | None, static_argnames: Any, inline: bool
 ) -> PjitFunction:
     """`jit` for the library's own functions, under another name if one is given."""
     return PjitFunction(fun, library_options(fun, static_argnames, inline=inline), name)
