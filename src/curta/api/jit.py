@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from curta.api.jit_options import (
     LEFT_OUT,
     Arguments,
     JitOptions,
+    chosen_device,
     donated_leaves,
     library_options,
     make_options,
@@ -53,7 +53,6 @@ from curta.core.trace import (
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
 from curta.core.wrapping import SignatureOf, update_wrapper
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import as_sharding, devices
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.executables import refuse_execution
@@ -495,7 +494,7 @@ def jit(
     given = sharding_tree("jit", "in_shardings", in_shardings)
     wanted = sharding_tree("jit", "out_shardings", out_shardings)
     if device is not None or backend is not None:
-        place = _chosen_device(device, backend, given, wanted)
+        place = chosen_device(device, backend, given, wanted)
         # As if the arguments were put there first, wherever they are.
         given = sharding_tree("jit", "in_shardings", place)
         wanted = sharding_tree("jit", "out_shardings", place)
@@ -516,31 +515,6 @@ def jit(
         return PjitFunction(fun, options)
 
     return compile_function if fun is LEFT_OUT else compile_function(fun)
-
-
-def _chosen_device(
-    device: Any, backend: str | None, in_shardings: Any, out_shardings: Any
-) -> Any:
-    """Where the arguments `device` and `backend` of `jit` say that it is to run."""
-    warnings.warn(
-        "backend and device argument on jit is deprecated. You can use"
-        ' `jax.device_put(..., jax.local_devices(backend="cpu")[0])` on the inputs'
-        " to the jitted function to get the same behavior.",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-    if device is not None and backend is not None:
-        raise ValueError(
-            "can't specify both a device and a backend for jit, got"
-            f" {device=} and {backend=}"
-        )
-    for what, given in (("in", in_shardings), ("out", out_shardings)):
-        if given is not None:
-            raise ValueError(
-                "If backend or device is specified on jit, then"
-                f" {what}_shardings should not be specified."
-            )
-    return as_sharding(device if backend is None else devices(backend)[0])
 
 
 def named_jit(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
 from curta.api.arguments import argnums_in_range
 from curta.lazy_dataclass import dataclass
+from curta.runtime.devices import as_sharding, devices
 
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -326,3 +328,28 @@ def donated_leaves(options: JitOptions, arguments: Arguments) -> tuple[bool, ...
         flags.append((arguments.options[name], name in options.donate_argnames))
     leaves = tuple(f for x, f in flags for _ in tree_util.tree_leaves(x))
     return leaves if any(leaves) else ()
+
+
+def chosen_device(
+    device: Any, backend: str | None, in_shardings: Any, out_shardings: Any
+) -> Any:
+    """Where the arguments `device` and `backend` of `jit` say that it is to run."""
+    warnings.warn(
+        "backend and device argument on jit is deprecated. You can use"
+        ' `jax.device_put(..., jax.local_devices(backend="cpu")[0])` on the inputs'
+        " to the jitted function to get the same behavior.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    if device is not None and backend is not None:
+        raise ValueError(
+            "can't specify both a device and a backend for jit, got"
+            f" {device=} and {backend=}"
+        )
+    for what, given in (("in", in_shardings), ("out", out_shardings)):
+        if given is not None:
+            raise ValueError(
+                "If backend or device is specified on jit, then"
+                f" {what}_shardings should not be specified."
+            )
+    return as_sharding(device if backend is None else devices(backend)[0])
