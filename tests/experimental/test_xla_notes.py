@@ -1,5 +1,7 @@
 """What programs tell XLA is taken, and its transformations are those of identities."""
 
+import numpy as np
+
 import curta
 import curta.numpy as jnp
 from curta.config import config
@@ -15,7 +17,7 @@ def tagged(x):
 def test_notes_change_nothing():
     x = jnp.arange(3.0)
     for wrap in curta.jit, curta.vmap, set_xla_metadata(function=1):
-        assert (wrap(tagged)(x) == jnp.sin(x)).all()
+        np.testing.assert_allclose(wrap(tagged)(x), np.sin(x), rtol=3e-7)
     assert curta.grad(tagged)(0.0) == 1.0
     text = str(curta.make_jaxpr(curta.grad(tagged))(0.0))
     assert "xla_metadata_value[xla_metadata_kvs=(('key', 1),)]" in text

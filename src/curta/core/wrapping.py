@@ -41,7 +41,7 @@ class SignatureOf:
     """The `__signature__` of objects that call a function, their attribute `name`.
 
     `inspect` takes objects with `__get__` for builtins unless they have one. Their
-    class has none.
+    class has none. It is kept, since `inspect` asks twice at each level of nesting.
     """
 
     def __init__(self, name: str):
@@ -51,6 +51,8 @@ class SignatureOf:
         if caller is None:
             return None
         try:
-            return inspect.signature(getattr(caller, self._name))
+            found = inspect.signature(getattr(caller, self._name))
         except (TypeError, ValueError):
             raise AttributeError("__signature__") from None
+        vars(caller)["__signature__"] = found
+        return found

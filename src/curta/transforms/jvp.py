@@ -31,7 +31,7 @@ class JVPTracer(Tracer):
     >>> from curta.interpreters import ad
     >>> curta.jvp(lambda x: print(isinstance(x, ad.JVPTracer)) or x, (1.0,), (1.0,))[1]
     True
-    Array(1., dtype=float32, weak_type=True)
+    1.0
     """
 
     __slots__ = ("primal", "tangent")

@@ -177,11 +177,12 @@ class Square(Elementwise):
 
     name: ClassVar[str] = "square"
     accepts: ClassVar[Family] = NUMBER
+    ufunc: ClassVar[Any] = np.square
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
         if x.dtype.kind != "c":
-            return np.square(x)
+            return super().eval(x)
         # (re - im) (re + im) has no infinities or roundings to cancel.
         out = np.empty_like(x)
         out.real = (x.real - x.imag) * (x.real + x.imag)
