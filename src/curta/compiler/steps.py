@@ -40,7 +40,7 @@ from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import place, plan_arena
 from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
-from curta.compiler.loops.registers import code_cost
+from curta.compiler.loops.registers import blocks, code_cost
 from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
@@ -128,8 +128,12 @@ def _cost(work: Work) -> int:
     if isinstance(work, Scheduled):
         return kernel_cost(work.kernel)
     if isinstance(work, RegisterItem):
-        lane = work.code.lane
-        return code_cost(work.code.steps) * (1 if lane is None else lane.extent)
+        code, vector_bytes = work.code, target.host().vector_bytes
+        # A block of examples takes about as long as one.
+        count = 1
+        if code.lane is not None:
+            count = -(-code.lane.extent // blocks(code, vector_bytes).lanes)
+        return code_cost(code.steps) * count
     if isinstance(work, RoutineItem):
         return work.routine.work
     if isinstance(work, HostItem):

@@ -66,16 +66,18 @@ def unpooled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
 def workspace(size: int) -> NDArray:
     """Bytes for a program to work in, at least so many; nobody else's while it lives.
 
-    New ones replace smaller ones that are dead.
+    New ones replace smaller ones that are dead. They begin a cache line after arrays
+    do: at the same place of a page, loads wait for stores that they have nothing to do
+    with, and a running maximum of 1e7 elements takes half as long again.
 
     Raises:
         OutOfMemoryError: the system has not enough.
     """
-    found = _pool.find(size)
+    found = _pool.find(size + ALIGNMENT)
     if found is None:
-        _pool.drop_dead(below=size)
-        found = _pool.new(size)
-    return found
+        _pool.drop_dead(below=size + ALIGNMENT)
+        found = _pool.new(size + ALIGNMENT)
+    return found[ALIGNMENT:]
 
 
 def ensure(size: int) -> None:
