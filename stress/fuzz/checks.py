@@ -33,7 +33,6 @@ SETTINGS = {
     "x32": ("jax_enable_x64", False),
     "not optimised": ("jax_disable_most_optimizations", True),
     "waited for": ("jax_cpu_enable_async_dispatch", False),
-    "index checks": ("jax_debug_index", False),
 }
 
 Outs = list[np.ndarray]

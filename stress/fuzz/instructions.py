@@ -333,7 +333,6 @@ STRUCTURED: dict[str, Rule] = {
     "maximum": _binary(jnp.maximum),
     "less": _binary(lambda x, y: x < y, "real"),
     "power": _binary(lambda x, y: jnp.abs(x) ** jnp.tanh(y * 1.0)),
-    "remainder": _binary(lambda x, y: jnp.where(y == 0, x, x - y), "real"),
     "shift": lambda v, s: v.like(s.choices[0], (5,), "int32") << 2,
     "sin": _unary(jnp.sin),
     "tanh": _unary(jnp.tanh),

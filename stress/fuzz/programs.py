@@ -232,16 +232,12 @@ def _vmap(fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     return batched
 
 
-def _remat(fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    return curta.checkpoint(fun)
-
-
 TRANSFORMATIONS: dict[str, Callable[..., Any]] = {
     "jit": curta.jit,
     "grad": _grad,
     "jvp": _jvp,
     "vmap": _vmap,
-    "remat": _remat,
+    "remat": curta.checkpoint,
 }
 
 
