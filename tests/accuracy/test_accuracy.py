@@ -44,9 +44,7 @@ def _kinds(x, unsigned):
     return np.where(x == 0, sign * 0.5, kind)
 
 
-SPECIAL = (
-    "exp expm1 log log1p logistic sin cos tan sinh cosh tanh sqrt rsqrt".split()
-)
+SPECIAL = "exp expm1 log log1p logistic sin cos tan sinh cosh tanh sqrt rsqrt".split()
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

@@ -1,0 +1,1 @@
+"""Programs as StableHLO, for compilers that are not our own."""

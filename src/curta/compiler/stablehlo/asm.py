@@ -1,0 +1,193 @@
+"""The text of a module, in MLIR's assembly format.
+
+Values are numbered in the order of their definition, function by function; the
+numbers and names of a region are free again after it, as in MLIR's own printer. Most
+operations have a short form (`forms.py`); the others are written in the general one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from curta.compiler.stablehlo.attributes import dictionary
+from curta.compiler.stablehlo.forms import FORMS
+from curta.compiler.stablehlo.ir import Block, Function, Module, Operation, Value
+from curta.compiler.stablehlo.locations import Locations
+
+
+def module_text(module: Module, debug_info: bool = False) -> str:
+    """The text of the module, with `debug_info` with the lines of the program."""
+    where = Locations() if debug_info else None
+    end = where.unknown() if where else ""
+    lines = [f"module @{module.name} attributes {dictionary(module.attributes)} {{"]
+    lines += [
+        f"  sdy.mesh @{name} = {text}{end}" for name, text in module.meshes.items()
+    ]
+    for function in module.functions.values():
+        lines += _Printer(where).function(function)
+    lines.append("}" + end)
+    if where:
+        return "\n".join([where.base(), *lines, *where.definitions()]) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+class _Printer:
+    """Writes one function."""
+
+    def __init__(self, where: Locations | None) -> None:
+        self._where = where
+        self._names: dict[Value, str] = {}
+        self._used: set[str] = set()
+        self._values = 0
+        self._arguments = 0
+        self._conflicts = 0
+
+    # ---------------------------------------------------------------- names
+
+    def name(self, value: Value) -> str:
+        """The name of a value, as it is used."""
+        return self._names[value]
+
+    def names(self, values: Sequence[Value]) -> str:
+        """`%0, %1`."""
+        names = self._names
+        return ", ".join([names[v] for v in values])
+
+    def _number(self, values: Sequence[Value]) -> str:
+        """Name the results of an operation; the text left of its `=`."""
+        if not values:
+            return ""
+        hint = values[0].hint
+        if hint:
+            base = self._unique(hint)
+        else:
+            base = f"%{self._values}"
+            self._values += 1
+        if len(values) == 1:
+            self._names[values[0]] = base
+            return f"{base} = "
+        for i, value in enumerate(values):
+            self._names[value] = f"{base}#{i}"
+        return f"{base}:{len(values)} = "
+
+    def _unique(self, hint: str) -> str:
+        name = f"%{hint}"
+        while name in self._used:
+            name = f"%{hint}_{self._conflicts}"
+            self._conflicts += 1
+        self._used.add(name)
+        return name
+
+    def argument(self, value: Value) -> str:
+        """Name an argument of a block."""
+        if value.hint:
+            name = self._unique(value.hint)
+        else:
+            name = f"%arg{self._arguments}"
+            self._arguments += 1
+        self._names[value] = name
+        return name
+
+    def rename(self, value: Value, name: str) -> None:
+        """Print a value under a name that is in use for another."""
+        self._names[value] = name
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """A region, whose names and numbers are free again after it."""
+        before = self._values, self._arguments, self._conflicts, set(self._used)
+        yield
+        self._values, self._arguments, self._conflicts, self._used = before
+
+    # ----------------------------------------------------------------- text
+
+    def function(self, function: Function) -> Iterator[str]:
+        """The lines of a function."""
+        keyword = "public" if function.public else "private"
+        arguments = ", ".join(
+            f"{self.argument(v)}: {v.type}{_attributes(a)}{self._argument_location(v)}"
+            for v, a in zip(
+                function.body.arguments, function.argument_attributes, strict=True
+            )
+        )
+        results = _results(function.result_types, function.result_attributes)
+        yield f"  func.func {keyword} @{function.name}({arguments}){results} {{"
+        yield from self.block(function.body, "    ")
+        yield "  }" + self.location(function.location)
+
+    def block(self, block: Block, indent: str) -> Iterator[str]:
+        """The lines of a block."""
+        for operation in block.operations:
+            yield from self.operation(operation, indent)
+
+    def operation(self, operation: Operation, indent: str) -> Iterator[str]:
+        """The lines of an operation."""
+        results = self._number(operation.results)
+        form = FORMS.get(operation.name)
+        if form is None:
+            lines = self._generic(operation, indent)
+        else:
+            lines = form(self, operation, indent)
+        if isinstance(lines, str):
+            yield f"{indent}{results}{lines}{self.location(operation.location)}"
+            return
+        first, *rest = lines
+        yield f"{indent}{results}{first}"
+        yield from rest[:-1]
+        yield rest[-1] + self.location(operation.location)
+
+    def _generic(self, operation: Operation, indent: str) -> str | list[str]:
+        head = f'"{operation.name}"({self.names(operation.operands)})'
+        if operation.attributes:
+            head += f" <{dictionary(operation.attributes)}>"
+        tail = f" : {signature(operation)}"
+        if not operation.regions:
+            return head + tail
+        lines = [f"{head} ({{"]
+        for i, region in enumerate(operation.regions):
+            with self.scope():
+                lines += [f"{indent}}}, {{"] * (i > 0)
+                lines += self.labelled(region, indent)
+        return [*lines, f"{indent}}}){tail}"]
+
+    def labelled(self, region: Block, indent: str) -> Iterator[str]:
+        """The lines of a region, which begin with its arguments if it has any."""
+        if region.arguments:
+            arguments = ", ".join(
+                f"{self.argument(v)}: {v.type}{self._argument_location(v)}"
+                for v in region.arguments
+            )
+            yield f"{indent}^bb0({arguments}):"
+        yield from self.block(region, indent + "  ")
+
+    # ------------------------------------------------------------ locations
+
+    def location(self, place: Any) -> str:
+        """` loc(...)` if lines of the program are asked for."""
+        return self._where.of(place) if self._where else ""
+
+    def _argument_location(self, value: Value) -> str:
+        return self._where.unknown() if self._where else ""
+
+
+def _attributes(attributes: Mapping[str, Any]) -> str:
+    return " " + dictionary(attributes) if attributes else ""
+
+
+def _results(types: Sequence[str], attributes: Sequence[Mapping[str, Any]]) -> str:
+    if not types:
+        return ""
+    if len(types) == 1 and not attributes[0]:
+        return f" -> {types[0]}"
+    pairs = zip(types, attributes, strict=True)
+    return " -> (" + ", ".join(t + _attributes(a) for t, a in pairs) + ")"
+
+
+def signature(operation: Operation) -> str:
+    """`(operand types) -> result types`."""
+    operands = ", ".join([v.type for v in operation.operands])
+    results = [v.type for v in operation.results]
+    given = results[0] if len(results) == 1 else f"({', '.join(results)})"
+    return f"({operands}) -> {given}"

@@ -1,0 +1,97 @@
+"""Operations, blocks, functions and modules of MLIR, as data.
+
+Only what StableHLO needs: SSA values with a type, operations with attributes and
+regions of one block each. `asm.py` prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from curta.core.source_info import UNKNOWN, SourceInfo
+
+
+class Value:
+    """A result of an operation or an argument of a block: its type, as text.
+
+    `hint` is the name it is printed under, if that is none of the numbers.
+    """
+
+    __slots__ = ("hint", "type")
+
+    def __init__(self, type_: str, hint: str = "") -> None:
+        self.type = type_
+        self.hint = hint
+
+
+class Operation:
+    """`results = name(operands) {attributes} (regions)`.
+
+    Attributes are text, or Python values that `attributes.text` knows how to write.
+    """
+
+    __slots__ = ("attributes", "location", "name", "operands", "regions", "results")
+
+    def __init__(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        results: Sequence[Value],
+        attributes: Mapping[str, Any],
+        regions: Sequence[Block],
+        location: SourceInfo,
+    ) -> None:
+        self.name = name
+        self.operands = operands
+        self.results = results
+        self.attributes = attributes
+        self.regions = regions
+        self.location = location
+
+
+class Block:
+    """Operations in order; the last is the terminator."""
+
+    __slots__ = ("arguments", "operations")
+
+    def __init__(self, arguments: Sequence[Value] = ()) -> None:
+        self.arguments = list(arguments)
+        self.operations: list[Operation] = []
+
+
+class Function:
+    """A function of the module; attributes of arguments and results are text."""
+
+    def __init__(
+        self,
+        name: str,
+        body: Block,
+        result_types: Sequence[str],
+        public: bool = False,
+    ) -> None:
+        self.name = name
+        self.body = body
+        self.result_types = list(result_types)
+        self.public = public
+        self.argument_attributes: list[dict[str, Any]] = [{} for _ in body.arguments]
+        self.result_attributes: list[dict[str, Any]] = [{} for _ in result_types]
+        self.location: SourceInfo = UNKNOWN
+
+
+class Module:
+    """A module: functions by name, in order, and the meshes they speak of."""
+
+    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
+        self.name = name
+        self.attributes = dict(attributes)
+        self.meshes: dict[str, str] = {}
+        self.functions: dict[str, Function] = {}
+
+    def unused_name(self, wanted: str) -> str:
+        """`wanted`, with a number if a function has that name."""
+        name, count = wanted, 0
+        while name in self.functions:
+            name = f"{wanted}_{count}"
+            count += 1
+        return name

@@ -1,0 +1,216 @@
+"""From a jaxpr to a module of StableHLO.
+
+Each op class has a rule, found in one table: a function of a `Builder`, the op and the
+values of its operands that emits operations and returns the value(s) of the results.
+
+    @rule(Sin)
+    def _sine(b: Builder, op: Sin, x: Value) -> Value:
+        return b.op("sine", [x], b.out_type)
+
+Ops without a rule that are made of others (`Composed`) are lowered as those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.stablehlo.attributes import Text, dense
+from curta.compiler.stablehlo.ir import Block, Function, Module, Operation, Value
+from curta.compiler.stablehlo.types import tensor_type
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.name_stack import NameStack
+from curta.core.op import Op
+from curta.core.source_info import UNKNOWN
+from curta.primitives.composed import Composed
+
+Rule = Callable[..., "Value | Sequence[Value]"]
+RULES: dict[type[Op], Rule] = {}
+
+
+def rule(*classes: type[Op]) -> Callable[[Rule], Rule]:
+    """Register a rule for op classes and their subclasses."""
+
+    def register(function: Rule) -> Rule:
+        for cls in classes:
+            RULES[cls] = function
+        return function
+
+    return register
+
+
+def rule_of(op: Op) -> Rule | None:
+    """The rule for an op: of its class, or of the first base that has one."""
+    for cls in type(op).__mro__:
+        if cls in RULES:
+            return RULES[cls]
+    return None
+
+
+class Program:
+    """What the functions of one module share.
+
+    `platforms` are those that the module is for; where there are several, its
+    functions get the index of the one it runs on.
+    """
+
+    def __init__(self, name: str, platforms: Sequence[str] = ("cpu",)) -> None:
+        self.platforms = tuple(platforms)
+        self.module = Module(
+            name,
+            {
+                "mhlo.num_partitions": Text("1 : i32"),
+                "mhlo.num_replicas": Text("1 : i32"),
+            },
+        )
+        self._known: dict[Any, Function] = {}
+
+    def function(self, jaxpr: ClosedJaxpr, name: str) -> Function:
+        """A private function for a jaxpr; one for all calls of it."""
+        key = jaxpr.jaxpr, name
+        found = self._known.get(key)
+        if found is None:
+            found = self.define(jaxpr, name)
+            self._known[key] = found
+        return found
+
+    def define(self, closed: ClosedJaxpr, name: str, public: bool = False) -> Function:
+        """A new function for a jaxpr; its constants are constants of the function."""
+        jaxpr = closed.jaxpr
+        body = Block([Value(tensor_type(a)) for a in jaxpr.in_avals])
+        results = [tensor_type(a) for a in jaxpr.out_avals]
+        function = Function(self.module.unused_name(name), body, results, public)
+        self.module.functions[function.name] = function
+        b = Builder(self, body)
+        outs = lower_closed(b, closed, body.arguments)
+        b.emit("func.return", outs, [])
+        return function
+
+
+class Builder:
+    """Appends operations to a block.
+
+    While a rule runs, `ins` and `outs` are the avals of its eqn.
+    """
+
+    def __init__(self, program: Program, block: Block) -> None:
+        self.program = program
+        self.block = block
+        self.ins: Sequence[ShapedArray] = ()
+        self.outs: Sequence[ShapedArray] = ()
+        self.place: Any = UNKNOWN
+        self.path = NameStack()
+
+    @property
+    def out_type(self) -> str:
+        """The type of the first result of the eqn."""
+        return tensor_type(self.outs[0])
+
+    @property
+    def out_types(self) -> list[str]:
+        """The types of the results of the eqn."""
+        return [tensor_type(a) for a in self.outs]
+
+    def emit(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        types: Sequence[str],
+        regions: Sequence[Block] = (),
+        /,
+        **attributes: Any,
+    ) -> list[Value]:
+        """Append an operation; its results."""
+        results = [Value(t) for t in types]
+        operation = Operation(name, operands, results, attributes, regions, self.place)
+        self.block.operations.append(operation)
+        return results
+
+    def op(
+        self, name: str, operands: Sequence[Value], type_: str, /, **attributes: Any
+    ) -> Value:
+        """Append an operation of StableHLO with one result."""
+        (result,) = self.emit(f"stablehlo.{name}", operands, [type_], **attributes)
+        return result
+
+    def constant(self, value: Any) -> Value:
+        """A constant tensor."""
+        array = np.asarray(value)
+        text = dense(array)
+        result = Value(text.rpartition(" : ")[2])
+        result.hint = "cst" if array.dtype.kind in "fcV" else "c"
+        self.block.operations.append(
+            Operation(
+                "stablehlo.constant", (), [result], {"value": text}, (), self.place
+            )
+        )
+        return result
+
+    @contextmanager
+    def region(self, types: Sequence[str]) -> Iterator[Builder]:
+        """A region with a block that takes values of these types.
+
+        The builder of it, which ends it by `finish`.
+        """
+        inner = Builder(self.program, Block([Value(t) for t in types]))
+        inner.place, inner.path = self.place, self.path
+        yield inner
+
+    def finish(self, *values: Value) -> Block:
+        """End a region; its block."""
+        self.emit("stablehlo.return", values, [])
+        return self.block
+
+    def call(self, jaxpr: ClosedJaxpr, name: str, args: Sequence[Value]) -> list[Value]:
+        """Call a jaxpr as a function of the module."""
+        function = self.program.function(jaxpr, name)
+        results = function.result_types
+        return self.emit("func.call", args, results, callee=function.name)
+
+
+def lower_closed(b: Builder, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
+    """Append the eqns of a jaxpr; the values of its results."""
+    consts = [b.constant(np.asarray(c)) for c in closed.consts]
+    return lower_jaxpr(b, closed.jaxpr, consts, args)
+
+
+def lower_jaxpr(
+    b: Builder, jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value]
+) -> list[Value]:
+    """Append the eqns of a jaxpr; the values of its results."""
+    env: dict[Var, Value] = {}
+    env.update(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Value:
+        if isinstance(atom, Literal):
+            return b.constant(np.asarray(atom.val, atom.aval.dtype))
+        return env[atom]
+
+    outer = b.ins, b.outs, b.place, b.path
+    for eqn in jaxpr.eqns:
+        b.ins = tuple(v.aval for v in eqn.invars)
+        b.outs = tuple(v.aval for v in eqn.outvars)
+        b.place = eqn.source_info
+        results = lower_eqn(b, eqn, [read(v) for v in eqn.invars])
+        env.update(zip(eqn.outvars, results, strict=True))
+    b.ins, b.outs, b.place, b.path = outer
+    return [read(v) for v in jaxpr.outvars]
+
+
+def lower_eqn(b: Builder, eqn: Eqn, args: Sequence[Value]) -> Sequence[Value]:
+    """Append one eqn; the values of its results."""
+    found = rule_of(eqn.op)
+    if found is None and isinstance(eqn.op, Composed):
+        return lower_closed(b, eqn.op.expansion(b.ins), args)
+    if found is None:
+        raise NotImplementedError(
+            f"StableHLO lowering rule for primitive '{eqn.op.name}' not found, for"
+            f" platforms {b.program.platforms}. {eqn.source_info}"
+        )
+    results = found(b, eqn.op, *args)
+    return [results] if isinstance(results, Value) else results

@@ -1,0 +1,61 @@
+"""The types of StableHLO for avals."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.dim import SymbolicDim
+
+_ELEMENTS = {
+    "bool": "i1",
+    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "float4_e2m1fn": "f4E2M1FN",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float0": "i1",
+}
+
+
+def element_type(dtype: Any) -> str:
+    """The element type for a dtype; raises NotImplementedError if there is none."""
+    name = "float0" if dtype.name == "void" else dtype.name
+    if name not in _ELEMENTS:
+        raise NotImplementedError(f"StableHLO has no element type for dtype {dtype}")
+    return _ELEMENTS[name]
+
+
+def tensor(shape: tuple[Any, ...], element: str) -> str:
+    """The type of a tensor; symbolic dims are dynamic."""
+    dims = "".join("?x" if isinstance(d, SymbolicDim) else f"{d}x" for d in shape)
+    return f"tensor<{dims}{element}>"
+
+
+@functools.lru_cache(4096)
+def tensor_type(aval: ShapedArray) -> str:
+    """The type of values of an aval."""
+    return tensor(aval.shape, element_type(aval.dtype))
+
+
+def with_element(type_: str, element: str) -> str:
+    """The type of a tensor of the same shape with other elements."""
+    dims = type_.removeprefix("tensor<").removesuffix(">").split("x")
+    sizes = [d + "x" for d in dims if d == "?" or d.isdigit()]
+    return f"tensor<{''.join(sizes)}{element}>"
+
+
+TOKEN = "!stablehlo.token"

@@ -1,0 +1,53 @@
+"""Modules as they are printed."""
+
+import curta
+import curta.numpy as jnp
+from curta.compiler.stablehlo import calls, elementwise
+from curta.compiler.stablehlo.asm import module_text
+from curta.compiler.stablehlo.lowering import Program
+
+assert calls and elementwise  # their rules are in the table
+
+
+def text(fun, *args, **settings):
+    program = Program("jit_f")
+    program.define(curta.make_jaxpr(fun)(*args), "main", public=True)
+    return module_text(program.module, **settings)
+
+
+def test_elementwise_ops():
+    x = jnp.ones((4, 3))
+    found = text(lambda x, y: (jnp.sin(x) + y * 2.0, x > 0), x, x)
+    assert found == (
+        "module @jit_f attributes {mhlo.num_partitions = 1 : i32,"
+        " mhlo.num_replicas = 1 : i32} {\n"
+        "  func.func public @main(%arg0: tensor<4x3xf32>, %arg1: tensor<4x3xf32>)"
+        " -> (tensor<4x3xf32>, tensor<4x3xi1>) {\n"
+        "    %0 = stablehlo.sine %arg0 : tensor<4x3xf32>\n"
+        "    %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32>\n"
+        "    %1 = stablehlo.broadcast_in_dim %cst, dims = [] :"
+        " (tensor<f32>) -> tensor<4x3xf32>\n"
+        "    %2 = stablehlo.multiply %arg1, %1 : tensor<4x3xf32>\n"
+        "    %3 = stablehlo.add %0, %2 : tensor<4x3xf32>\n"
+        "    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+        "    %4 = stablehlo.broadcast_in_dim %cst_0, dims = [] :"
+        " (tensor<f32>) -> tensor<4x3xf32>\n"
+        "    %5 = stablehlo.compare GT, %arg0, %4, FLOAT :"
+        " (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xi1>\n"
+        "    return %3, %5 : tensor<4x3xf32>, tensor<4x3xi1>\n"
+        "  }\n"
+        "}\n"
+    )
+
+
+def test_lines_of_the_program():
+    found = text(lambda x: jnp.sin(x), 1.0, debug_info=True)
+    assert "stablehlo.sine %arg0 : tensor<f32> loc(#loc1)" in found
+    assert "test_text.py" in found
+
+
+def test_one_function_for_all_calls_of_a_jaxpr():
+    inner = curta.jit(jnp.cos)
+    found = text(lambda x: inner(inner(x)), 1.0)
+    assert found.count("call @cos(") == 2
+    assert found.count("func.func private @cos(") == 1
