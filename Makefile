@@ -19,16 +19,18 @@
 #   make stress-memory    resident memory over 1e6 calls; arrays of 2^31 elements
 #   make stress-faults    failing allocations, a failing kernel cache, processes killed
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
+#   make test-accelerators  programs as StableHLO, by XLA:CPU and plugins (own environment)
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-shrunk test-libraries lint docs coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo test test-all test-shrunk test-libraries test-accelerators lint docs coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
 LIBRARIES := .venv-libraries
+ACCELERATORS := .venv-accelerators
 HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 help:
@@ -48,6 +50,11 @@ $(BENCH)/.stamp-%-$(HASH):
 $(LIBRARIES)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(LIBRARIES) $*
 	@rm -f $(LIBRARIES)/.stamp-$*-*
+	@touch $@
+
+$(ACCELERATORS)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(ACCELERATORS) $*
+	@rm -f $(ACCELERATORS)/.stamp-$*-*
 	@touch $@
 
 demo: $(VENV)/.stamp-examples-$(HASH)
@@ -106,8 +113,13 @@ stress-%: $(VENV)/.stamp-test-$(HASH)
 test-libraries: $(LIBRARIES)/.stamp-libraries-$(HASH)
 	$(LIBRARIES)/bin/python -m stress.libraries $(ARGS)
 
+# Failures are told by the table at the end; ARGS="-k Sin] -rA" for one of them.
+test-accelerators: $(ACCELERATORS)/.stamp-accelerators-$(HASH)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(ACCELERATORS)/bin/python -m pytest accelerators -n 2 -rN $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@ from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.dim import SymbolicDim
+from curta.dtypes import KeyDType, physical_dtype
 
 _ELEMENTS = {
     "bool": "i1",
@@ -47,8 +48,10 @@ def tensor(shape: tuple[Any, ...], element: str) -> str:
 
 @functools.lru_cache(4096)
 def tensor_type(aval: ShapedArray) -> str:
-    """The type of values of an aval."""
-    return tensor(aval.shape, element_type(aval.dtype))
+    """The type of values of an aval; random keys are words along a last dim."""
+    if isinstance(aval.dtype, KeyDType):
+        return tensor((*aval.shape, aval.dtype.words), "ui32")
+    return tensor(aval.shape, element_type(physical_dtype(aval.dtype)))
 
 
 def with_element(type_: str, element: str) -> str:
