@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from tests.runtime.test_threads import needs_fork, run_script
 
 import curta
 from curta import config_accepted
@@ -154,6 +155,36 @@ def test_overrides_belong_to_their_thread():
         thread.start()
         thread.join()
     assert seen == [(False, config.context)]
+
+
+CHANGED_MEANWHILE = """
+import os, threading
+from curta import config_options
+from curta.config import Config, config
+
+changing, given = threading.Event(), config_options._make_context
+
+def slow(overrides):  # between a setting and the context that has it
+    changing.set()
+    threading.Event().wait(0.2)
+    return given(overrides)
+
+config_options._make_context = slow
+change = threading.Thread(target=config.update, args=("jax_enable_x64", True))
+change.start()
+changing.wait()
+child = os.fork()
+config_options._make_context = given
+if child:
+    change.join()
+    os.waitpid(child, 0)
+print(config.jax_enable_x64, config.context is given({}), flush=True)
+"""
+
+
+@needs_fork
+def test_a_fork_waits_for_who_changes_a_setting():
+    assert run_script(CHANGED_MEANWHILE) == "True True\n" * 2
 
 
 def test_contexts_are_keys():

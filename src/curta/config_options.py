@@ -145,6 +145,10 @@ trace_context = config.trace_context
 _options: dict[str, Option] = {}
 _traced: list[str] = []
 _lock = Lock()
+if hasattr(os, "register_at_fork"):
+    # A fork waits for who changes a setting: the child would have it half changed.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release)
+    os.register_at_fork(after_in_child=_lock.release)
 # The instance dictionaries of `config` in the threads that override something.
 _overriding: list[dict[str, Any]] = []
 

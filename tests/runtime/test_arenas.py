@@ -101,6 +101,47 @@ def test_want_of_memory_is_an_error_and_no_more(make, queued, limited):
             assert call(x).tolist() == expected
 
 
+@pytest.mark.parametrize("make", PROGRAMS[:4])
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_call_that_did_not_run_leaves_what_was_donated(make, queued, limited):
+    fun = make(300_000)
+    given = jnp.arange(300_000, dtype=jnp.float32)
+
+    def step(x, y):
+        return x + fun(y).sum()
+
+    with async_dispatch(queued):
+        call = curta.jit(step, donate_argnums=0)
+        expected = [np.asarray(call(given.copy(), jnp.float32(1))) for _ in range(2)][0]
+        x, y = given.copy(), jnp.float32(1)
+        buffers.trim()
+        limited(1 << 20)
+        for _ in range(3):
+            with pytest.raises(OutOfMemoryError):
+                call(x, y)
+        limited(1 << 40)
+        np.testing.assert_array_equal(x, given)
+        at = x.unsafe_buffer_pointer()
+        out = call(x, y)
+        assert x.is_deleted()
+        np.testing.assert_array_equal(out, expected)
+        assert out.unsafe_buffer_pointer() == at
+
+
+def test_no_room_for_the_copy_of_what_was_donated(limited):
+    call = curta.jit(lambda x, y: (x + 1, y + 2), donate_argnums=(0, 1))
+    a, b = jnp.arange(5.0), jnp.arange(600_000.0)
+    seen = np.asarray(b)  # so that `b` must be copied
+    call(a.copy(), b.copy())
+    buffers.trim()
+    limited(1 << 20)
+    with pytest.raises(OutOfMemoryError):
+        call(a, b)
+    limited(1 << 40)
+    assert not a.is_deleted()
+    np.testing.assert_array_equal(b, seen)
+
+
 def test_the_error_names_the_bytes(limited):
     fun = curta.jit(program(300_000))
     x = jnp.float32(1)

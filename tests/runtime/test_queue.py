@@ -14,6 +14,7 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.runtime import queue
+from curta.runtime.array import wrap
 
 needs_queue = pytest.mark.skipif(not queue.is_available(), reason="needs threads")
 TURNS = 6_000_000
@@ -131,6 +132,56 @@ def test_a_result_may_be_dropped_before_it_is_there(hold):
     hold.release_soon()
     assert z == 2 * DONE
     assert [float(x) for x in unrelated] == list(range(100))
+
+
+@needs_queue
+@pytest.mark.parametrize("read", [np.asarray, double, lambda x: x + 1])
+def test_reading_what_another_thread_donates(read, hold, monkeypatch):
+    """The reader comes between the look for readers and the job that overwrites."""
+    f = curta.jit(lambda x: x * 0.0 - 1.0, donate_argnums=0)
+    expected = np.asarray(read(jnp.full(5, DONE)))
+    f(jnp.zeros(5)).block_until_ready()
+    y = slowly(jnp.zeros(5))
+    seen = wrap(y._storage_or_place(), y.aval)  # as a reader sees it that has begun
+    found = []
+
+    def reader():
+        try:
+            with curta.enable_x64(True):
+                found.append(np.asarray(read(seen)))
+        except RuntimeError as error:
+            found.append(str(error))
+
+    thread = threading.Thread(target=reader)
+    given = queue.is_last_reference
+
+    def looked(*args):
+        alone = given(*args)
+        hold.released.set()
+        thread.start()
+        thread.join()
+        return alone
+
+    monkeypatch.setattr(queue, "is_last_reference", looked)
+    z = f(y)
+    assert (np.asarray(z) == -1).all()
+    if isinstance(found[0], str):
+        assert found[0] == "Array has been deleted with shape=float64[5]."
+    else:
+        np.testing.assert_array_equal(found[0], expected)
+
+
+@needs_queue
+def test_what_is_donated_twice_at_once_is_taken_once(hold):
+    y = slowly(jnp.zeros(5))
+    place = y._pending
+    assert place.donate()
+    assert not place.donate()
+    with pytest.raises(RuntimeError, match=r"deleted with shape=float64\[5\]"):
+        place.memory()
+    place.take_back()
+    hold.release_soon()
+    assert (np.asarray(y) == DONE).all()
 
 
 @needs_queue

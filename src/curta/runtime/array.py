@@ -92,8 +92,6 @@ class ArrayImpl(Array):
 
     def _awaited(self, place: Pending) -> _Any:
         data = place.wait()
-        if data is None:
-            raise self._deleted()  # donated by another thread
         if self._pending is place:  # not deleted meanwhile, by another thread
             self._data = data
             self._pending = None
@@ -356,6 +354,13 @@ class ArrayImpl(Array):
     def delete(self) -> None:
         """Give the memory back; the array cannot be used any more."""
         self._data = self._pending = None
+
+    def revive(self, data: _Any | Pending) -> None:
+        """Undo `delete`, given the elements or their place."""
+        if type(data) is Pending:
+            self._pending = data
+        else:
+            self._data = data
 
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the elements take."""

@@ -15,10 +15,11 @@ from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.donation import donate, find_donation
+from curta.runtime.donation import donate, find_donation, take_back
 from curta.runtime.executables import checked, overwriting
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.propagation import Destinations, Shardings, needed_devices
+from curta.runtime.queue import Pending
 from curta.runtime.transfer import guard_transfer, to_array
 
 
@@ -84,10 +85,9 @@ class CompiledCall:
         where: Shardings = [None] * len(self.out_avals)
         if self.places or any(type(x) is ArrayImpl and x._sharding for x in args):
             where = self.out_shardings(args)
-        if self.consumed:
-            donate(self.consumed, args, inputs, self.overwritten)
-        lent = [i for i, x in enumerate(args) if x is inputs[i]]
-        outs = start(self.run, inputs, lent)
+        outs = (
+            self._consuming(args, inputs) if self.consumed else self._run(args, inputs)
+        )
         results: list[Any] = [
             placed(x, a, s) for x, a, s in zip(outs, self.out_avals, where)
         ]
@@ -95,6 +95,20 @@ class CompiledCall:
         for i in self.without_bits:
             results[i] = outs[i]
         return results
+
+    def _run(self, args: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
+        lent = [i for i, x in enumerate(args) if x is inputs[i]]
+        return start(self.run, inputs, lent)
+
+    def _consuming(self, args: Sequence[Any], inputs: list[Any]) -> Sequence[Any]:
+        """A call that takes over donated arguments, unless there is no room for it."""
+        taken: list[Pending] = []
+        try:
+            donate(self.consumed, args, inputs, self.overwritten, taken)
+            return self._run(args, inputs)
+        except MemoryError:  # which comes before anything ran
+            take_back(self.consumed, args, inputs, taken)
+            raise
 
     def read_alone(self, placed: Shardings) -> Shardings:
         """The shardings of the arguments, None for those that are not read."""

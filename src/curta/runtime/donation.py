@@ -46,12 +46,18 @@ def find_donation(closed: ClosedJaxpr, donated: Sequence[bool]) -> Donation:
 
 
 def donate(
-    donation: Donation, args: Sequence[Any], inputs: list[Any], overwritten: Any
+    donation: Donation,
+    args: Sequence[Any],
+    inputs: list[Any],
+    overwritten: Any,
+    taken: list[Pending],
 ) -> None:
     """Delete the donated arrays; `overwritten` inputs get memory of their own.
 
-    That is the array's if nobody else can see it, and a copy of it otherwise. Raises
-    JaxRuntimeError where an input is donated and used, or donated twice.
+    That is the array's if nobody else can see it, and a copy of it otherwise; of places
+    in the queue those that are the array's are added to `taken`. Raises JaxRuntimeError
+    where an input is donated and used, or donated twice, and OutOfMemoryError where
+    there is no room for a copy.
     """
     _refuse_twice(donation, inputs)
     for i in donation:
@@ -60,11 +66,26 @@ def donate(
     forget_finished()
     for i in overwritten:
         if type(inputs[i]) is Pending:
-            if is_last_reference([inputs[i].data], 0, 1):
+            if inputs[i].donate():
+                taken.append(inputs[i])
                 continue
             inputs[i] = inputs[i].wait()
         if not is_last_reference(inputs, i):
             inputs[i] = _copy(inputs[i])
+
+
+def take_back(
+    donation: Donation,
+    args: Sequence[Any],
+    inputs: Sequence[Any],
+    taken: Sequence[Pending],
+) -> None:
+    """Undo `donate`, for a call that did not come to run."""
+    for place in taken:
+        place.take_back()
+    for i in donation:
+        if type(args[i]) is ArrayImpl:
+            args[i].revive(inputs[i])
 
 
 def _copy(x: Any) -> Any:

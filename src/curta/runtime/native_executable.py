@@ -135,7 +135,11 @@ class NativeExecutable:
     def submit(self, args: Sequence[NDArray | Pending]) -> list[Pending]:
         """Queue a call; the places of its results. [] where it cannot be queued."""
         make_room(self._bytes)
-        arrays = [x.data if type(x) is Pending else x for x in args]
+        overwritten = {*self.overwrites.values()}
+        arrays = [
+            x.memory(i in overwritten) if type(x) is Pending else x
+            for i, x in enumerate(args)
+        ]
         results = self._results(arrays)
         table = self._table(*results, *arrays)
         if not isinstance(table, bytes):
@@ -145,15 +149,14 @@ class NativeExecutable:
             arena = arena_of_jobs(self.program.arena_bytes)
             table = self._with_arena(table, arena.ctypes.data)
         places = list(map(Pending, results))
-        overwritten = {*self.overwrites.values()}
         kept = [x for i, x in enumerate(args) if i not in overwritten]
-        for i in overwritten:
-            if type(args[i]) is Pending:
-                args[i].data = None  # the memory has one owner, who may donate it again
         keep = (self, kept, places, arena)
         number = submit(self.program.address, table, self._bytes, self, keep)
         for place in places:
             place.number = number
+        for i in overwritten:
+            if type(args[i]) is Pending:
+                args[i].let_go()
         return places
 
     def _with_arena(self, table: bytes, address: int) -> bytes:
@@ -180,7 +183,9 @@ def start(
             places = run.submit(kept)
             if places:
                 return places
-    return run(*[x.wait() if type(x) is Pending else x for x in args])
+    own = {*run.overwrites.values()} if type(run) is NativeExecutable else ()
+    ready = [x.wait(i in own) if type(x) is Pending else x for i, x in enumerate(args)]
+    return run(*ready)
 
 
 def starting(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:

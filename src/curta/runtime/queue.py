@@ -25,7 +25,8 @@ from curta.compiler import cache as kernel_cache
 from curta.compiler.link import c_function, load
 from curta.compiler.llvm import target
 from curta.config import config
-from curta.core.buffers import workspace
+from curta.core.avals import ShapedArray
+from curta.core.buffers import is_last_reference, workspace
 from curta.once import Lock, once
 from curta.runtime import atomics, queue_code
 from curta.runtime.threads import num_threads
@@ -35,20 +36,56 @@ from curta.signals import is_main_thread
 class Pending:
     """The memory of a result, and the number of the job that writes to it."""
 
-    __slots__ = ("data", "number")
+    __slots__ = ("_data", "_donated", "number")
 
     def __init__(self, data: Any):
-        self.data = data
+        self._data = data
+        self._donated: str | None = None
         self.number = 0
 
     def is_ready(self) -> bool:
         """Whether the result is there."""
         return _queue().finished() >= self.number
 
-    def wait(self) -> Any:
-        """The result, as soon as it is there."""
+    def wait(self, own: bool = False) -> Any:
+        """The result, as soon as it is there; otherwise as `memory`."""
         _queue().wait(self.number)
-        return self.data
+        return self.memory(own)
+
+    def memory(self, own: bool = False) -> Any:
+        """The memory, also before the result is there.
+
+        RuntimeError if it was donated, unless it is the caller's own by that. The mark
+        is looked at after the memory, while `donate` sets it before it counts those who
+        have the memory: so nobody has what is overwritten.
+        """
+        data = self._data
+        if self._donated is not None and not own:
+            raise RuntimeError(self._donated)
+        return data
+
+    def donate(self) -> bool:
+        """Make the memory the caller's own; False if somebody else has it."""
+        with _donating:
+            if self._donated is not None:
+                return False
+            kind = ShapedArray(self._data.shape, self._data.dtype).str_short()
+            self._donated = f"Array has been deleted with shape={kind}."
+            alone = is_last_reference([self._data], 0, 1)
+            if not alone:
+                self._donated = None
+            return alone
+
+    def take_back(self) -> None:
+        """Undo `donate`."""
+        self._donated = None
+
+    def let_go(self) -> None:
+        """Leave the memory to the result that lies there, which may be donated too."""
+        self._data = None
+
+
+_donating = Lock()
 
 
 class _Job(NamedTuple):
