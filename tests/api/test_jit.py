@@ -557,12 +557,16 @@ def test_debug_infs():
 
 
 class TestDialects:
-    def test_the_text_is_the_jaxpr_under_any_name(self):
+    def test_the_text_is_stablehlo_or_the_jaxpr(self):
         lowered = jit(lambda x: add(x, x)).lower(1.0)
-        for dialect in (None, "jaxpr", "hlo", "stablehlo"):
-            assert "add a a" in lowered.as_text(dialect)
-        for dialect in ("jaxpr", "stablehlo"):
-            assert lowered.compiler_ir(dialect) is lowered.compiler_ir()
+        for dialect in (None, "hlo", "stablehlo"):
+            assert "stablehlo.add %arg0, %arg0" in lowered.as_text(dialect)
+        assert "add a a" in lowered.as_text("jaxpr")
+        assert str(lowered.compiler_ir("stablehlo")) == lowered.as_text()
+        assert lowered.compiler_ir() is lowered.compiler_ir("stablehlo")
+        [main] = lowered.compiler_ir().operation.body.operations
+        assert main.name == "main"
+        assert lowered.compiler_ir("jaxpr").eqns
         with pytest.raises(NotImplementedError, match="a program of XLA"):
             lowered.compiler_ir("hlo")  # it would have methods of XLA's
         with pytest.raises(ValueError, match="unknown dialect: mhlo"):

@@ -79,7 +79,7 @@ class TestValues:
         out = pmap(lambda x: x + 1, donate_argnums=0)(x)
         np.testing.assert_array_equal(out, X + 1)
         assert x.is_deleted()
-        text = pmap(lambda x: x).lower(X).as_text()
+        text = pmap(lambda x: x).lower(X).as_text("jaxpr")
         assert "shard_map" in text
 
 

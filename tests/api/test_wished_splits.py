@@ -132,12 +132,12 @@ def test_inspected_once():
 
 def test_text():
     lowered = jit(lambda x: (x + drawn(8, 8)) @ x).lower(put((8, 8), "x", "y"))
-    assert "@" not in lowered.as_text()
+    assert "@" not in lowered.as_text("jaxpr")
     text = lowered.compile().as_text()
     assert "u32[8@x,8@y] = random_bits" in text and "u32[8,8]" not in text
     assert "f32[8,8]" not in text and "f32[8@x,8@y] = add" in text
     plain = jit(jnp.sin).lower(jnp.ones(3))
-    assert plain.as_text() == plain.compile().as_text()
+    assert plain.as_text("jaxpr") == plain.compile().as_text()
 
 
 def test_functions_of_references():

@@ -404,8 +404,8 @@ def test_lowered_text_has_no_dead_code():
 
     traced = curta.jit(fun).trace(1, 2)
     assert "add" in str(traced.jaxpr)
-    assert "add" not in traced.lower().as_text()
-    assert not traced.lower().compiler_ir().eqns
+    assert "add" not in traced.lower().as_text("jaxpr")
+    assert not traced.lower().compiler_ir("jaxpr").eqns
 
 
 def test_values_of_inner_transformations_stay_inside():

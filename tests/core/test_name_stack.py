@@ -73,7 +73,7 @@ def test_names_do_not_leak_out_of_a_failing_function():
 
 
 def lowered(fun, *args):
-    return curta.jit(fun).lower(*args).as_text(debug_info=True)
+    return curta.jit(fun).lower(*args).as_text("jaxpr", debug_info=True)
 
 
 def test_lowered_text_has_paths_through_loops_and_calls():
@@ -98,7 +98,7 @@ def test_lowered_text_has_paths_through_loops_and_calls():
     ):
         assert path in text
     assert "test_name_stack.py" in text
-    assert "jit(run)" not in curta.jit(run).lower(1.0).as_text()
+    assert "jit(run)" not in curta.jit(run).lower(1.0).as_text("jaxpr")
 
 
 def test_transformations_wrap_functions_in_paths_but_not_ops():

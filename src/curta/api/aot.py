@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 from curta import tree_util
+from curta.api.lowered import canonical_platforms, lowered_program
+from curta.control.platform import PLATFORM
 from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -38,6 +41,9 @@ class StagedFunction(Protocol):
     captured: Sequence[Any]
     out_tree: Any
     donated: tuple[bool, ...]
+    in_shardings: Sequence[Any]
+    out_shardings: Sequence[Any]
+    keep_unused: bool
 
     def compiled(self, name: str, places: Sequence[Any] = ()) -> Any: ...
 
@@ -98,7 +104,9 @@ class Stage:
 
     def with_arguments(self, name: str, in_tree: Any, names: Sequence[str]) -> Self:
         """The same stage of a function whose arguments have these leaves."""
-        return type(self)(name, self._staged, in_tree, names, self._places)
+        found = copy.copy(self)
+        found.fun_name, found.in_tree, found._arg_names = name, in_tree, names
+        return found
 
     @property
     def out_tree(self) -> Any:
@@ -163,9 +171,17 @@ class Traced(Stage):
         return self._staged.closed
 
     def lower(self, *, lowering_platforms: Any = None) -> Lowered:
-        """The next stage."""
+        """The next stage.
+
+        Args:
+          lowering_platforms: the platforms, as `("cpu", "cuda")`, that `as_text` is to
+            be for.
+        """
         rest = self._staged, self.in_tree, self._arg_names, self._places
-        return Lowered(self.fun_name, *rest)
+        lowered = Lowered(self.fun_name, *rest)
+        if lowering_platforms is not None:
+            lowered.platforms = canonical_platforms(lowering_platforms)
+        return lowered
 
 
 class Lowered(Stage):
@@ -177,41 +193,58 @@ class Lowered(Stage):
     Array(3., dtype=float32, weak_type=True)
     """
 
-    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The text of what will be compiled: the jaxpr.
+    platforms: tuple[str, ...] = (PLATFORM,)
 
-        It is what a program gets that asks for "hlo" or "stablehlo", too. With
-        `debug_info` each line ends with the path to the op through functions,
-        scopes (`named_scope`), transformations and loops, and the user's line. Raises
-        ValueError for other dialects.
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The text of the program as StableHLO.
+
+        It is also what is given for "hlo", a form of XLA's own. With "jaxpr" it is the
+        jaxpr, which Curta's compiler for CPUs takes. With `debug_info` each line ends
+        with the path to the op through functions, scopes (`named_scope`),
+        transformations and loops, and the user's line. Raises ValueError for other
+        dialects.
 
         >>> import curta, curta.numpy as jnp
         >>> fun = curta.vmap(curta.named_call(jnp.sin, name="a"))
-        >>> print(curta.jit(fun).lower(jnp.ones(2)).as_text(debug_info=True))
+        >>> lowered = curta.jit(fun).lower(jnp.ones(2))
+        >>> print(lowered.as_text())  # doctest: +ELLIPSIS
+        module @jit_sin attributes {mhlo.num_partitions = 1 : i32, ...
+            %0 = stablehlo.sine %arg0 : tensor<2xf32>
+        ...
+        >>> print(lowered.as_text("jaxpr", debug_info=True))
         { lambda ; a:f32[2]. let b:f32[2] = sin a in (b,) } # jit(sin)/vmap(a)/sin ...
         """
-        if dialect not in (None, "jaxpr", "hlo", "stablehlo"):
-            raise ValueError(
-                f"unknown dialect: {dialect}. What is compiled is the 'jaxpr', which"
-                " 'hlo' and 'stablehlo' give as well."
-            )
+        if dialect != "jaxpr":
+            _check_dialect(dialect)
+            return self._module.text(debug_info=debug_info)
         if not debug_info:
             return str(self._live)
         path = new_name_stack(f"jit({self.fun_name})")
         return self._live.pretty_print(path=path)
 
-    def compiler_ir(self, dialect: str | None = None) -> ClosedJaxpr:
-        """What will be compiled: the jaxpr.
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program: as a module of StableHLO, whose `str` is the text.
 
-        Raises NotImplementedError for "hlo", the programs of XLA: there are none.
+        With "jaxpr" it is the jaxpr. Raises NotImplementedError for "hlo", the programs
+        of XLA, which only XLA can make.
         """
-        self.as_text(dialect)
+        if dialect == "jaxpr":
+            return self._live
+        _check_dialect(dialect)
         if dialect == "hlo":
             raise NotImplementedError(
-                "compiler_ir('hlo') would be a program of XLA. Curta compiles the"
-                " jaxpr, which compiler_ir() gives and as_text() shows."
+                "compiler_ir('hlo') would be a program of XLA's own, which is not part"
+                " of Curta. Take compiler_ir('stablehlo'): XLA's tools translate its"
+                " text, and compile it. What Curta compiles for CPUs is"
+                " compiler_ir('jaxpr')."
             )
-        return self._live
+        return self._module
+
+    @functools.cached_property
+    def _module(self) -> Any:
+        return lowered_program(
+            self.fun_name, self._staged, self._arg_names, self._places, self.platforms
+        ).module
 
     @functools.cached_property
     def _live(self) -> ClosedJaxpr:
@@ -426,6 +459,14 @@ def check_compiler_options(options: dict[str, Any] | None) -> None:
 
 
 _XLA_OPTIONS = ("optimization_level", "memory_fitting_level")
+
+
+def _check_dialect(dialect: str | None) -> None:
+    if dialect not in (None, "hlo", "stablehlo"):
+        raise ValueError(
+            f"unknown dialect: {dialect}. There are 'stablehlo', and 'jaxpr' for what"
+            " Curta's compiler takes."
+        )
 
 
 def _without_place(aval: ShapedArray) -> ShapedArray:

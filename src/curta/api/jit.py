@@ -33,6 +33,7 @@ from curta.api.jit_shardings import (
     placed_avals,
     sharding_tree,
 )
+from curta.api.lowered import result_names
 from curta.api.recorder import current as recorder_now
 from curta.config import config
 from curta.control.call import Call
@@ -224,10 +225,12 @@ class PjitFunction:
         whole = mesh if self._options.uses_resources else None
         places = flat_shardings("out_shardings", wanted, out_leaves, whole)
         shapes = [a.shape for a in closed.out_avals]
-        paths = functools.partial(_result_names, out_leaves)
+        paths = functools.partial(result_names, out_tree[-1])
         check_fits("pjit outputs", places, shapes, paths)
         given = self._in_shardings(arguments)
-        return Staged(closed, captured, out_tree[-1], donated, given, places, mesh)
+        keep = self._options.keep_unused
+        tree = out_tree[-1]
+        return Staged(closed, captured, tree, donated, given, places, mesh, keep)
 
     def _in_shardings(self, arguments: Arguments) -> list[Any]:
         """A sharding or None for each leaf of the arguments; [] if none was given."""
@@ -410,11 +413,6 @@ def _place_of(x: Any) -> Sharding | None:
     place = x.sharding if isinstance(x, ShapeDtypeStruct) else None
     abstract = isinstance(getattr(place, "mesh", None), AbstractMesh)
     return None if abstract else place
-
-
-def _result_names(result: Any) -> list[str]:
-    paths = tree_util.tree_leaves_with_path(result)
-    return [f"result{tree_util.keystr(path)}" for path, _ in paths]
 
 
 def _own(x: Any) -> Any:

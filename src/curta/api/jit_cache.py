@@ -55,8 +55,10 @@ class Staged:
         in_shardings: Shardings,
         out_shardings: Shardings,
         mesh: Mesh | None = None,
+        keep_unused: bool = False,
     ):
         self.mesh = mesh
+        self.keep_unused = keep_unused
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree

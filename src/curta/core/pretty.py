@@ -227,15 +227,9 @@ class Printer:
 
     def located(self, eqn: Eqn) -> NameStack:
         """The path to an eqn; notes those of the jaxprs in it."""
-        outer = self.path + eqn.source_info.name_stack
-        outer = outer if eqn.op.calls_function else outer.settled()
-        for key, value in eqn.op.params().items():
-            for i, inner in enumerate(jaxprs_in_params({key: value})):
-                path = outer
-                for name in eqn.op.scopes(key, i):
-                    path = path.extend(name)
-                self.paths[inner] = path
-        return outer.extend(eqn.op.scope)
+        path, within = paths(eqn, self.path)
+        self.paths.update(within)
+        return path
 
     def params(self, params: Sequence[tuple[str, Any]]) -> Doc:
         """`[key=value ...]`."""
@@ -260,6 +254,20 @@ class Printer:
         if isinstance(value, frozenset):
             return text(f"frozenset({{{', '.join(map(repr, sorted(value)))}}})")
         return text(re.sub(r" at 0x[0-9a-fA-F]+", _hidden_address, str(value)))
+
+
+def paths(eqn: Eqn, outer: NameStack) -> tuple[NameStack, dict[Jaxpr, NameStack]]:
+    """The path to an eqn of a jaxpr at `outer`, and to the jaxprs in it."""
+    outer = outer + eqn.source_info.name_stack
+    outer = outer if eqn.op.calls_function else outer.settled()
+    within: dict[Jaxpr, NameStack] = {}
+    for key, value in eqn.op.params().items():
+        for i, inner in enumerate(jaxprs_in_params({key: value})):
+            path = outer
+            for name in eqn.op.scopes(key, i):
+                path = path.extend(name)
+            within[inner] = path
+    return outer.extend(eqn.op.scope), within
 
 
 def _row(docs: Sequence[Doc], separator: str = "") -> Doc:

@@ -59,10 +59,15 @@ class SourceInfo(NamedTuple):
     @property
     def column(self) -> int:
         """Where in its line the expression begins, from 0; 0 if unknown."""
+        return self.extent[2] or 0
+
+    @property
+    def extent(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """The first line and the last, and the columns where they begin and end."""
         if self.code is None:
-            return 0
+            return None, None, None, None
         places = itertools.islice(self.code.co_positions(), self.lasti // 2, None)
-        return next(places, (None,) * 4)[2] or 0
+        return next(places, (None,) * 4)
 
     @property
     def traceback(self) -> SourceInfo | None:

@@ -9,12 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from curta.compiler.stablehlo.attributes import dictionary
 from curta.compiler.stablehlo.forms import FORMS
 from curta.compiler.stablehlo.ir import Block, Function, Module, Operation, Value
 from curta.compiler.stablehlo.locations import Locations
+
+
+class PrintedModule(Module):
+    """A module that is shown as its text, and has what programs ask MLIR's bindings."""
+
+    def text(self, *, debug_info: bool = False) -> str:
+        """The text, with `debug_info` with the lines of the program."""
+        return module_text(self, debug_info)
+
+    __str__ = text
+
+    def get_asm(self, *, enable_debug_info: bool = False, **others: Any) -> str:
+        """The text, by MLIR's name for it."""
+        return module_text(self, enable_debug_info)
+
+    @property
+    def operation(self) -> PrintedModule:
+        """The module itself."""
+        return self
+
+    @property
+    def body(self) -> SimpleNamespace:
+        """Its functions, as `body.operations`."""
+        return SimpleNamespace(operations=[*self.functions.values()])
 
 
 def module_text(module: Module, debug_info: bool = False) -> str:
@@ -106,11 +131,12 @@ class _Printer:
     def function(self, function: Function) -> Iterator[str]:
         """The lines of a function."""
         keyword = "public" if function.public else "private"
+        values = function.body.arguments
+        names = function.argument_names or [""] * len(values)
+        given = zip(values, function.argument_attributes, names, strict=True)
         arguments = ", ".join(
-            f"{self.argument(v)}: {v.type}{_attributes(a)}{self._argument_location(v)}"
-            for v, a in zip(
-                function.body.arguments, function.argument_attributes, strict=True
-            )
+            f"{self.argument(v)}: {v.type}{_attributes(a)}{self._argument_location(n)}"
+            for v, a, n in given
         )
         results = _results(function.result_types, function.result_attributes)
         yield f"  func.func {keyword} @{function.name}({arguments}){results} {{"
@@ -156,7 +182,7 @@ class _Printer:
         """The lines of a region, which begin with its arguments if it has any."""
         if region.arguments:
             arguments = ", ".join(
-                f"{self.argument(v)}: {v.type}{self._argument_location(v)}"
+                f"{self.argument(v)}: {v.type}{self._argument_location()}"
                 for v in region.arguments
             )
             yield f"{indent}^bb0({arguments}):"
@@ -168,8 +194,8 @@ class _Printer:
         """` loc(...)` if lines of the program are asked for."""
         return self._where.of(place) if self._where else ""
 
-    def _argument_location(self, value: Value) -> str:
-        return self._where.unknown() if self._where else ""
+    def _argument_location(self, name: str = "") -> str:
+        return self._where.argument(name) if self._where else ""
 
 
 def _attributes(attributes: Mapping[str, Any]) -> str:

@@ -76,6 +76,7 @@ class Function:
         self.public = public
         self.argument_attributes: list[dict[str, Any]] = [{} for _ in body.arguments]
         self.result_attributes: list[dict[str, Any]] = [{} for _ in result_types]
+        self.argument_names: Sequence[str] = ()
         self.location: SourceInfo = UNKNOWN
 
 

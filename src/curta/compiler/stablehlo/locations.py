@@ -6,10 +6,21 @@ end of the module.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from curta.compiler.stablehlo.attributes import string
-from curta.core.source_info import SourceInfo
+from curta.core.jaxpr import Eqn, Jaxpr
+from curta.core.name_stack import NameStack
+from curta.core.pretty import paths
+from curta.core.source_info import UNKNOWN, SourceInfo
+
+
+class Place(NamedTuple):
+    """An eqn of a jaxpr, which is a function's or in another eqn."""
+
+    eqn: Eqn
+    jaxpr: Jaxpr
+    outer: Place | NameStack
 
 
 class Locations:
@@ -17,21 +28,29 @@ class Locations:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._within: dict[tuple[Any, Any], NameStack] = {}
 
     def of(self, place: Any) -> str:
-        """` loc(#loc1)` for the place of an operation: a line, and a name if any.
+        """` loc(#loc1)` for where an operation comes from.
 
-        `place` is a `SourceInfo` or a pair of a path and one.
+        It comes from a `Place`, a `SourceInfo`, or what a function has around its eqns:
+        the path to the function.
         """
-        name, line = place if type(place) is tuple else ("", place)
-        text = _file_line(line)
-        if text is not None:
-            text = self._alias(text)
+        name, line = "", UNKNOWN
+        if isinstance(place, Place):
+            name, line = str(self._path(place)), place.eqn.source_info
+        elif isinstance(place, NameStack):
+            name = str(place)
+        else:
+            line = place
+        text = self._line(line)
         if name:
-            text = self._alias(
-                f"loc({string(name)}" + (f"({text})" if text else "") + ")"
-            )
+            text = self._alias(f"loc({string(name)}{text and f'({text})'})")
         return f" loc({text})" if text else self.unknown()
+
+    def argument(self, name: str) -> str:
+        """` loc("x")` for an argument of that name."""
+        return f" loc({string(name)})" if name else " loc(unknown)"
 
     def unknown(self) -> str:
         """The location of what no line of the program made."""
@@ -45,12 +64,33 @@ class Locations:
         """The lines that define the others."""
         return [f"#loc{n} = {text}" for text, n in self._numbers.items()]
 
+    def _path(self, place: Place) -> NameStack:
+        path, _ = paths(place.eqn, self._inside(place.outer, place.jaxpr))
+        return path
+
+    def _inside(self, outer: Place | NameStack, jaxpr: Jaxpr) -> NameStack:
+        """The path to a jaxpr."""
+        if isinstance(outer, NameStack):
+            return outer
+        key = id(outer.eqn), jaxpr
+        found = self._within.get(key)
+        if found is None:
+            around = self._inside(outer.outer, outer.jaxpr)
+            path, within = paths(outer.eqn, around)
+            # What is made of other ops is at the path to itself.
+            found = self._within[key] = within.get(jaxpr, path)
+        return found
+
     def _alias(self, text: str) -> str:
         number = self._numbers.setdefault(text, len(self._numbers) + 1)
         return f"#loc{number}"
 
-
-def _file_line(place: SourceInfo) -> str | None:
-    if place.code is None:
-        return None
-    return f"loc({string(place.code.co_filename)}:{place.line}:{place.column})"
+    def _line(self, place: SourceInfo) -> str:
+        if place.code is None:
+            return ""
+        first, last, start, end = place.extent
+        text = f"{string(place.code.co_filename)}:{place.line}:{start or 0}"
+        if end is not None:
+            text += f" to {last if last != first else ''}:{end}"
+        line = self._alias(f"loc({text})")
+        return self._alias(f"loc({string(place.code.co_qualname)}({line}))")

@@ -12,18 +12,24 @@ Ops without a rule that are made of others (`Composed`) are lowered as those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from curta.compiler.stablehlo.asm import PrintedModule
 from curta.compiler.stablehlo.attributes import Text, dense
-from curta.compiler.stablehlo.ir import Block, Function, Module, Operation, Value
-from curta.compiler.stablehlo.types import tensor_type
+from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
+from curta.compiler.stablehlo.locations import Place
+from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_by_type
+from curta.compiler.stablehlo.types import TOKEN, tensor_type
+from curta.control.callback import ORDERED_DEBUG, ORDERED_IO
 from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from curta.core.name_stack import NameStack
+from curta.core.name_stack import EMPTY, NameStack
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN
 from curta.primitives.composed import Composed
@@ -51,50 +57,81 @@ def rule_of(op: Op) -> Rule | None:
     return None
 
 
+def ordered_effects(effects: Iterable[Effect]) -> list[Effect]:
+    """Those effects whose order is kept, by a token each."""
+    found = {*effects}
+    return [e for e in (ORDERED_DEBUG, ORDERED_IO) if e in found]
+
+
 class Program:
     """What the functions of one module share.
 
     `platforms` are those that the module is for; where there are several, its
-    functions get the index of the one it runs on.
+    functions get the index of the one it runs on. `callbacks` are the functions of
+    Python that it calls, by number.
     """
 
     def __init__(self, name: str, platforms: Sequence[str] = ("cpu",)) -> None:
         self.platforms = tuple(platforms)
-        self.module = Module(
+        self.module = PrintedModule(
             name,
             {
                 "mhlo.num_partitions": Text("1 : i32"),
                 "mhlo.num_replicas": Text("1 : i32"),
             },
         )
+        self.meshes = Meshes(self.module)
+        self.callbacks: list[Any] = []
         self._known: dict[Any, Function] = {}
 
-    def function(self, jaxpr: ClosedJaxpr, name: str) -> Function:
+    def function(
+        self, jaxpr: ClosedJaxpr, name: str, manual: Manual | None = None
+    ) -> Function:
         """A private function for a jaxpr; one for all calls of it."""
-        key = jaxpr.jaxpr, name
+        key = jaxpr.jaxpr, name, manual, *map(id, jaxpr.consts)
         found = self._known.get(key)
         if found is None:
-            found = self.define(jaxpr, name)
+            found = self.define(jaxpr, name, manual=manual)
             self._known[key] = found
         return found
 
-    def define(self, closed: ClosedJaxpr, name: str, public: bool = False) -> Function:
-        """A new function for a jaxpr; its constants are constants of the function."""
+    def define(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        public: bool = False,
+        *,
+        path: NameStack = EMPTY,
+        manual: Manual | None = None,
+    ) -> Function:
+        """A new function for a jaxpr; its constants are constants of the function.
+
+        Tokens come before its arguments and results.
+        """
         jaxpr = closed.jaxpr
-        body = Block([Value(tensor_type(a)) for a in jaxpr.in_avals])
-        results = [tensor_type(a) for a in jaxpr.out_avals]
+        effects = ordered_effects(closed.effects)
+        tokens = [TOKEN] * len(effects)
+        body = Block([Value(t) for t in [*tokens, *map(tensor_type, jaxpr.in_avals)]])
+        results = [*tokens, *map(tensor_type, jaxpr.out_avals)]
         function = Function(self.module.unused_name(name), body, results, public)
+        for i in range(len(effects)):
+            function.argument_attributes[i]["jax.token"] = True
+            function.result_attributes[i]["jax.token"] = True
         self.module.functions[function.name] = function
         b = Builder(self, body)
-        outs = lower_closed(b, closed, body.arguments)
-        b.emit("func.return", outs, [])
+        b.manual, b.place = manual, path
+        b.tokens = dict(zip(effects, body.arguments))
+        outs = lower_closed(b, closed, body.arguments[len(effects) :])
+        b.emit("func.return", [*b.tokens.values(), *outs], [])
         return function
 
 
 class Builder:
     """Appends operations to a block.
 
-    While a rule runs, `ins` and `outs` are the avals of its eqn.
+    While a rule runs, `ins` and `outs` are the avals of its eqn. `tokens` are what
+    the next operation with an ordered effect comes after; `manual` says which axes of
+    which mesh are mapped over.
     """
 
     def __init__(self, program: Program, block: Block) -> None:
@@ -103,7 +140,8 @@ class Builder:
         self.ins: Sequence[ShapedArray] = ()
         self.outs: Sequence[ShapedArray] = ()
         self.place: Any = UNKNOWN
-        self.path = NameStack()
+        self.tokens: dict[Effect, Value] = {}
+        self.manual: Manual | None = None
 
     @property
     def out_type(self) -> str:
@@ -157,7 +195,8 @@ class Builder:
         The builder of it, which ends it by `finish`.
         """
         inner = Builder(self.program, Block([Value(t) for t in types]))
-        inner.place, inner.path = self.place, self.path
+        inner.place, inner.manual = self.place, self.manual
+        inner.tokens = dict(self.tokens)
         yield inner
 
     def finish(self, *values: Value) -> Block:
@@ -167,9 +206,14 @@ class Builder:
 
     def call(self, jaxpr: ClosedJaxpr, name: str, args: Sequence[Value]) -> list[Value]:
         """Call a jaxpr as a function of the module."""
-        function = self.program.function(jaxpr, name)
-        results = function.result_types
-        return self.emit("func.call", args, results, callee=function.name)
+        function = self.program.function(jaxpr, name, self.manual)
+        effects = ordered_effects(jaxpr.effects)
+        given = [*[self.tokens[e] for e in effects], *args]
+        found = self.emit(
+            "func.call", given, function.result_types, callee=function.name
+        )
+        self.tokens.update(zip(effects, found))
+        return found[len(effects) :]
 
 
 def lower_closed(b: Builder, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
@@ -191,14 +235,14 @@ def lower_jaxpr(
             return b.constant(np.asarray(atom.val, atom.aval.dtype))
         return env[atom]
 
-    outer = b.ins, b.outs, b.place, b.path
+    outer = b.ins, b.outs, b.place
     for eqn in jaxpr.eqns:
         b.ins = tuple(v.aval for v in eqn.invars)
         b.outs = tuple(v.aval for v in eqn.outvars)
-        b.place = eqn.source_info
+        b.place = Place(eqn, jaxpr, outer[2])
         results = lower_eqn(b, eqn, [read(v) for v in eqn.invars])
         env.update(zip(eqn.outvars, results, strict=True))
-    b.ins, b.outs, b.place, b.path = outer
+    b.ins, b.outs, b.place = outer
     return [read(v) for v in jaxpr.outvars]
 
 
@@ -213,4 +257,7 @@ def lower_eqn(b: Builder, eqn: Eqn, args: Sequence[Value]) -> Sequence[Value]:
             f" platforms {b.program.platforms}. {eqn.source_info}"
         )
     results = found(b, eqn.op, *args)
-    return [results] if isinstance(results, Value) else results
+    results = [results] if isinstance(results, Value) else results
+    if eqn.op.places_outputs:
+        return results
+    return [*map(constrained_by_type, repeat(b), results, b.outs)]

@@ -1,0 +1,55 @@
+"""From what `jit` traced to a program of StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from curta import tree_util
+from curta.core.sharding import Sharding
+from curta.on_demand import late
+
+# Few programs ask for it.
+entry: Any = late("curta.compiler.stablehlo.entry")
+
+_NAMES = {"gpu": "cuda"}
+
+
+def canonical_platforms(names: Sequence[str]) -> tuple[str, ...]:
+    """Platforms by their names; `gpu` stands for NVIDIA's."""
+    return tuple([_NAMES.get(n, n) for n in names])
+
+
+def lowered_program(
+    name: str,
+    staged: Any,
+    argument_names: Sequence[str],
+    places: Sequence[Sharding | None],
+    platforms: Sequence[str],
+) -> Any:
+    """The program of a function traced for one signature.
+
+    Values that it closes over, if they are being traced, are its first arguments.
+    """
+    count = len(staged.captured)
+    before = [None] * count
+    return entry.lower_program(
+        staged.closed,
+        entry.Entry(
+            name,
+            [""] * count + [*argument_names],
+            result_names(staged.out_tree),
+            [False] * count + [*staged.donated] if staged.donated else (),
+            before + [*places] if places else (),
+            staged.out_shardings,
+            staged.keep_unused,
+            platforms,
+        ),
+    )
+
+
+def result_names(out_tree: Any) -> list[str]:
+    """`result[0]`: the places of leaves in a result."""
+    value = tree_util.tree_unflatten(out_tree, range(out_tree.num_leaves))
+    paths = tree_util.tree_leaves_with_path(value)
+    return [f"result{tree_util.keystr(path)}" for path, _ in paths]

@@ -1,0 +1,170 @@
+"""A whole program: `@main`, with what is said of its arguments and results."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from curta.compiler.stablehlo import rules
+from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.lowering import Program, ordered_effects
+from curta.compiler.stablehlo.shardings import physical_rank, sharding_attribute
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from curta.core.name_stack import EMPTY
+from curta.core.sharding import NamedSharding, Sharding
+from curta.transforms.dce import dce_jaxpr, used_inputs, with_inputs
+
+assert rules  # whose import fills the table
+
+
+class Entry(NamedTuple):
+    """What is said of a program, and of its arguments and results by number."""
+
+    name: str
+    argument_names: Sequence[str] = ()
+    result_names: Sequence[str] = ()
+    donated: Sequence[bool] = ()
+    in_shardings: Sequence[Sharding | None] = ()
+    out_shardings: Sequence[Sharding | None] = ()
+    keep_unused: bool = False
+    platforms: Sequence[str] = ("cpu",)
+
+
+def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
+    """The module of a program: what no result needs is left out.
+
+    So are arguments that nothing reads, unless they are to be kept.
+    """
+    closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr, within=True), closed.consts)
+    used = used_inputs(closed.jaxpr)
+    kept = [i for i, u in enumerate(used) if u or entry.keep_unused]
+    ins, outs = closed.in_avals, closed.out_avals
+    in_shardings = _shardings(entry.in_shardings, ins)
+    out_shardings = _shardings(entry.out_shardings, outs)
+    program = Program(module_name(entry.name), entry.platforms)
+    count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
+    program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")
+
+    closed = with_inputs(closed, [i in kept for i in range(len(ins))])
+    path = EMPTY.extend(f"jit({entry.name})")
+    function = program.define(closed, "main", public=True, path=path)
+    first = len(ordered_effects(closed.effects))
+    attributes = function.argument_attributes[first:]
+    for i, found in zip(kept, attributes, strict=True):
+        _place(program, found, in_shardings[i], ins[i])
+    names = [entry.argument_names[i] for i in kept] if entry.argument_names else []
+    function.argument_names = [""] * first + names
+    _donate(entry, kept, closed, attributes, out_shardings, count, first)
+    results = function.result_attributes[first:]
+    for i, found in enumerate(results):
+        if entry.result_names:
+            found["jax.result_info"] = entry.result_names[i]
+        _place(program, found, out_shardings[i], outs[i])
+    return program
+
+
+def module_name(name: str) -> str:
+    """The name of a module: what is no letter or digit becomes `_`."""
+    return re.sub(r"[^\w.-]", "_", f"jit_{name}").rstrip("_")
+
+
+def _shardings(
+    given: Sequence[Sharding | None], avals: Sequence[ShapedArray]
+) -> list[Sharding | None]:
+    """Where values are: as is said, or as their types say."""
+    found = list(given) or [None] * len(avals)
+    return [s or _of_type(a) for s, a in zip(found, avals, strict=True)]
+
+
+def _of_type(aval: ShapedArray) -> Sharding | None:
+    where = aval.placement
+    if where is None or not (where.entries or where.unreduced):
+        return None
+    return NamedSharding(where.mesh, where.spec(aval.ndim))
+
+
+def _device_count(shardings: Sequence[Sharding | None], jaxpr: Jaxpr) -> int:
+    counts = [s.num_devices for s in shardings if s is not None]
+    return max([*counts, *_counts_within(jaxpr)], default=1)
+
+
+def _counts_within(jaxpr: Jaxpr) -> Iterator[int]:
+    """Of how many devices the eqns of a jaxpr speak."""
+    for eqn in jaxpr.eqns:
+        if not (eqn.op.places_outputs or eqn.op.param_names):
+            continue
+        params = eqn.op.params()
+        for value in params.values():
+            if isinstance(value, Sharding):
+                yield value.num_devices
+        if "mesh" in params:
+            yield params["mesh"].size
+        for inner in jaxprs_in_params(params):
+            yield from _counts_within(inner)
+
+
+def _place(
+    program: Program,
+    attributes: dict[str, Any],
+    sharding: Sharding | None,
+    aval: ShapedArray,
+) -> None:
+    if sharding is None:
+        return
+    rank = physical_rank(aval)
+    key, value = sharding_attribute(program.meshes, sharding, rank)
+    attributes[key] = value
+    if sharding.memory_kind not in (None, "device"):
+        attributes["mhlo.memory_kind"] = sharding.memory_kind
+
+
+def _donate(
+    entry: Entry,
+    kept: Sequence[int],
+    closed: ClosedJaxpr,
+    attributes: Sequence[dict[str, Any]],
+    out_shardings: Sequence[Sharding | None],
+    count: int,
+    first: int,
+) -> None:
+    """Say which results take the memory of arguments that are donated.
+
+    A result of the same type takes it, or one of as many elements if the compiler
+    finds that it can.
+    """
+    donated = [bool(entry.donated and entry.donated[i]) for i in kept]
+    if not any(donated):
+        return
+    avals, outs = closed.in_avals, closed.out_avals
+    waiting: dict[Any, deque[int]] = defaultdict(deque)
+    for i, aval in enumerate(avals):
+        if donated[i]:
+            waiting[aval.shape, aval.dtype].append(i)
+    rest: dict[int, int] = defaultdict(int)
+    for k, aval in enumerate(outs):
+        found = waiting[aval.shape, aval.dtype]
+        if not found:
+            rest[aval.size] += 1
+            continue
+        i = found.popleft()
+        if count > 1 and out_shardings[k] is None:
+            attributes[i]["jax.buffer_donor"] = True
+        else:
+            attributes[i]["tf.aliasing_output"] = Text(f"{k + first} : i32")
+    unused = []
+    for i in sorted(i for found in waiting.values() for i in found):
+        if rest[avals[i].size]:
+            rest[avals[i].size] -= 1
+            attributes[i]["jax.buffer_donor"] = True
+        else:
+            unused.append(avals[i].str_short())
+    if unused:
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(unused)}. No result has"
+            " as many elements.",
+            stacklevel=2,
+        )

@@ -1,0 +1,151 @@
+"""Shardings as attributes: Shardy's, over meshes of the module, or XLA's older ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from curta.compiler.stablehlo.attributes import Text, string
+from curta.compiler.stablehlo.ir import Module, Value
+from curta.config import config
+from curta.core.avals import ShapedArray
+from curta.core.mesh import AbstractMesh, AxisType, BaseMesh
+from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
+from curta.core.sharding import NamedSharding, Sharding
+
+if TYPE_CHECKING:
+    from curta.compiler.stablehlo.lowering import Builder
+
+
+class Manual(NamedTuple):
+    """The axes of a mesh that are mapped over, device by device."""
+
+    mesh: AbstractMesh
+    axes: frozenset[Any]
+
+
+class Meshes:
+    """The meshes of a module, which get names as they are spoken of."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._names: dict[Any, str] = {}
+
+    def name(self, axes: Sequence[tuple[Any, int]], only: int | None = None) -> str:
+        """The name of the mesh with these axes, or of device number `only`."""
+        key = tuple(axes), only
+        found = self._names.get(key)
+        if found is None:
+            base = "mesh" if axes else "empty_mesh"
+            if only is not None:
+                base = f"maximal_mesh_{only}"
+            found, count = base, 0
+            while found in self._module.meshes:
+                found, count = f"{base}_{count}", count + 1
+            self._names[key] = found
+            self._module.meshes[found] = _mesh_text(axes, only)
+        return found
+
+    def sharding(
+        self, sharding: Sharding, rank: int, *, by_types: bool = False
+    ) -> Text:
+        """`<@mesh, [{"x"}, {}]>`: where an array of that rank is.
+
+        With `by_types`, all dims may be split further over axes that are left to the
+        compiler.
+        """
+        named = sharding.named
+        if named is None:
+            dims = ", ".join(["{}"] * rank)
+            return Text(f"<@{self.name(())}, [{dims}]>")
+        mesh, spec = named.mesh, named.spec
+        is_open = by_types and AxisType.Auto in mesh.axis_types
+        entries = [*spec.partitions, *[None] * (rank - len(spec.partitions))]
+        dims = ", ".join([_dim_text(e, is_open) for e in entries])
+        text = f"<@{self.name(mesh.shape_tuple)}, [{dims}]"
+        whole = named.replicated_axes & {*mesh.explicit_axes} if is_open else ()
+        for label, axes in (("replicated", whole), ("unreduced", spec.unreduced)):
+            if axes:
+                text += f", {label}={_axes_text(mesh.in_order(axes))}"
+        return Text(text + ">")
+
+
+def _mesh_text(axes: Sequence[tuple[Any, int]], only: int | None) -> str:
+    sizes = ", ".join(f"{string(str(n))}={size}" for n, size in axes)
+    fields = ", ".join(
+        f"{{name = {string(str(n))}, size = {size} : i64}}" for n, size in axes
+    )
+    ids = "" if only is None else f", device_ids=[{only}]"
+    dense = "" if only is None else f", device_ids = dense<{only}> : tensor<1xi64>"
+    return f"<[{sizes}]{ids}> {{stablehlo.mesh = {{axes = [{fields}]{dense}}}}}"
+
+
+def _axes_text(axes: Iterable[Any]) -> str:
+    return "{" + ", ".join([string(str(a)) for a in axes]) + "}"
+
+
+def _dim_text(entry: Any, is_open: bool) -> str:
+    if entry is UNCONSTRAINED:
+        return "{?}"
+    axes = [string(str(a)) for a in entry_axes(entry)]
+    return "{" + ", ".join([*axes, *["?"] * is_open]) + "}"
+
+
+def uses_shardy() -> bool:
+    """Whether shardings are written as Shardy's."""
+    return bool(config.jax_use_shardy_partitioner)
+
+
+def sharding_attribute(
+    meshes: Meshes, sharding: Sharding, rank: int
+) -> tuple[str, Any]:
+    """The attribute of an argument or result that is there, and its name."""
+    if uses_shardy():
+        return "sdy.sharding", Text(f"#sdy.sharding{meshes.sharding(sharding, rank)}")
+    return "mhlo.sharding", repr(sharding.tiling(rank))
+
+
+def constrained(
+    b: Builder, x: Value, sharding: Sharding, rank: int, *, by_types: bool = False
+) -> Value:
+    """A value that is to be laid out so."""
+    if uses_shardy():
+        text = b.program.meshes.sharding(sharding, rank, by_types=by_types)
+        return b.emit("sdy.sharding_constraint", [x], [x.type], sharding=text)[0]
+    spec = sharding.named.spec if sharding.named else PartitionSpec()
+    free = [d for d, e in enumerate(spec.partitions) if e is UNCONSTRAINED]
+    closed = spec.update([None if e is UNCONSTRAINED else e for e in spec.partitions])
+    if sharding.named:
+        sharding = sharding.named.update(spec=closed)
+        if by_types and AxisType.Auto in sharding.named.mesh.axis_types:
+            free = [*range(rank)]
+    config_text = f"unspecified_dims=[{','.join(map(str, free))}]" if free else ""
+    return b.op(
+        "custom_call",
+        [x],
+        x.type,
+        call_target_name="Sharding",
+        backend_config=config_text,
+        **{"mhlo.sharding": repr(sharding.tiling(rank))},
+    )
+
+
+def constrained_by_type(b: Builder, x: Value, aval: ShapedArray) -> Value:
+    """A value laid out as its type says, by explicit axes."""
+    where = aval.placement
+    if where is None or not (where.entries or where.unreduced):
+        return x
+    sharding = NamedSharding(where.mesh, where.spec(aval.ndim))
+    if not _is_explicit(where.mesh, sharding.spec):
+        return x
+    return constrained(b, x, sharding, physical_rank(aval), by_types=True)
+
+
+def _is_explicit(mesh: BaseMesh, spec: PartitionSpec) -> bool:
+    return bool({*spec.used_axes(), *spec.unreduced} & {*mesh.explicit_axes})
+
+
+def physical_rank(aval: ShapedArray) -> int:
+    """The rank of the array that a value is, which is more than a key's own."""
+    element: tuple[int, ...] = getattr(aval.dtype, "element_shape", ())
+    return aval.ndim + len(element)
