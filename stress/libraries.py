@@ -1,13 +1,15 @@
 """Runs the test suites of libraries written for JAX over Curta, and over JAX.
 
     python -m stress.libraries                     # all that PyPI has
-    python -m stress.libraries --library flax --part 5
+    python -m stress.libraries --library flax --part 5 --seed 1
+    python -m stress.libraries --library flax --doubtful
     python -m stress.libraries --suite equinox=CLONE/tests
 
 A suite comes with the installed library, or with its source distribution; those that
 ship none are named, and run if `--suite` says where they are. Each test file runs in a
 process of its own: once over JAX, which is the control and is kept, then over Curta
-(`curta.as_jax`). What counts are the tests that pass over JAX.
+(`curta.as_jax`). What counts are the tests that pass over JAX. `--doubtful` turns this
+around, for less time: over Curta first, then over JAX what does not pass there.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -52,9 +54,13 @@ LIBRARIES = (
     Library("flax", "flax", of_source="tests"),
     Library("numpyro", "numpyro", of_source="test"),
     Library("equinox", "equinox", of_source="tests"),
+    Library("lineax", "lineax", of_source="tests"),
+    Library("optimistix", "optimistix", of_source="tests"),
     Library("diffrax", "diffrax", of_source="test"),
 )
 PASSED = "passed"
+# All tests passed, some failed, or there were none; else pytest came to no end.
+RAN_THROUGH = tuple(f"exit status {status}" for status in (0, 1, 5))
 
 
 @dataclass
@@ -108,9 +114,17 @@ def test_files(library: Library, folder: Path) -> list[Path]:
 
 
 def run_file(
-    path: Path, where: Path, out: Path, over_curta: bool, options: argparse.Namespace
+    path: Path,
+    where: Path,
+    out: Path,
+    over_curta: bool,
+    options: argparse.Namespace,
+    only: Sequence[str] = (),
 ) -> None:
-    """Run the tests of one file from `where`; their outcomes go to the file `out`."""
+    """Run the tests of one file from `where`; their outcomes go to the file `out`.
+
+    With `only`, those tests alone.
+    """
     out.parent.mkdir(parents=True, exist_ok=True)
     out.unlink(missing_ok=True)
     first = [str(HERE / "library_site")] if over_curta else []
@@ -121,6 +135,8 @@ def run_file(
         "PYTHONHASHSEED": "0",
         "CURTA_OUTCOMES": str(out),
         "CURTA_PART": str(options.part),
+        "CURTA_SEED": str(options.seed),
+        "CURTA_ONLY": json.dumps([*only]),
         **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
     }
     plugins = ("-p", "stress.library_outcomes", "-p", "no:cacheprovider")
@@ -161,6 +177,7 @@ class Compared:
     """The tests of a library that pass over JAX, and what they do over Curta."""
 
     name: str
+    timed: bool = True
     passed: int = 0
     failures: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -183,9 +200,10 @@ class Compared:
     def row(self) -> str:
         of = self.passed + len(self.failures)
         share = 100 * self.passed / of if of else 0.0
+        control = f"{self.control_seconds:8.0f} s" if self.timed else "not timed"
         return (
             f"{self.name:16} {self.passed:6} {of:6} {share:7.1f} %"
-            f" {self.seconds:8.0f} s {self.control_seconds:8.0f} s"
+            f" {self.seconds:8.0f} s {control}"
         )
 
 
@@ -197,20 +215,52 @@ def compare(
         if options.file not in str(path):
             continue
         name = re.sub(r"\W+", "_", str(path.relative_to(folder)))
-        at = [
-            options.scratch / kind / library.name / f"{name}.{options.part}.jsonl"
-            for kind in ("jax", "curta")
-        ]
-        if options.again or not at[0].exists():
-            run_file(path, folder.parent, at[0], over_curta=False, options=options)
-        control = outcomes(at[0])
-        if not any(known.outcome == PASSED for known in control.values()):
-            continue
+        part = f"{name}.{options.part}.{options.seed}.jsonl"
+        kinds = ("doubtful", "curta") if options.doubtful else ("jax", "curta")
+        control, measured = (options.scratch / k / library.name / part for k in kinds)
+        run = _run_doubtful if options.doubtful else _run_control_first
         if not options.report:
-            run_file(path, folder.parent, at[1], over_curta=True, options=options)
-        if at[1].exists():
-            yield control, outcomes(at[1])
+            run(path, folder.parent, control, measured, options)
+        if control.exists() and measured.exists():
+            found = outcomes(measured)
+            passing = {t: o for t, o in found.items() if o.outcome == PASSED}
+            assumed = passing if options.doubtful else {}
+            yield outcomes(control) | assumed, found
             print(".", end="", flush=True)
+
+
+def _run_control_first(
+    path: Path,
+    where: Path,
+    control: Path,
+    measured: Path,
+    options: argparse.Namespace,
+) -> None:
+    if options.again or not control.exists():
+        run_file(path, where, control, over_curta=False, options=options)
+    if any(known.outcome == PASSED for known in outcomes(control).values()):
+        run_file(path, where, measured, over_curta=True, options=options)
+
+
+def _run_doubtful(
+    path: Path,
+    where: Path,
+    control: Path,
+    measured: Path,
+    options: argparse.Namespace,
+) -> None:
+    """Over Curta, then over JAX the tests that neither passed nor were skipped."""
+    run_file(path, where, measured, over_curta=True, options=options)
+    found = outcomes(measured)
+    doubtful = [t for t, o in found.items() if o.outcome not in (PASSED, "skipped")]
+    ended = measured.with_suffix(".log").read_text().rsplit("\n", 2)[-2]
+    control.parent.mkdir(parents=True, exist_ok=True)
+    control.unlink(missing_ok=True)
+    if ended not in RAN_THROUGH:
+        run_file(path, where, control, over_curta=False, options=options)
+    elif doubtful:
+        run_file(path, where, control, False, options, only=doubtful)
+    control.touch()
 
 
 def summary(message: str) -> str:
@@ -239,6 +289,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--library", action="append", help="only this; repeatable")
     parser.add_argument("--file", default="", help="files whose path contains this")
     parser.add_argument("--part", type=int, default=1, help="every n-th test alone")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice by --part")
+    parser.add_argument(
+        "--doubtful",
+        action="store_true",
+        help="over Curta first, then over JAX what does not pass",
+    )
     parser.add_argument("--seconds", type=int, default=120, help="for one test")
     parser.add_argument("--file-seconds", type=int, default=1800, help="for a file")
     parser.add_argument("--again", action="store_true", help="run the control anew")
@@ -262,7 +318,7 @@ def main() -> None:
         if folder is None:
             without.append(library.name)
             continue
-        compared = Compared(library.name)
+        compared = Compared(library.name, timed=not options.doubtful)
         for control, measured in compare(library, folder, options):
             compared.add(control, measured)
         print(f"\n{compared.row()}", flush=True)
