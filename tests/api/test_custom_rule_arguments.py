@@ -93,6 +93,11 @@ def test_forward_derivative_of_numbers_in_python():
 
     assert curta.jvp(f, (1.0, 4.0), (1.0, 1.0)) == (5.0, 91.0)
     assert type(curta.jvp(f, (1.0, 4.0), (1.0, 1.0))[0]) is float
+    # What was computed has an array for its tangent, though that was passed on.
+    (_, total), (kept, tangent) = curta.jvp(lambda x: (x, x + 1), (2.0,), (1.0,))
+    assert type(kept) is float
+    assert isinstance(total, curta.Array) and isinstance(tangent, curta.Array)
+    assert tangent == 1 and tangent.weak_type
     zero = curta.jvp(lambda x: 3.0, (2.0,), (1.0,))[1]
     assert isinstance(zero, curta.Array) and zero == 0
 

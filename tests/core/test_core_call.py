@@ -54,11 +54,42 @@ def test_eqns_bind_again_with_their_params():
     env.update(zip(closed.jaxpr.constvars, closed.consts))
     for eqn in closed.eqns:
         args = [v.val if hasattr(v, "val") else env[v] for v in eqn.invars]
-        subfuns, params = eqn.primitive.get_bind_params(eqn.params)
-        out = eqn.primitive.bind(*subfuns, *args, **params)
+        params = eqn.primitive.get_bind_params(eqn.params)
+        out = eqn.primitive.bind(*args, **params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
     for v, want in zip(closed.jaxpr.outvars, f(jnp.arange(3.0))):
         np.testing.assert_allclose(env[v], want, rtol=1e-6)
+
+
+@curta.custom_jvp
+def doubled(x):
+    return 2 * x
+
+
+@curta.custom_vjp
+def tripled(x):
+    return 3 * x
+
+
+doubled.defjvp(lambda primals, tangents: (doubled(*primals), 20 * tangents[0]))
+tripled.defvjp(lambda x: (tripled(x), None), lambda _, ct: (30 * ct,))
+
+
+@pytest.mark.parametrize("f, factor", [(doubled, 2), (tripled, 3)])
+def test_functions_with_own_derivatives_bind_again_as_functions(f, factor):
+    (eqn,) = curta.make_jaxpr(lambda x: f(x))(1.0).eqns
+    params = eqn.primitive.get_bind_params(eqn.params)
+    assert params["subfuns"][0].call_wrapped(5.0) == [factor * 5]
+    if f is doubled:
+        assert params["subfuns"][1].call_wrapped(5.0, 1.0) == [10, 20]
+
+    def again(x):
+        return eqn.primitive.bind(x, **params)[0]
+
+    assert again(5.0) == curta.jit(again)(5.0) == factor * 5
+    assert curta.grad(again)(5.0) == 10 * factor
+    with pytest.raises(TypeError, match="takes the subfuns of get_bind_params"):
+        eqn.primitive.bind(5.0, subfuns=(f,))
 
 
 def test_a_primitive_refuses_params_it_does_not_have():

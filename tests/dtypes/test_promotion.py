@@ -206,3 +206,13 @@ def test_numbers_too_large_for_a_narrow_float_are_infinite(dtype):
     for found in x * 3.4e38, jnp.full(2, 3.4e38, dtype):
         assert found.dtype == dtype
         assert np.isinf(np.asarray(found, np.float32)).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["float64", "int64", "uint64", "complex128"])
+def test_scalar_types_are_halved_silently(name):
+    ours, halved = getattr(jnp, name), dtypes.canonicalize_dtype(name)
+    assert jnp.result_type(ours) == dtypes.dtype(ours) == halved
+    assert jnp.result_type(ours, jnp.bool_) == halved
+    with pytest.warns(UserWarning, match=f"Explicitly requested dtype {name}"):
+        jnp.result_type(getattr(np, name))

@@ -128,3 +128,15 @@ def test_objects_that_forward_what_arrays_are_asked_for():
     *shapes, one, two = curta.jit(alike)(jnp.ones(3))
     assert one.tolist() == two.tolist() == [2, 2, 2]
     assert one.dtype == two.dtype == np.float32
+
+
+@pytest.mark.parametrize("x", [np.arange(4), np.float64(2)], ids=str)
+def test_reshaped_arrays_of_numpy_stay_so(x):
+    """Programs look at them while they are traced."""
+    found = []
+    curta.jit(lambda: found.append(jnp.reshape(x, (-1, 1))))()
+    (there,) = found
+    assert type(there) is np.ndarray
+    assert there.dtype == x.dtype
+    assert there.shape == (np.size(x), 1)
+    assert isinstance(jnp.ravel(x), curta.Array)

@@ -8,6 +8,7 @@ from typing import Any
 from curta import dtypes, tree_util
 from curta.api.arguments import as_result, check_callable
 from curta.api.linearized import FlatWithAux
+from curta.core.array import Array
 from curta.core.avals import ShapedArray, typed, untyped
 from curta.core.source_info import Transforming
 from curta.core.tangents import Zero
@@ -64,10 +65,11 @@ def jvp(
         outs, out_tangents = jvp_flat(flat, list(map(typed, leaves)), seeds)
     count = len(outs) - flat.aux_count
 
-    def tree(values: Sequence[Any]) -> Any:
-        return tree_util.tree_unflatten(flat.out_tree, list(map(_shown, values)))
-
-    result = tree(outs[:count]), tree(out_tangents[:count])
+    shown = list(map(_shown, outs[:count]))
+    result = tuple(
+        tree_util.tree_unflatten(flat.out_tree, leaves)
+        for leaves in (shown, list(map(_shown_tangent, shown, out_tangents)))
+    )
     if not has_aux:
         return result
     aux = tree_util.tree_unflatten(flat.aux_tree, flat.aux(outs[count:]))
@@ -77,6 +79,12 @@ def jvp(
 def _shown(x: Any) -> Any:
     """A result as the user gets it: an array, or the number that was given."""
     return as_result(instantiate(x)) if type(x) is Zero else untyped(x)
+
+
+def _shown_tangent(primal: Any, tangent: Any) -> Any:
+    """The tangent of a result: that of an array is one, though it was a number."""
+    shown = _shown(tangent)
+    return as_result(shown) if isinstance(primal, Array) else shown
 
 
 def _check_tangent(primal: ShapedArray, tangent: ShapedArray) -> None:

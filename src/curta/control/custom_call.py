@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.control.call import JaxprOp
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.refs import Ref, invalidate, read
 from curta.core.stage import with_dtype
 from curta.core.tangents import Zero, zero_tangent
@@ -148,6 +148,9 @@ class CustomCall(JaxprOp):
     def rule_names(self) -> dict[str, str]:
         """The rules by the names under which a jaxpr prints them."""
         self._missing("params")
+
+    def subfuns(self) -> Sequence[Callable[..., Any]]:
+        return (jaxpr_as_fun(self.jaxpr),)
 
     def params(self) -> dict[str, Any]:
         return {

@@ -238,3 +238,13 @@ class CustomJVPCall(CustomCall):
 
     def rule_names(self) -> dict[str, str]:
         return {"jvp": self.call.rule_name}
+
+    def subfuns(self) -> Sequence[Callable[..., Any]]:
+        return *super().subfuns(), self._values_and_tangents
+
+    def _values_and_tangents(self, *args: Any) -> list[Any]:
+        """Outputs and their tangents; those of inputs follow the inputs."""
+        n, half = self.const_count, len(args) // 2
+        tangents = [take_zero(t) for t in args[half + n :]]
+        outs, dots = self.call.jvp(args[n:half], tangents)
+        return [*outs, *(show_zero(t, symbolic=True) for t in dots)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
@@ -171,6 +171,10 @@ class Op:
         if not dataclasses.is_dataclass(self):
             return {}
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def subfuns(self) -> Sequence[Callable[..., Any]]:
+        """The functions that JAX's `bind` takes in place of a jaxpr and its rules."""
+        return ()
 
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         """The parameters that the printer shows for `eqn`; all of them by default."""

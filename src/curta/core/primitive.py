@@ -170,6 +170,8 @@ class Primitive:
         """
         if issubclass(self.op_class, UserOp):
             return self.op_class(tuple(sorted(params.items())))
+        if "subfuns" in params:
+            return _op_of(self, *params["subfuns"])
         renamed = self.op_class.param_names
         fields: dict[str, Any] = {}
         for key, value in params.items():
@@ -208,11 +210,23 @@ class Primitive:
         with use_trace(trace):
             return self.bind(*args, **params)
 
-    def get_bind_params(
-        self, params: dict[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """`(leading arguments, parameters)` with which `bind` repeats an eqn."""
-        return [], dict(params)
+    def get_bind_params(self, params: ParamDict) -> ParamDict:
+        """The parameters with which `bind` repeats an eqn.
+
+        Functions with derivatives of their own are there as `subfuns`: what has the
+        function as `call_wrapped`, and the forward rule, if it is a `custom_jvp`.
+
+        >>> import curta
+        >>> eqn = curta.make_jaxpr(curta.lax.sin)(1.0).eqns[0]
+        >>> eqn.primitive.bind(0.0, **eqn.primitive.get_bind_params(eqn.params))
+        Array(0., dtype=float32, weak_type=True)
+        """
+        if issubclass(self.op_class, UserOp):
+            return dict(params)
+        op = self.with_params(**params)
+        if not (functions := op.subfuns()):
+            return dict(params)
+        return {"subfuns": tuple(Subfun(op, f) for f in functions)}
 
     def __str__(self) -> str:
         return self.name
@@ -221,6 +235,24 @@ class Primitive:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return primitive_of, (self.op_class,)
+
+
+class Subfun:
+    """A function that an op applies, in place of its jaxpr and rules."""
+
+    def __init__(self, op: Op, function: Callable[..., Any]):
+        self.op, self.call_wrapped = op, function
+
+
+def _op_of(primitive: Primitive, *subfuns: Any) -> Op:
+    """The op that `get_bind_params` has taken these functions from."""
+    if not subfuns or not all(isinstance(f, Subfun) for f in subfuns):
+        raise TypeError(
+            f"{primitive} takes the subfuns of get_bind_params, not functions of"
+            f" another kind: {subfuns}."
+        )
+    op: Op = subfuns[0].op
+    return op
 
 
 def _has_no_default(field: dataclasses.Field[Any]) -> bool:

@@ -253,7 +253,7 @@ def _of_numpy(x: Any) -> tuple[DType, bool]:
     return canonicalize_dtype(x.dtype), False
 
 
-def _of_name(x: Any) -> tuple[DType, bool]:
+def _of_name(x: Any, stacklevel: int = 5) -> tuple[DType, bool]:
     if isinstance(x, type) and x in python_scalar_types:
         return python_type_dtype(x), x is not bool
     named = np.dtype(x)
@@ -262,7 +262,15 @@ def _of_name(x: Any) -> tuple[DType, bool]:
             f"dtype={named!r} is not a valid dtype for JAX type promotion."
         )
     _check_valid(x, named)
-    return explicit_dtype(named, "dtype", 5), False
+    return explicit_dtype(named, "dtype", stacklevel), False
+
+
+def _of_class(x: type) -> tuple[DType, bool]:
+    """The dtype of a class of scalars; those of `curta.numpy` stay silent if halved."""
+    own = getattr(x, "dtype", None)
+    if isinstance(own, np.dtype) and is_valid_dtype(own):
+        return canonicalize_dtype(own), False
+    return _of_name(x, 6)
 
 
 def _of_extended(x: ExtendedDType) -> tuple[DType, bool]:
@@ -287,7 +295,8 @@ def _of_object(x: Any) -> tuple[DType, bool]:
 
 _READERS_OF_BASES: list[tuple[type | tuple[type, ...], Reader]] = [
     ((np.ndarray, np.generic), _of_numpy),
-    ((type, str, np.dtype), _of_name),
+    (type, _of_class),
+    ((str, np.dtype), _of_name),
     (ExtendedDType, _of_extended),
 ]
 _readers = _Readers(dict.fromkeys(python_scalar_types, _of_scalar))

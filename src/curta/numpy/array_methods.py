@@ -23,7 +23,7 @@ from curta.numpy.promotion import cast, const
 from curta.numpy.reductions import any
 from curta.numpy.shapes import (
     ravel,
-    reshape as _reshape,
+    reshape_array,
     squeeze,
     transpose as _transpose,
 )
@@ -40,7 +40,7 @@ def reshape(
     out_sharding: Any = None,
 ) -> Any:
     """The elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`."""
-    return _reshape(self, args[0] if len(args) == 1 else args, order)
+    return reshape_array(self, args[0] if len(args) == 1 else args, order)
 
 
 def flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:

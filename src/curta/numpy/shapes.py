@@ -90,14 +90,21 @@ def reshape(
 ) -> Any:
     """The elements in another shape; one dim may be -1, which is computed.
 
-    `order` is "C" (the last index runs fastest) or "F" (the first). Raises TypeError
-    if the sizes do not fit.
+    `order` is "C" (the last index runs fastest) or "F" (the first). An array of NumPy
+    stays one. Raises TypeError if the sizes do not fit; NumPy's own, ValueError.
 
     >>> from curta import numpy as jnp
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    if isinstance(a, (np.ndarray, np.generic)):
+        return a.reshape(shape, order=order)  # type: ignore[call-overload]
+    return reshape_array(a, shape, order)
+
+
+def reshape_array(a: Any, shape: Any, order: str = "C") -> Any:
+    """As `reshape`, to an array of ours."""
     a = ensure_arraylike("reshape", a)
     sizes = _known_sizes(a, shape)
     if order == "C":
@@ -158,7 +165,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     a = ensure_operand("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
-    return reshape(a, (a.size,), order)
+    return reshape_array(a, (a.size,), order)
 
 
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
