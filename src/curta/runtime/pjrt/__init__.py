@@ -1,0 +1,1 @@
+"""Plugins for accelerators, through the C interface PJRT, by ctypes alone."""

@@ -1,0 +1,255 @@
+"""Arrays in the memory of a device."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from curta.errors import JaxRuntimeError
+from curta.runtime.pjrt.abi import (
+    DTYPE_NAMES,
+    ELEMENT_TYPES,
+    ONLY_DURING_CALL,
+    ZERO_COPY,
+    Struct,
+)
+from curta.runtime.pjrt.devices import Device, Memory
+from curta.runtime.pjrt.values import array_of, integers
+
+if TYPE_CHECKING:
+    from curta.runtime.pjrt.client import Client
+
+# Memory that a plugin may use as it is has to begin at a multiple of this.
+ALIGNMENT = 64
+
+
+def element_type(dtype: np.dtype[Any]) -> int:
+    """PJRT_Buffer_Type of a dtype; TypeError if it has none."""
+    found = ELEMENT_TYPES.get(dtype.name)
+    if found is None:
+        raise TypeError(f"arrays of dtype {dtype} cannot lie on devices of plugins")
+    return found
+
+
+@functools.cache
+def dtype_of(code: int) -> np.dtype[Any]:
+    """The dtype of a PJRT_Buffer_Type; TypeError if there is none."""
+    name = DTYPE_NAMES.get(code, "")
+    narrow = getattr(ml_dtypes, name, None)
+    if narrow is not None:
+        return np.dtype(narrow)
+    if not name or name == "token":
+        raise TypeError(f"no dtype of NumPy is PJRT's element type {code} ({name})")
+    return np.dtype(name)
+
+
+class Buffer:
+    """An array on a device. Its elements may still be computed.
+
+    `shape` and `dtype` are those of the array. Finalizers free it; `delete` gives its
+    memory back at once.
+    """
+
+    __slots__ = ("client", "handle", "shape", "dtype", "_host", "_transfer", "_lent")
+
+    def __init__(
+        self, client: Client, handle: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        self.client = client
+        self.handle = handle
+        self.shape = shape
+        self.dtype = dtype
+        # Memory of the host whose elements the buffer uses, with the event that says
+        # when it does no more; a transfer to the host that is under way.
+        self._host: tuple[int, Any] | None = None
+        self._transfer: tuple[int, Any] | None = None
+        self._lent = 0
+        client.buffers.add(handle)
+
+    def __del__(self) -> None:
+        client = self.client
+        if not client.closed:
+            for pending in (self._host, self._transfer):
+                if pending is not None:
+                    client.borrow(*pending)
+            client.destroy("Buffer_Destroy", self.handle)
+
+    def _call(self, what: str, **fields: Any) -> Any:
+        self.client.check_open()
+        return self.client.library.call(f"Buffer_{what}", buffer=self.handle, **fields)
+
+    @property
+    def memory(self) -> Memory:
+        """Where it lies."""
+        return self.client.memory_at(self._call("Memory").memory)
+
+    @property
+    def device(self) -> Device:
+        """The device whose memory it lies in."""
+        return self.client.device_at(self._call("Device").device)
+
+    @property
+    def nbytes_on_device(self) -> int:
+        """What it takes there, with padding."""
+        return self._call("OnDeviceSizeInBytes").on_device_size_in_bytes
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether the host can read its memory."""
+        return self._call("IsOnCpu").is_on_cpu
+
+    # ---- when it is there
+
+    def block_until_ready(self) -> None:
+        """Wait for its elements; raises what went wrong while they were computed."""
+        self.client.library.wait(self._call("ReadyEvent").event)
+
+    def is_ready(self) -> bool:
+        """Whether its elements are there, or have failed."""
+        event = self._call("ReadyEvent").event
+        try:
+            return self.client.library.is_ready(event)
+        finally:
+            self.client.library.call("Event_Destroy", event=event)
+
+    def delete(self) -> None:
+        """Give its memory back; what is under way with it goes on."""
+        self._call("Delete")
+
+    def is_deleted(self) -> bool:
+        """Whether it was deleted, or given away to a program."""
+        return self._call("IsDeleted").is_deleted
+
+    # ---- to other places
+
+    def start_transfer(self) -> None:
+        """Begin to copy the elements to the host, where `numpy` finds them."""
+        if self._transfer is None:
+            self._transfer = self._copy_out()
+
+    def _copy_out(self) -> tuple[int, Any]:
+        out = np.empty(self.shape, self.dtype)
+        layout, keep = row_major(self.client, len(self.shape))
+        args = self.client.library.struct(
+            "Buffer_ToHostBuffer_Args",
+            src=self.handle,
+            host_layout=ctypes.addressof(layout),
+            dst=out.ctypes.data,
+            dst_size=out.nbytes,
+        )
+        self.client.check_open()
+        run = self.client.library.functions["Buffer_ToHostBuffer"]
+        if error := run(ctypes.addressof(args)):
+            self.client.library.retry(error, run, args, [layout])
+        del keep
+        return args.event, out  # type: ignore[attr-defined]
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The elements, on the host; raises what went wrong while they were made."""
+        transfer, self._transfer = self._transfer, None
+        event, out = transfer or self._copy_out()
+        self.client.library.wait(event)
+        return out
+
+    def copy_to(self, place: Device | Memory) -> Buffer:
+        """A copy on another device or in another memory of the client."""
+        library = self.client.library
+        if isinstance(place, Device) and not library.has("Buffer_CopyToMemory"):
+            found = self._call("CopyToDevice", dst_device=place.address)
+        else:
+            memory = place.default_memory if isinstance(place, Device) else place
+            found = self._call("CopyToMemory", dst_memory=memory.address)
+        return Buffer(self.client, found.dst_buffer, self.shape, self.dtype)
+
+    # ---- its memory, for other libraries
+
+    def lend(self) -> int:
+        """The address of its memory on the device, kept there until `take_back`."""
+        self.block_until_ready()
+        self._call("IncreaseExternalReferenceCount")
+        self._lent += 1
+        return self._call("OpaqueDeviceMemoryDataPointer").device_memory_ptr or 0
+
+    def take_back(self) -> None:
+        """What `lend` gave is not used any more."""
+        self._lent -= 1
+        if not self.client.closed:
+            self._call("DecreaseExternalReferenceCount")
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether other libraries use its memory: then programs must not."""
+        return self._lent > 0
+
+    def address(self) -> int:
+        """The address of its memory, as the platform names it."""
+        return self._call("UnsafePointer").buffer_pointer or 0
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.dtype.name}{list(self.shape)})"
+
+
+def row_major(client: Client, rank: int) -> tuple[Struct, Any]:
+    """A layout whose last dim is the densest, and what it points to."""
+    order = array_of(range(rank)[::-1])
+    layout: Any = client.library.struct("Buffer_MemoryLayout")
+    layout.tiled_struct_size = 56
+    layout.minor_to_major = ctypes.addressof(order)
+    layout.minor_to_major_size = rank
+    return layout, order
+
+
+def from_host(
+    client: Client,
+    array: np.ndarray[Any, Any],
+    place: Device | Memory,
+    immutable: bool,
+) -> Buffer:
+    """A buffer with the elements of an array; see `Client.put`."""
+    code = element_type(array.dtype)
+    dense = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    dims = array_of(array.shape)
+    memory = isinstance(place, Memory)
+    shared = (immutable or dense is not array) and dense.ctypes.data % ALIGNMENT == 0
+    found = client.library.call(
+        "Client_BufferFromHostBuffer",
+        client=client.address,
+        data=dense.ctypes.data,
+        type=code,
+        dims=ctypes.addressof(dims),
+        num_dims=array.ndim,
+        host_buffer_semantics=ZERO_COPY if shared else ONLY_DURING_CALL,
+        device=place.devices[0].address if memory else place.address,
+        memory=place.address if memory else None,
+    )
+    made = Buffer(client, found.buffer, array.shape, array.dtype)
+    event = found.done_with_host_buffer
+    if shared:
+        made._host = event, dense
+    elif event:
+        client.library.call("Event_Destroy", event=event)
+    return made
+
+
+def found_buffer(client: Client, handle: int) -> Buffer:
+    """A buffer of which nothing is known but its handle."""
+    call = client.library.call
+    code = call("Buffer_ElementType", buffer=handle).type
+    dims = call("Buffer_Dimensions", buffer=handle)
+    shape = tuple(integers(dims.dims, dims.num_dims))
+    return Buffer(client, handle, shape, dtype_of(code))
+
+
+def refuse_foreign(client: Client, buffer: Any) -> None:
+    """Raise JaxRuntimeError for what is no buffer of this client."""
+    if not isinstance(buffer, Buffer):
+        raise TypeError(f"expected a Buffer, got {type(buffer).__name__}")
+    if buffer.client is not client:
+        raise JaxRuntimeError(
+            "INVALID_ARGUMENT: a buffer of another client was passed to a program;"
+            " copy it by the host first."
+        )

@@ -1,0 +1,292 @@
+"""A client of a plugin: its devices, and all that lives on them."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curta.errors import JaxRuntimeError
+from curta.runtime.pjrt import callbacks
+from curta.runtime.pjrt.buffers import Buffer, from_host
+from curta.runtime.pjrt.devices import Device, Memory
+from curta.runtime.pjrt.executable import LoadedExecutable, compiled, deserialized
+from curta.runtime.pjrt.library import Library
+from curta.runtime.pjrt.topology import Topology
+from curta.runtime.pjrt.values import NamedValues, Value, array_of, pointers, text
+
+if TYPE_CHECKING:
+    from curta.runtime.pjrt.keyvalue import Callbacks
+
+Place = Device | Memory
+
+
+class Client:
+    """What runs programs on the devices of a plugin.
+
+    It is closed when the process ends, or by `close`: then the buffers and programs on
+    it are gone. A forked process cannot use it.
+
+    Args:
+      library: the plugin.
+      options: by name, as the plugin knows them.
+      store: where processes of one program find each other.
+
+    Raises JaxRuntimeError: there is no such device, an option is not known, ...
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        options: Mapping[str, Value] | None = None,
+        store: Callbacks | None = None,
+    ) -> None:
+        self.library = library
+        self.closed: str | None = None
+        named = NamedValues(options or {})
+        given = {} if store is None else store.arguments()
+        found = library.call(
+            "Client_Create",
+            create_options=named.address,
+            num_options=named.count,
+            **given,
+        )
+        self.address: int = found.client
+        # It is called whenever devices of several processes first work together.
+        self.store = store
+        #: Handles that must be freed before the client is.
+        self.buffers: set[int] = set()
+        self.executables: set[int] = set()
+        # Handles that nobody has any more, but that could not be freed at once; memory
+        # of the host that the plugin still reads, with the events that say when not.
+        self._unwanted: deque[tuple[str, int]] = deque()
+        self._borrowed: deque[tuple[int, Any]] = deque()
+        self._arguments: list[tuple[Any, int]] = []
+        self._lock = threading.Lock()
+        self._places: dict[int, Any] = {}
+        self._pid = os.getpid()
+        _open.add(self)
+
+    # ---- what there is
+
+    @functools.cached_property
+    def platform(self) -> str:
+        """`cuda`, `rocm`, `tpu`, `cpu`, ..., as the plugin names it."""
+        found = self._call("PlatformName")
+        return text(found.platform_name, found.platform_name_size)
+
+    @functools.cached_property
+    def platform_version(self) -> str:
+        """Versions of driver and libraries."""
+        found = self._call("PlatformVersion")
+        return text(found.platform_version, found.platform_version_size)
+
+    @functools.cached_property
+    def process_index(self) -> int:
+        """The number of this process among those of the program."""
+        return self._call("ProcessIndex").process_index
+
+    @functools.cached_property
+    def devices(self) -> list[Device]:
+        """All devices, those of other processes too."""
+        found = self._call("Devices")
+        return [self.device_at(a) for a in pointers(found.devices, found.num_devices)]
+
+    @functools.cached_property
+    def local_devices(self) -> list[Device]:
+        """The devices of this process."""
+        found = self._call("AddressableDevices")
+        addresses = pointers(found.addressable_devices, found.num_addressable_devices)
+        return [self.device_at(address) for address in addresses]
+
+    @functools.cached_property
+    def memories(self) -> list[Memory]:
+        """The memories of this process's devices."""
+        found = self._call("AddressableMemories")
+        addresses = pointers(found.addressable_memories, found.num_addressable_memories)
+        return [self.memory_at(address) for address in addresses]
+
+    def device_at(self, address: int) -> Device:
+        """The device that the plugin knows by an address."""
+        found = self._places.get(address)
+        if found is None:
+            found = self._places.setdefault(address, Device(self, address))
+        return found
+
+    def memory_at(self, address: int) -> Memory:
+        """The memory that the plugin knows by an address."""
+        found = self._places.get(address)
+        if found is None:
+            found = self._places.setdefault(address, Memory(self, address))
+        return found
+
+    def topology(self) -> Topology:
+        """What programs for these devices can be compiled for, without them."""
+        return Topology(self.library, self._call("TopologyDescription").topology, self)
+
+    def default_assignment(self, replicas: int, partitions: int) -> list[list[int]]:
+        """The ids of devices that the plugin would choose, a row for each replica."""
+        ids = array_of([0] * (replicas * partitions), ctypes.c_int32)
+        self._call(
+            "DefaultDeviceAssignment",
+            num_replicas=replicas,
+            num_partitions=partitions,
+            default_assignment_size=replicas * partitions,
+            default_assignment=ctypes.addressof(ids),
+        )
+        flat = list(ids)[: replicas * partitions]
+        return [flat[i * partitions :][:partitions] for i in range(replicas)]
+
+    def _call(self, what: str, *nested: Any, **fields: Any) -> Any:
+        self.check_open()
+        return self.library.call(
+            f"Client_{what}", *nested, client=self.address, **fields
+        )
+
+    # ---- what it does
+
+    def compile(self, program: str | bytes, options: bytes) -> LoadedExecutable:
+        """Compile a module of StableHLO, text or bytecode, with CompileOptionsProto."""
+        self.check_open()
+        return compiled(self, program, options)
+
+    def deserialize(
+        self, data: bytes, options: bytes | None = None
+    ) -> LoadedExecutable:
+        """What `LoadedExecutable.serialize` gave, to be run again."""
+        self.check_open()
+        return deserialized(self, data, options)
+
+    def put(
+        self,
+        array: np.ndarray[Any, Any],
+        place: Place | None = None,
+        immutable: bool = False,
+    ) -> Buffer:
+        """A buffer with the elements of an array.
+
+        Args:
+          array: of the host.
+          place: a device or a memory; the first device if not given.
+          immutable: nobody will write to `array` any more, so that the plugin may use
+            its memory for as long as the buffer lives.
+
+        Raises TypeError for a dtype that PJRT has not.
+        """
+        self.check_open()
+        if place is None:
+            place = self.local_devices[0]
+        return from_host(self, array, place, immutable)
+
+    # ---- the end of things
+
+    def check_open(self) -> None:
+        """Raise JaxRuntimeError if the client was closed, or this process forked."""
+        if self.closed:
+            raise JaxRuntimeError(f"FAILED_PRECONDITION: {self.closed}")
+
+    def destroy(self, function: str, handle: int) -> None:
+        """Free a handle (a `Buffer` or `LoadedExecutable`), perhaps a little later.
+
+        Finalizers call it, anywhere: within a callback, too, which a plugin may make
+        while it holds a lock.
+        """
+        if self.closed:
+            return
+        if callbacks.running or self._unwanted:
+            self._unwanted.append((function, handle))
+            self.sweep()
+            return
+        self._free(function, handle)
+
+    def _free(self, function: str, handle: int) -> None:
+        kept = self.buffers if function == "Buffer_Destroy" else self.executables
+        kept.discard(handle)
+        if function != "Buffer_Destroy":
+            self.library.call(function, executable=handle)
+            return
+        # Arguments are taken from a heap, as threads come in between.
+        slot = self._arguments.pop() if self._arguments else self._destroy_arguments()
+        args, address = slot
+        args.buffer = handle
+        run = self.library.functions[function]
+        if error := run(address):
+            self.library.retry(error, run, args, ())
+        self._arguments.append(slot)
+
+    def _destroy_arguments(self) -> tuple[Any, int]:
+        args = self.library.struct("Buffer_Destroy_Args")
+        return args, ctypes.addressof(args)
+
+    def borrow(self, event: int, memory: Any) -> None:
+        """Keep memory of the host until an event says that nobody reads it."""
+        self._borrowed.append((event, memory))
+
+    def sweep(self) -> None:
+        """Free what nobody has any more."""
+        if callbacks.running or not (self._unwanted or self._borrowed):
+            return
+        if not self._lock.acquire(blocking=False):
+            return  # somebody is at it, perhaps this very thread
+        try:
+            for _ in range(len(self._unwanted)):
+                self._free(*self._unwanted.popleft())
+            for _ in range(len(self._borrowed)):
+                event, memory = self._borrowed.popleft()
+                if self.library.is_ready(event):
+                    self.library.call("Event_Destroy", event=event)
+                else:
+                    self._borrowed.append((event, memory))
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Free buffers, then programs, then the client; later uses raise."""
+        if self.closed:
+            return
+        self.closed = "the client of the plugin was closed"
+        _open.discard(self)
+        call = self.library.call
+        for handle in tuple(self.buffers):
+            call("Buffer_Destroy", buffer=handle)
+        for handle in tuple(self.executables):
+            call("LoadedExecutable_Destroy", executable=handle)
+        self.buffers.clear()
+        self.executables.clear()
+        for event, _ in tuple(self._borrowed):
+            self.library.wait(event)
+        self._borrowed.clear()
+        self._unwanted.clear()
+        call("Client_Destroy", client=self.address)
+
+    def __repr__(self) -> str:
+        return f"Client({self.library.name!r}, {self.platform})"
+
+
+_open: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+def close_all() -> None:
+    """Close the clients while Python still runs: plugins have threads that call it."""
+    for client in tuple(_open):
+        client.close()
+
+
+def _forked() -> None:
+    for client in tuple(_open):
+        client.closed = (
+            "this process was forked from one that uses the plugin, whose devices and"
+            " threads it does not have: start it by the method 'spawn' instead."
+        )
+
+
+atexit.register(close_all)
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,141 @@
+"""The devices and memories of a plugin."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from curta.errors import JaxRuntimeError
+from curta.runtime.pjrt.errors import status_of
+from curta.runtime.pjrt.library import Library
+from curta.runtime.pjrt.values import decode, pointers, text
+
+if TYPE_CHECKING:
+    from curta.runtime.pjrt.client import Client
+
+
+class Description:
+    """What is known of a device, there or not: of a topology or a client."""
+
+    def __init__(self, library: Library, address: int) -> None:
+        self.library = library
+        self.description = address
+
+    def _ask(self, what: str) -> Any:
+        return self.library.call(
+            f"DeviceDescription_{what}", device_description=self.description
+        )
+
+    @functools.cached_property
+    def id(self) -> int:
+        """A number, unique among all processes."""
+        return self._ask("Id").id
+
+    @functools.cached_property
+    def process_index(self) -> int:
+        """The process whose device this is."""
+        return self._ask("ProcessIndex").process_index
+
+    @functools.cached_property
+    def kind(self) -> str:
+        """The maker's name for it: `NVIDIA H100 80GB HBM3`."""
+        found = self._ask("Kind")
+        return text(found.device_kind, found.device_kind_size)
+
+    @functools.cached_property
+    def attributes(self) -> dict[str, Any]:
+        """Coordinates, number of cores and the like."""
+        found = self._ask("Attributes")
+        return decode(found.attributes, found.num_attributes)
+
+    def __repr__(self) -> str:
+        found = self._ask("ToString")
+        return text(found.to_string, found.to_string_size)
+
+
+class Device(Description):
+    """A device of a client."""
+
+    def __init__(self, client: Client, address: int) -> None:
+        library = client.library
+        found = library.call("Device_GetDescription", device=address)
+        super().__init__(library, found.device_description)
+        self.client = client
+        self.address = address
+
+    def _call(self, what: str) -> Any:
+        return self.library.call(f"Device_{what}", device=self.address)
+
+    @functools.cached_property
+    def local_hardware_id(self) -> int:
+        """Its number on this machine; -1 where it has none."""
+        return self._call("LocalHardwareId").local_hardware_id
+
+    @functools.cached_property
+    def memories(self) -> list[Memory]:
+        """The memories that it can use."""
+        found = self._call("AddressableMemories")
+        addresses = pointers(found.memories, found.num_memories)
+        return [self.client.memory_at(address) for address in addresses]
+
+    @functools.cached_property
+    def default_memory(self) -> Memory:
+        """The memory where arrays lie if nothing is said."""
+        return self.client.memory_at(self._call("DefaultMemory").memory)
+
+    def memory(self, kind: str) -> Memory:
+        """The memory of a kind; JaxRuntimeError if there is none."""
+        for memory in self.memories:
+            if memory.kind == kind:
+                return memory
+        kinds = ", ".join(m.kind for m in self.memories)
+        raise JaxRuntimeError(
+            "INVALID_ARGUMENT: Could not find memory addressable by device"
+            f" {self.kind}. Device {self.kind} can address the following memory kinds:"
+            f" {kinds}. Got memory kind: {kind}"
+        )
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """Bytes in use, at the peak, at most; None where the plugin does not count."""
+        try:
+            found = self._call("MemoryStats")
+        except JaxRuntimeError as error:
+            if status_of(error) == "UNIMPLEMENTED":
+                return None
+            raise
+        named = {name for name, _ in found._fields_}
+        counted = {"bytes_in_use"}
+        counted |= {n for n in named if getattr(found, f"{n}_is_set", False)}
+        return {name: getattr(found, name) for name in sorted(counted)}
+
+
+class Memory:
+    """A memory of a client: of kind `device`, `pinned_host`, `unpinned_host`."""
+
+    def __init__(self, client: Client, address: int) -> None:
+        self.client = client
+        self.library = client.library
+        self.address = address
+
+    def _call(self, what: str) -> Any:
+        return self.library.call(f"Memory_{what}", memory=self.address)
+
+    @functools.cached_property
+    def id(self) -> int:
+        return self._call("Id").id
+
+    @functools.cached_property
+    def kind(self) -> str:
+        found = self._call("Kind")
+        return text(found.kind, found.kind_size)
+
+    @property
+    def devices(self) -> list[Device]:
+        """The devices that can use it."""
+        found = self._call("AddressableByDevices")
+        addresses = pointers(found.devices, found.num_devices)
+        return [self.client.device_at(address) for address in addresses]
+
+    def __repr__(self) -> str:
+        found = self._call("ToString")
+        return text(found.to_string, found.to_string_size)

@@ -1,0 +1,221 @@
+"""Programs that are loaded on devices, and how they are run."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from curta.runtime.pjrt.buffers import Buffer, refuse_foreign
+from curta.runtime.pjrt.program import Executable, Module
+from curta.runtime.pjrt.values import array_of, bytes_of, pointers
+
+if TYPE_CHECKING:
+    from curta.runtime.pjrt.client import Client
+    from curta.runtime.pjrt.devices import Device
+    from curta.runtime.pjrt.host_calls import HostCalls
+
+
+class _Call:
+    """The arguments of one call, made once and used again.
+
+    A plugin reads the addresses of the operands in `rows`, a row for each device, and
+    writes those of the results into `out_rows`.
+    """
+
+    def __init__(self, executable: LoadedExecutable, operands: int) -> None:
+        library = executable.client.library
+        devices, results = len(executable.devices), len(executable.results)
+        pointer = ctypes.c_void_p
+        self.rows = [(pointer * max(1, operands))() for _ in range(devices)]
+        self.out_rows = [(pointer * max(1, results))() for _ in range(devices)]
+        self._ins = (pointer * devices)(*map(ctypes.addressof, self.rows))
+        self._outs = (pointer * devices)(*map(ctypes.addressof, self.out_rows))
+        self.options: Any = library.struct("ExecuteOptions")
+        self.arguments = library.struct(
+            "LoadedExecutable_Execute_Args",
+            executable=executable.handle,
+            options=ctypes.addressof(self.options),
+            argument_lists=ctypes.addressof(self._ins),
+            num_devices=devices,
+            num_args=operands,
+            output_lists=ctypes.addressof(self._outs),
+        )
+        self.address = ctypes.addressof(self.arguments)
+
+    def run(self, executable: LoadedExecutable) -> None:
+        function = executable.function
+        if error := function(self.address):
+            library = executable.client.library
+            library.retry(error, function, self.arguments, [self.options])
+
+
+class LoadedExecutable:
+    """A program on the devices of a client.
+
+    `results` are shapes and dtypes of what one device gives. A call returns while the
+    program still runs: what goes wrong then is raised by whoever waits for a result.
+    """
+
+    def __init__(self, client: Client, handle: int) -> None:
+        self.client = client
+        self.handle = handle
+        client.executables.add(handle)
+        self.function = client.library.functions["LoadedExecutable_Execute"]
+        with self.executable() as program:
+            self.name = program.name
+            self.results = program.results
+        found = self._call("AddressableDevices")
+        addresses = pointers(found.addressable_devices, found.num_addressable_devices)
+        #: The devices of this process that it runs on, in the order of its operands.
+        self.devices: list[Device] = [client.device_at(a) for a in addresses]
+        self._single = len(self.devices) == 1
+        # Prepared calls by their number of operands. A call is popped while it is in
+        # use, so that threads and finalizers may come in between.
+        self._calls: dict[int, list[_Call]] = {}
+
+    def __del__(self) -> None:
+        self.client.destroy("LoadedExecutable_Destroy", self.handle)
+
+    def _call(self, what: str) -> Any:
+        self.client.check_open()
+        return self.client.library.call(
+            f"LoadedExecutable_{what}", executable=self.handle
+        )
+
+    def executable(self) -> Executable:
+        """The compiled program itself, to be asked and serialised."""
+        found = self.client.library.call(
+            "LoadedExecutable_GetExecutable", loaded_executable=self.handle
+        )
+        return Executable(self.client.library, found.executable)
+
+    def serialize(self) -> bytes:
+        """The program, for `Client.deserialize`."""
+        with self.executable() as program:
+            return program.serialize()
+
+    def __call__(self, *operands: Buffer, keep: Sequence[int] = ()) -> list[Buffer]:
+        """Run the program on its device.
+
+        Args:
+          operands: buffers on the device; those that the program says it takes over
+            are gone afterwards.
+          keep: numbers of operands that the program must not take over.
+
+        Raises JaxRuntimeError with the plugin's message, for operands that do not fit,
+        say.
+        """
+        if not self._single:
+            raise TypeError(
+                f"{self.name} runs on {len(self.devices)} devices: use `sharded`"
+            )
+        client = self.client
+        handles = [b.handle for b in operands if b.client is client]
+        if len(handles) != len(operands) or client.closed:
+            self._refuse(operands)
+        calls = self._calls.get(len(handles))
+        call = calls.pop() if calls else _Call(self, len(handles))
+        call.rows[0][: len(handles)] = handles
+        if keep or any(b._lent for b in operands):
+            self._run_keeping(call, {*keep, *_lent(operands)})
+        elif error := self.function(call.address):
+            client.library.retry(error, self.function, call.arguments, [call.options])
+        if client._unwanted or client._borrowed:
+            client.sweep()
+        made = [
+            Buffer(client, handle, shape, dtype)
+            for handle, (shape, dtype) in zip(call.out_rows[0], self.results)
+        ]
+        self._give_back(len(handles), call)
+        return made
+
+    def sharded(
+        self,
+        operands: Sequence[Sequence[Buffer]],
+        keep: Sequence[int] = (),
+        host_calls: HostCalls | None = None,
+    ) -> list[list[Buffer]]:
+        """Run the program on all of its devices.
+
+        Args:
+          operands: for each device of `devices` its part of each operand.
+          keep: numbers of operands that the program must not take over.
+          host_calls: what the program's sends and receives are.
+        """
+        if len(operands) != len(self.devices):
+            raise TypeError(
+                f"{self.name} runs on {len(self.devices)} devices; got operands for"
+                f" {len(operands)}"
+            )
+        count = len(operands[0])
+        for row in operands:
+            if len(row) != count:
+                raise TypeError("devices have different numbers of operands")
+            if any(b.client is not self.client for b in row) or self.client.closed:
+                self._refuse(row)
+        calls = self._calls.get(count)
+        call = calls.pop() if calls else _Call(self, count)
+        for row, to in zip(operands, call.rows):
+            to[:count] = [b.handle for b in row]
+        if host_calls is not None:
+            host_calls.install(call.options, len(self.devices))
+        self._run_keeping(call, {*keep}.union(*map(_lent, operands)))
+        self.client.sweep()
+        made = [
+            [Buffer(self.client, h, *result) for h, result in zip(row, self.results)]
+            for row in call.out_rows
+        ]
+        if host_calls is None:
+            self._give_back(count, call)
+        return made
+
+    def _run_keeping(self, call: _Call, keep: set[int]) -> None:
+        kept = array_of(sorted(keep))
+        call.options.non_donatable_input_indices = ctypes.addressof(kept)
+        call.options.num_non_donatable_input_indices = len(keep)
+        call.run(self)
+        call.options.num_non_donatable_input_indices = 0
+        call.options.non_donatable_input_indices = None
+
+    def _give_back(self, operands: int, call: _Call) -> None:
+        self._calls.setdefault(operands, []).append(call)
+
+    def _refuse(self, operands: Sequence[Any]) -> None:
+        self.client.check_open()
+        for buffer in operands:
+            refuse_foreign(self.client, buffer)
+
+    def __repr__(self) -> str:
+        return f"LoadedExecutable({self.name!r}, {len(self.devices)} devices)"
+
+
+def _lent(operands: Sequence[Buffer]) -> list[int]:
+    return [i for i, b in enumerate(operands) if b.is_lent]
+
+
+def compiled(client: Client, program: str | bytes, options: bytes) -> LoadedExecutable:
+    """See `Client.compile`."""
+    module = Module(client.library, program, options)
+    found = client.library.call(
+        "Client_Compile", module.struct, client=client.address, **module.arguments
+    )
+    return LoadedExecutable(client, found.executable)
+
+
+def deserialized(
+    client: Client, data: bytes, options: bytes | None
+) -> LoadedExecutable:
+    """See `Client.deserialize`."""
+    kept, given = bytes_of(data), bytes_of(options or b"")
+    found = client.library.call(
+        "Executable_DeserializeAndLoad",
+        client=client.address,
+        serialized_executable=ctypes.addressof(kept),
+        serialized_executable_size=len(data),
+        overridden_serialized_compile_options=ctypes.addressof(given)
+        if options
+        else None,
+        overridden_serialized_compile_options_size=len(options or b""),
+    )
+    return LoadedExecutable(client, found.loaded_executable)

@@ -1,0 +1,143 @@
+"""What can be asked of a compiled program, loaded or not."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from curta.runtime.pjrt.buffers import dtype_of
+from curta.runtime.pjrt.library import Library
+from curta.runtime.pjrt.values import bytes_of, decode, integers, pointers, text
+
+if TYPE_CHECKING:
+    from curta.runtime.pjrt.abi import Struct
+
+
+class Executable:
+    """A compiled program: its results, cost, memory and code."""
+
+    def __init__(self, library: Library, address: int) -> None:
+        self.library = library
+        self.address: int | None = address
+
+    def _ask(self, what: str, *nested: Struct, **fields: Any) -> Any:
+        return self.library.call(
+            f"Executable_{what}", *nested, executable=self.address, **fields
+        )
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The name of its module."""
+        found = self._ask("Name")
+        return text(found.executable_name, found.executable_name_size)
+
+    @functools.cached_property
+    def replicas(self) -> int:
+        return self._ask("NumReplicas").num_replicas
+
+    @functools.cached_property
+    def partitions(self) -> int:
+        return self._ask("NumPartitions").num_partitions
+
+    @functools.cached_property
+    def results(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shapes and dtypes of the results, of one device."""
+        types = self._ask("OutputElementTypes")
+        codes = integers(types.output_types, types.num_output_types, ctypes.c_int32)
+        dims = self._ask("OutputDimensions")
+        ranks = integers(dims.dim_sizes, dims.num_outputs, ctypes.c_size_t)
+        sizes = iter(integers(dims.dims, sum(ranks)))
+        shapes = [tuple(next(sizes) for _ in range(rank)) for rank in ranks]
+        return [(s, dtype_of(c)) for s, c in zip(shapes, codes, strict=True)]
+
+    @functools.cached_property
+    def memory_kinds(self) -> list[str]:
+        """The kinds of memory that the results lie in."""
+        found = self._ask("OutputMemoryKinds")
+        sizes = integers(found.memory_kind_sizes, found.num_outputs, ctypes.c_size_t)
+        names = pointers(found.memory_kinds, found.num_outputs)
+        return [text(a, n) for a, n in zip(names, sizes, strict=True)]
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Equal for programs that were compiled from the same in the same way."""
+        found = self._ask("Fingerprint")
+        return text(found.executable_fingerprint, found.executable_fingerprint_size)
+
+    def cost_analysis(self) -> dict[str, Any]:
+        """Estimates: `flops`, `bytes accessed`, ..."""
+        found = self._ask("GetCostAnalysis")
+        return decode(found.properties, found.num_properties)
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes of code, arguments, results and temporaries."""
+        found = self._ask("GetCompiledMemoryStats")
+        head = ("struct_size", "extension_start", "executable", "spare")
+        return {n: getattr(found, n) for n, _ in found._fields_ if n not in head}
+
+    def code_size(self) -> int:
+        """Bytes of machine code."""
+        return self._ask("SizeOfGeneratedCodeInBytes").size_in_bytes
+
+    def optimized(self) -> tuple[str, bytes]:
+        """The program that was compiled, after all passes: its format, and itself."""
+        program: Any = self.library.struct("Program")
+        self._ask("OptimizedProgram", program, program=ctypes.addressof(program))
+        code = bytes_of(b"\0" * program.code_size)
+        program.code = ctypes.addressof(code)
+        self._ask("OptimizedProgram", program, program=ctypes.addressof(program))
+        format_ = text(program.format, program.format_size)
+        return format_, code.raw[: program.code_size]
+
+    def serialize(self) -> bytes:
+        """The program, to be loaded by the same plugin on the same kind of device."""
+        found = self._ask("Serialize")
+        data = ctypes.string_at(found.serialized_bytes, found.serialized_bytes_size)
+        free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        free(found.serialized_executable_deleter)(found.serialized_executable)
+        return data
+
+    def close(self) -> None:
+        """Free it."""
+        address, self.address = self.address, None
+        if address:
+            self.library.call("Executable_Destroy", executable=address)
+
+    def __enter__(self) -> Executable:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.close()
+
+
+class Module:
+    """A module of StableHLO as plugins take it, with what it points to.
+
+    `program` may be text or bytecode; both have the format "mlir".
+    """
+
+    def __init__(self, library: Library, program: str | bytes, options: bytes) -> None:
+        code = program.encode() if isinstance(program, str) else program
+        self._keep = bytes_of(code), bytes_of(b"mlir"), bytes_of(options)
+        addresses = [ctypes.addressof(data) for data in self._keep]
+        self.struct = library.struct(
+            "Program",
+            code=addresses[0],
+            code_size=len(code),
+            format=addresses[1],
+            format_size=len(b"mlir"),
+        )
+        #: The arguments of a function that compiles it.
+        self.arguments = {
+            "program": ctypes.addressof(self.struct),
+            "compile_options": addresses[2],
+            "compile_options_size": len(options),
+        }

@@ -1,0 +1,97 @@
+"""Devices that need not be there, for compiling ahead of time."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from curta.runtime.pjrt.devices import Description
+from curta.runtime.pjrt.library import Library
+from curta.runtime.pjrt.program import Executable, Module
+from curta.runtime.pjrt.values import (
+    NamedValues,
+    Value,
+    bytes_of,
+    decode,
+    pointers,
+    text,
+)
+
+
+class Topology:
+    """Devices by kind and arrangement.
+
+    `owner` is what frees it, a client; `create` makes one that frees itself.
+    """
+
+    def __init__(self, library: Library, address: int, owner: Any = None) -> None:
+        self.library = library
+        self.address = address
+        self.owner = owner
+
+    def __del__(self) -> None:
+        if self.owner is None and not sys.is_finalizing():
+            self._call("Destroy")
+
+    def _call(self, what: str) -> Any:
+        return self.library.call(f"TopologyDescription_{what}", topology=self.address)
+
+    @functools.cached_property
+    def platform(self) -> str:
+        found = self._call("PlatformName")
+        return text(found.platform_name, found.platform_name_size)
+
+    @functools.cached_property
+    def platform_version(self) -> str:
+        found = self._call("PlatformVersion")
+        return text(found.platform_version, found.platform_version_size)
+
+    @functools.cached_property
+    def devices(self) -> list[Description]:
+        """Its devices, in the order that the plugin gives them."""
+        found = self._call("GetDeviceDescriptions")
+        addresses = pointers(found.descriptions, found.num_descriptions)
+        return [Description(self.library, address) for address in addresses]
+
+    @functools.cached_property
+    def attributes(self) -> dict[str, Any]:
+        found = self._call("Attributes")
+        return decode(found.attributes, found.num_attributes)
+
+    def serialize(self) -> bytes:
+        """What tells it from other topologies."""
+        found = self._call("Serialize")
+        data = ctypes.string_at(found.serialized_bytes, found.serialized_bytes_size)
+        free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        free(found.serialized_topology_deleter)(found.serialized_topology)
+        return data
+
+    def compile(self, program: str | bytes, options: bytes) -> Executable:
+        """Compile a module for these devices, without them."""
+        module = Module(self.library, program, options)
+        found = self.library.call(
+            "Compile", module.struct, topology=self.address, **module.arguments
+        )
+        return Executable(self.library, found.executable)
+
+
+def create(
+    library: Library, name: str = "", options: Mapping[str, Value] | None = None
+) -> Topology:
+    """A topology by its name, `v5e:2x2` say, or by options of the plugin.
+
+    Raises JaxRuntimeError if the plugin does not know it.
+    """
+    encoded = name.encode()
+    named, data = NamedValues(options or {}), bytes_of(encoded)
+    found = library.call(
+        "TopologyDescription_Create",
+        topology_name=ctypes.addressof(data),
+        topology_name_size=len(encoded),
+        create_options=named.address,
+        num_options=named.count,
+    )
+    return Topology(library, found.topology)
