@@ -9,8 +9,9 @@ zeroed room behind them, and a plugin that wants a larger one can be given it.
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
+
+from curta.once import once
 
 #: The versions of the interface that this binding can use: below the first the table
 #: had another order, and another major version has another interface.
@@ -270,7 +271,7 @@ def _rows(table: str) -> dict[str, list[tuple[str, Any]]]:
     return dict(_fields(row) for row in table.replace("\\\n", " ").splitlines() if row)
 
 
-@functools.cache
+@once
 def structs() -> dict[str, type[Struct]]:
     """The structs by their names in C without `PJRT_`."""
     found = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from curta.errors import JaxRuntimeError
+from curta.once import once
 from curta.runtime.pjrt.abi import (
     DTYPE_NAMES,
     ELEMENT_TYPES,
@@ -35,7 +35,7 @@ def element_type(dtype: np.dtype[Any]) -> int:
     return found
 
 
-@functools.cache
+@once
 def dtype_of(code: int) -> np.dtype[Any]:
     """The dtype of a PJRT_Buffer_Type; TypeError if there is none."""
     name = DTYPE_NAMES.get(code, "")

@@ -6,10 +6,9 @@ import atexit
 import ctypes
 import functools
 import os
-import threading
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +69,6 @@ class Client:
         self._unwanted: deque[tuple[str, int]] = deque()
         self._borrowed: deque[tuple[int, Any]] = deque()
         self._arguments: list[tuple[Any, int]] = []
-        self._lock = threading.Lock()
         self._places: dict[int, Any] = {}
         self._pid = os.getpid()
         _open.add(self)
@@ -234,19 +232,14 @@ class Client:
         """Free what nobody has any more."""
         if callbacks.running or not (self._unwanted or self._borrowed):
             return
-        if not self._lock.acquire(blocking=False):
-            return  # somebody is at it, perhaps this very thread
-        try:
-            for _ in range(len(self._unwanted)):
-                self._free(*self._unwanted.popleft())
-            for _ in range(len(self._borrowed)):
-                event, memory = self._borrowed.popleft()
-                if self.library.is_ready(event):
-                    self.library.call("Event_Destroy", event=event)
-                else:
-                    self._borrowed.append((event, memory))
-        finally:
-            self._lock.release()
+        # Other threads, and finalizers in this one, may be at it, too.
+        for function, handle in _taken(self._unwanted):
+            self._free(function, handle)
+        for event, memory in _taken(self._borrowed):
+            if self.library.is_ready(event):
+                self.library.call("Event_Destroy", event=event)
+            else:
+                self._borrowed.append((event, memory))
 
     def close(self) -> None:
         """Free buffers, then programs, then the client; later uses raise."""
@@ -269,6 +262,15 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self.library.name!r}, {self.platform})"
+
+
+def _taken(items: deque[Any]) -> Iterator[Any]:
+    """As many items as there are now, taken one by one."""
+    for _ in range(len(items)):
+        try:
+            yield items.popleft()
+        except IndexError:
+            return
 
 
 _open: weakref.WeakSet[Client] = weakref.WeakSet()
