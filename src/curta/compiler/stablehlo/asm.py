@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from curta.compiler.stablehlo.attributes import dictionary
+from curta.compiler.stablehlo.attributes import dictionary, symbol
 from curta.compiler.stablehlo.forms import FORMS
 from curta.compiler.stablehlo.ir import Block, Function, Module, Operation, Value
 from curta.compiler.stablehlo.locations import Locations
+
+_PRINTS_ALL = {"stablehlo.custom_call"}
+"""Operations whose short form has the attributes that dialects add among its own."""
 
 
 class PrintedModule(Module):
@@ -139,24 +142,29 @@ class _Printer:
             for v, a, n in given
         )
         results = _results(function.result_types, function.result_attributes)
-        yield f"  func.func {keyword} @{function.name}({arguments}){results} {{"
+        yield f"  func.func {keyword} {symbol(function.name)}({arguments}){results} {{"
         yield from self.block(function.body, "    ")
         yield "  }" + self.location(function.location)
 
     def block(self, block: Block, indent: str) -> Iterator[str]:
         """The lines of a block."""
-        for operation in block.operations:
-            yield from self.operation(operation, indent)
+        # Names of a block come before those of the regions in it.
+        heads = [self._number(op.results) for op in block.operations]
+        for operation, results in zip(block.operations, heads, strict=True):
+            yield from self.operation(operation, results, indent)
 
-    def operation(self, operation: Operation, indent: str) -> Iterator[str]:
-        """The lines of an operation."""
-        results = self._number(operation.results)
+    def operation(
+        self, operation: Operation, results: str, indent: str
+    ) -> Iterator[str]:
+        """The lines of an operation, whose results have names already."""
         form = FORMS.get(operation.name)
         if form is None:
             lines = self._generic(operation, indent)
         else:
             lines = form(self, operation, indent)
         if isinstance(lines, str):
+            if form is not None and operation.name not in _PRINTS_ALL:
+                lines = with_dialects_attributes(lines, operation.attributes)
             yield f"{indent}{results}{lines}{self.location(operation.location)}"
             return
         first, *rest = lines
@@ -166,9 +174,11 @@ class _Printer:
 
     def _generic(self, operation: Operation, indent: str) -> str | list[str]:
         head = f'"{operation.name}"({self.names(operation.operands)})'
-        if operation.attributes:
-            head += f" <{dictionary(operation.attributes)}>"
+        own, others = by_dialect(operation.attributes)
+        if own:
+            head += f" <{dictionary(own)}>"
         tail = f" : {signature(operation)}"
+        tail = (f" {dictionary(others)}" if others else "") + tail
         if not operation.regions:
             return head + tail
         lines = [f"{head} ({{"]
@@ -209,6 +219,21 @@ def _results(types: Sequence[str], attributes: Sequence[Mapping[str, Any]]) -> s
         return f" -> {types[0]}"
     pairs = zip(types, attributes, strict=True)
     return " -> (" + ", ".join(t + _attributes(a) for t, a in pairs) + ")"
+
+
+def by_dialect(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes that an operation has, and those that dialects add to any."""
+    own = {k: v for k, v in attributes.items() if "." not in k}
+    return own, {k: v for k, v in attributes.items() if "." in k}
+
+
+def with_dialects_attributes(line: str, attributes: Mapping[str, Any]) -> str:
+    """The short form of an operation with the attributes that dialects add."""
+    _, others = by_dialect(attributes)
+    if not others:
+        return line
+    before, _, types = line.rpartition(" : ")
+    return f"{before} {dictionary(others)} : {types}"
 
 
 def signature(operation: Operation) -> str:

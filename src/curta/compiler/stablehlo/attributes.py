@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,14 @@ def _escaped(byte: int) -> str:
     if byte in b'"\\' or not 0x20 <= byte < 0x7F:
         return "\\\\" if byte == 0x5C else f"\\{byte:02X}"
     return chr(byte)
+
+
+def symbol(name: str) -> str:
+    """`@name`, in quotes if it is not one word."""
+    return f"@{name}" if _WORD.fullmatch(name) else f"@{string(name)}"
+
+
+_WORD = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
 def commas(values: Sequence[Any]) -> str:

@@ -84,6 +84,8 @@ def _of_type(aval: ShapedArray) -> Sharding | None:
     where = aval.placement
     if where is None or not (where.entries or where.unreduced):
         return None
+    if not where.mesh.are_all_axes_explicit:
+        return None  # the compiler may split it further
     return NamedSharding(where.mesh, where.spec(aval.ndim))
 
 

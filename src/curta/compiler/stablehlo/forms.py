@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from curta.compiler.stablehlo.attributes import commas, dictionary, text
+from curta.compiler.stablehlo.attributes import commas, dictionary, symbol, text
 from curta.compiler.stablehlo.ir import Block, Operation, Value
 
 
@@ -72,8 +72,7 @@ def _same_type(p: Printer, op: Operation, indent: str) -> str:
     else:
         kind = _signature(op)
     operands = f" {p.names(op.operands)}" if op.operands else ""
-    extra = f" {dictionary(op.attributes)}" if op.attributes else ""
-    return f"{op.name}{operands}{extra} : {kind}"
+    return f"{op.name}{operands} : {kind}"
 
 
 @_form("convert", "bitcast_convert", "reshape", "real", "imag", "is_finite")
@@ -250,9 +249,9 @@ def _rng_bit_generator(p: Printer, op: Operation, indent: str) -> str:
 @_form("custom_call")
 def _custom_call(p: Printer, op: Operation, indent: str) -> str:
     rest = {k: v for k, v in op.attributes.items() if k != "call_target_name"}
-    target = op.attributes["call_target_name"]
+    target = symbol(op.attributes["call_target_name"])
     extra = f" {dictionary(rest)}" if rest else ""
-    return f"{op.name} @{target}({p.names(op.operands)}){extra} : {_signature(op)}"
+    return f"{op.name} {target}({p.names(op.operands)}){extra} : {_signature(op)}"
 
 
 @_form("composite")
@@ -264,12 +263,38 @@ def _composite(p: Printer, op: Operation, indent: str) -> str:
     )
 
 
+@_form("sdy.sharding_constraint")
+def _sharding_constraint(p: Printer, op: Operation, indent: str) -> str:
+    sharding = op.attributes["sharding"]
+    return f"{op.name} {p.names(op.operands)} {sharding} : {op.results[0].type}"
+
+
+@_form("sdy.sharding_group")
+def _sharding_group(p: Printer, op: Operation, indent: str) -> str:
+    group = op.attributes["group_id"]
+    return f"{op.name} {p.names(op.operands)} group_id={group} : {_types(op.operands)}"
+
+
+@_form("sdy.manual_computation")
+def _manual_computation(p: Printer, op: Operation, indent: str) -> list[str]:
+    a, (region,) = op.attributes, op.regions
+    axes = ", ".join([text(str(n)) for n in a["manual_axes"]])
+    head = (
+        f"{op.name}({p.names(op.operands)}) in_shardings=[{a['in_shardings']}]"
+        f" out_shardings=[{a['out_shardings']}] manual_axes={{{axes}}}"
+    )
+    with p.scope():
+        arguments = ", ".join([f"{p.argument(v)}: {v.type}" for v in region.arguments])
+        lines = [f"{head} ({arguments}) {{", *p.block(region, indent + "  ")]
+    return [*lines, f"{indent}}} : {_signature(op)}"]
+
+
 @_form("func.call")
 def _call(p: Printer, op: Operation, indent: str) -> str:
     # The dialect is left out right inside of a function, which four spaces tell.
     name = "call" if len(indent) == 4 else "func.call"
-    callee = op.attributes["callee"]
-    return f"{name} @{callee}({p.names(op.operands)}) : {_signature(op)}"
+    callee = symbol(op.attributes["callee"])
+    return f"{name} {callee}({p.names(op.operands)}) : {_signature(op)}"
 
 
 @_form("func.return")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,17 @@ class Program:
         )
         self.meshes = Meshes(self.module)
         self.callbacks: list[Any] = []
+        self._groups = count()
+        self._channels = count(2)  # the first is that of collectives
         self._known: dict[Any, Function] = {}
+
+    def new_channel(self) -> int:
+        """The number of a channel between devices and the host."""
+        return next(self._channels)
+
+    def new_group(self) -> int:
+        """A number for values that are laid out alike."""
+        return next(self._groups)
 
     def function(
         self, jaxpr: ClosedJaxpr, name: str, manual: Manual | None = None

@@ -1,0 +1,182 @@
+"""Calls of Python functions while a program runs.
+
+For CPUs they are custom calls, as JAX's own runtime knows them; for other platforms the
+operands are sent to the host and the results received from it, which any plugin can do.
+Either way `Program.callbacks` has what is to be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, ordered_effects, rule
+from curta.compiler.stablehlo.shardings import uses_shardy
+from curta.compiler.stablehlo.types import TOKEN
+from curta.control.callback import Computing, Debugging, HostCall
+from curta.core.avals import ShapedArray
+from curta.primitives.effects import DceSink
+
+
+class Callback(NamedTuple):
+    """What a program calls: `run` takes arrays and gives a list of arrays.
+
+    `sends` and `receives` are the numbers of the channels of operands and results,
+    where these are sent; a program that has none sends a number that is not read, and
+    receives one if something is to come after it.
+    """
+
+    run: Callable[..., Sequence[Any]]
+    in_avals: Sequence[ShapedArray]
+    out_avals: Sequence[ShapedArray]
+    sends: Sequence[int] = ()
+    receives: Sequence[int] = ()
+
+
+@rule(Debugging)
+def _debugging(b: Builder, op: Debugging, *xs: Value) -> Sequence[Value]:
+    return _called(b, op, xs, effect=True)
+
+
+@rule(Computing)
+def _computing(b: Builder, op: Computing, *xs: Value) -> Sequence[Value]:
+    manual = b.manual
+    if manual and manual.axes != {*manual.mesh.axis_names}:
+        raise NotImplementedError(
+            "callbacks are only supported in spmd computations when all mesh axes are"
+            " partitioned manually (no partial automatic sharding): map over all axes"
+            f" of {manual.mesh}, or call {op.name} outside of shard_map."
+        )
+    return _called(b, op, xs, effect=bool(op.effects))
+
+
+def _called(
+    b: Builder, op: HostCall, xs: Sequence[Value], *, effect: bool
+) -> Sequence[Value]:
+    effects = ordered_effects(op.effects)
+    token = b.tokens[effects[0]] if effects else None
+    if {*b.program.platforms} == {"cpu"}:
+        token, results = _custom_call(b, op, xs, token, effect=effect)
+    elif "cpu" in b.program.platforms:
+        raise NotImplementedError("multi-platform lowering for python_callback")
+    else:
+        token, results = _messages(b, op, xs, token)
+    if effects:
+        assert token is not None
+        b.tokens[effects[0]] = token
+    return results
+
+
+# ------------------------------------------------------------------ custom calls
+
+
+def _custom_call(
+    b: Builder, op: HostCall, xs: Sequence[Value], token: Value | None, *, effect: bool
+) -> tuple[Value | None, Sequence[Value]]:
+    number = len(b.program.callbacks)
+    b.program.callbacks.append(Callback(op.eval, b.ins, b.outs))
+    before = [] if token is None else [token]
+    layouts = [Text("dense<> : tensor<0xindex>")] * len(before)
+    attributes: dict[str, Any] = {
+        "call_target_name": "xla_ffi_python_cpu_callback",
+        "backend_config": "",
+        "mhlo.backend_config": {"index": Text(f"{number} : ui64")},
+        "operand_layouts": _list([*layouts, *map(_row_major, b.ins)]),
+        "result_layouts": _list([*layouts, *map(_row_major, b.outs)]),
+    }
+    if effect:
+        attributes["has_side_effect"] = True
+    if b.outs or token is None:
+        count = max(len(b.outs), 1) + (len(before) if b.outs else 0)
+        key, sharding = _one_device(b, count)
+        attributes[key] = sharding
+    types = [*[TOKEN] * len(before), *b.out_types]
+    found = b.emit("stablehlo.custom_call", [*before, *xs], types, **attributes)
+    return (found[0] if before else None), found[len(before) :]
+
+
+def _list(items: Sequence[str]) -> Text:
+    return Text(f"[{', '.join(items)}]")
+
+
+def _row_major(aval: ShapedArray) -> Text:
+    """Which dims vary fastest: the last."""
+    rank = aval.ndim
+    order = [*reversed(range(rank))]
+    shown = "" if not order else "0" if rank == 1 else str(order)
+    return Text(f"dense<{shown}> : tensor<{rank}xindex>")
+
+
+def _one_device(b: Builder, count: int) -> tuple[str, Any]:
+    """Where a function is called: on the first device, or on each under `shard_map`."""
+    if not uses_shardy():
+        return "mhlo.sharding", "{manual}" if b.manual else "{maximal device=0}"
+    mesh = b.program.meshes.name((), only=None if b.manual else 0)
+    each = ", ".join([f"<@{mesh}, []>"] * count)
+    return "sdy.sharding", Text(f"#sdy.sharding_per_value<[{each}]>")
+
+
+# ---------------------------------------------------------------------- messages
+
+_TO_HOST, _FROM_HOST = 2, 3  # kinds of channels
+
+
+def _messages(
+    b: Builder, op: HostCall, xs: Sequence[Value], token: Value | None
+) -> tuple[Value, Sequence[Value]]:
+    waits = token is not None
+    token = b.op("create_token", [], TOKEN) if token is None else token
+    sends, receives, results = [], [], []
+    for x in xs or [b.constant(np.zeros(1, np.float32))]:
+        sends.append(b.program.new_channel())
+        (token,) = b.emit(
+            "stablehlo.send", [x, token], [TOKEN], **_channel(b, sends[-1], _TO_HOST, 1)
+        )
+    wanted = b.out_types or ["tensor<f32>"] * waits
+    for type_ in wanted:
+        receives.append(b.program.new_channel())
+        x, token = b.emit(
+            "stablehlo.recv",
+            [token],
+            [type_, TOKEN],
+            **_channel(b, receives[-1], _FROM_HOST, 2),
+        )
+        results.append(x)
+    b.program.callbacks.append(Callback(op.eval, b.ins, b.outs, sends, receives))
+    return token, results[: len(b.outs)]
+
+
+def _channel(b: Builder, number: int, kind: int, values: int) -> dict[str, Any]:
+    key, sharding = _one_device(b, values)
+    return {
+        "channel_handle": Text(
+            f"#stablehlo.channel_handle<handle = {number}, type = {kind}>"
+        ),
+        "is_host_transfer": True,
+        "mhlo.frontend_attributes": {
+            "_xla_host_transfer_handler_name": "pjrt_rendezvous",
+            "_xla_host_transfer_rendezvous": str(number),
+        },
+        key: sharding,
+    }
+
+
+# ------------------------------------------------------------------------- sinks
+
+
+@rule(DceSink)
+def _sink(b: Builder, op: DceSink, x: Value) -> Sequence[Value]:
+    if op.prevent_mlir_dce:
+        b.emit(
+            "stablehlo.custom_call",
+            [x],
+            [],
+            call_target_name="dce_sink",
+            backend_config="",
+            has_side_effect=True,
+        )
+    return []

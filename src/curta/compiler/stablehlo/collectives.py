@@ -1,0 +1,338 @@
+"""Collectives: what devices exchange along the axes that `shard_map` maps over.
+
+`shard_map` itself is Shardy's `manual_computation`, a region that each device runs on
+its part, or with XLA's older partitioner a function between changes of shape.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.stablehlo.attributes import UNIT, Text, dense
+from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.shardings import Manual
+from curta.compiler.stablehlo.types import (
+    element_type,
+    tensor,
+    with_element,
+)
+from curta.control.ragged_exchange import RaggedAllToAll
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.primitives.collective import AxisIndex, Pmax, Pmin, Psum, PVary, Reducing
+from curta.primitives.exchange import (
+    AllGather,
+    AllToAll,
+    OwnPart,
+    Pbroadcast,
+    Pcollect,
+    Ppermute,
+    PsumScatter,
+)
+
+Groups = Sequence[Sequence[int]]
+
+# The number that all collectives share: it says that they are between partitions.
+CHANNEL = Text("#stablehlo.channel_handle<handle = 1, type = 1>")
+
+
+def _manual(b: Builder, names: Sequence[Any]) -> Manual:
+    """The mesh whose axes have these names; NameError if they are not mapped."""
+    for name in names:
+        if b.manual is None or name not in b.manual.mesh.axis_names:
+            raise NameError(f"unbound axis name: {name}")
+    assert b.manual is not None
+    return b.manual
+
+
+def replica_groups(b: Builder, names: Sequence[Any], groups: Any = None) -> Groups:
+    """The numbers of the devices that exchange among each other along some axes.
+
+    With `groups`, those at these places of them.
+    """
+    mesh = _manual(b, names).mesh
+    axes = [mesh.axis_names.index(n) for n in names]
+    ids = np.arange(mesh.size).reshape(mesh.axis_sizes)
+    ids = np.moveaxis(ids, axes, range(len(axes)))
+    rows = ids.reshape(mesh.size_of(names), -1).T.tolist()
+    if groups is None:
+        return rows
+    return [[row[i] for i in group] for row in rows for group in groups]
+
+
+def _groups_attribute(groups: Groups) -> Text:
+    """Groups as a matrix; those that are shorter end with -1."""
+    columns = [*itertools.zip_longest(*groups, fillvalue=-1)]
+    return dense(np.array(columns, np.int64).T)
+
+
+def _reducer(b: Builder, name: str, x: Value) -> Block:
+    """The region that applies one operation to two elements."""
+    element = with_element("tensor<>", element_of(x))
+    with b.region([element, element]) as inner:
+        return inner.finish(inner.op(name, inner.block.arguments, element))
+
+
+def element_of(x: Value) -> str:
+    """The element type of a tensor."""
+    return x.type.removesuffix(">").removeprefix("tensor<").rpartition("x")[2]
+
+
+_REDUCERS: dict[type[Op], str] = {Psum: "add", Pmax: "maximum", Pmin: "minimum"}
+
+
+@rule(*_REDUCERS)
+def _all_reduce(b: Builder, op: Reducing, x: Value) -> Value:
+    name = next(_REDUCERS[c] for c in type(op).__mro__ if c in _REDUCERS)
+    return _reduced(b, name, x, replica_groups(b, op.axis_names, op.groups))
+
+
+def _reduced(b: Builder, name: str, x: Value, groups: Groups) -> Value:
+    (result,) = b.emit(
+        "stablehlo.all_reduce",
+        [x],
+        [x.type],
+        [_reducer(b, _of_elements(name, x), x)],
+        channel_handle=CHANNEL,
+        replica_groups=_groups_attribute(groups),
+        use_global_device_ids=UNIT,
+    )
+    return result
+
+
+def _of_elements(name: str, x: Value) -> str:
+    """The operation by which elements are reduced: bools have no sum of their own."""
+    return "or" if name == "add" and element_of(x) == "i1" else name
+
+
+@rule(PVary)
+def _unchanged(b: Builder, op: PVary, x: Value) -> Value:
+    return x
+
+
+@rule(AllGather)
+def _all_gather(b: Builder, op: AllGather, x: Value) -> Value:
+    if not op.tiled:
+        shape = b.ins[0].shape
+        dims = [i + (i >= op.dim) for i in range(len(shape))]
+        shape = (*shape[: op.dim], 1, *shape[op.dim :])
+        type_ = tensor(shape, element_type(b.ins[0].dtype))
+        x = b.op("broadcast_in_dim", [x], type_, broadcast_dimensions=dims)
+    groups = replica_groups(b, op.axis_names, op.groups)
+    return _gathered(b, x, op.dim, groups, b.out_type)
+
+
+def _gathered(b: Builder, x: Value, dim: int, groups: Groups, type_: str) -> Value:
+    return b.op(
+        "all_gather",
+        [x],
+        type_,
+        all_gather_dim=dim,
+        channel_handle=CHANNEL,
+        replica_groups=_groups_attribute(groups),
+        use_global_device_ids=UNIT,
+    )
+
+
+@rule(PsumScatter)
+def _reduce_scatter(b: Builder, op: PsumScatter, x: Value) -> Value:
+    shape = list(b.ins[0].shape)
+    shape[op.dim] //= op.axis_size
+    type_ = tensor(tuple(shape), element_type(b.ins[0].dtype))
+    (result,) = b.emit(
+        "stablehlo.reduce_scatter",
+        [x],
+        [type_],
+        [_reducer(b, _of_elements("add", x), x)],
+        channel_handle=CHANNEL,
+        replica_groups=_groups_attribute(replica_groups(b, op.axis_names, op.groups)),
+        scatter_dimension=op.dim,
+        use_global_device_ids=UNIT,
+    )
+    return result if op.tiled else b.op("reshape", [result], b.out_type)
+
+
+@rule(Ppermute)
+def _permute(b: Builder, op: Ppermute, x: Value) -> Value:
+    pairs = [
+        (group[source], group[target])
+        for group in replica_groups(b, op.axis_names)
+        for source, target in op.perm
+    ]
+    return b.op(
+        "collective_permute",
+        [x],
+        x.type,
+        channel_handle=CHANNEL,
+        source_target_pairs=dense(np.array(pairs, np.int64).reshape(-1, 2)),
+    )
+
+
+@rule(AllToAll)
+def _all_to_all(b: Builder, op: AllToAll, x: Value) -> Value:
+    groups = replica_groups(b, op.axis_names, op.groups)
+    count = len(groups[0])
+    shape, split, concat = list(b.ins[0].shape), op.split_dim, op.concat_dim
+    element = element_type(b.ins[0].dtype)
+    if count == 1:
+        return x if op.tiled else b.op("reshape", [x], b.out_type)
+    if not op.tiled:
+        # A new dim of size 1 takes what comes in; the one that is split is left with 1.
+        concat += concat > split
+        split += concat <= split
+        shape.insert(concat, 1)
+        dims = [d for d in range(len(shape)) if d != concat]
+        type_ = tensor(tuple(shape), element)
+        x = b.op("broadcast_in_dim", [x], type_, broadcast_dimensions=dims)
+    shape[split] //= count
+    shape[concat] *= count
+    x = b.op(
+        "all_to_all",
+        [x],
+        tensor(tuple(shape), element),
+        channel_handle=CHANNEL,
+        concat_dimension=concat,
+        replica_groups=_groups_attribute(groups),
+        split_count=count,
+        split_dimension=split,
+    )
+    return x if op.tiled else b.op("reshape", [x], b.out_type)
+
+
+@rule(Pbroadcast)
+def _broadcast(b: Builder, op: Pbroadcast, x: Value) -> Value:
+    groups = replica_groups(b, op.axis_names)
+    if {*b.program.platforms} <= {"cuda", "rocm"}:
+        first = [
+            [group[op.source], *group[: op.source], *group[op.source + 1 :]]
+            for group in groups
+        ]
+        return b.op(
+            "collective_broadcast",
+            [x],
+            x.type,
+            channel_handle=CHANNEL,
+            replica_groups=_groups_attribute(first),
+        )
+    # Others do not have it: everybody gets all, and takes the one.
+    shape, element = b.ins[0].shape, element_type(b.ins[0].dtype)
+    x = b.op("reshape", [x], tensor((1, *shape), element))
+    x = _gathered(b, x, 0, groups, tensor((len(groups[0]), *shape), element))
+    x = b.op(
+        "slice",
+        [x],
+        tensor((1, *shape), element),
+        start_indices=[op.source, *[0] * len(shape)],
+        limit_indices=[op.source + 1, *shape],
+        strides=[1] * (len(shape) + 1),
+    )
+    return b.op("reshape", [x], b.out_type)
+
+
+@rule(Pcollect)
+def _collect(b: Builder, op: Pcollect, x: Value) -> Value:
+    groups = replica_groups(b, op.axis_names)
+    total = _reduced(b, _of_elements("add", x), x, groups)
+    target = b.constant(np.int32(op.target))
+    index = axis_index(b, op.axis_names)
+    mine = b.op(
+        "compare",
+        [index, target],
+        "tensor<i1>",
+        comparison_direction="EQ",
+        compare_type="SIGNED",
+    )
+    zero = b.constant(np.zeros((), b.ins[0].dtype))
+    none = b.op("broadcast_in_dim", [zero], x.type, broadcast_dimensions=[])
+    return b.op("select", [mine, total, none], x.type)
+
+
+@rule(OwnPart)
+def _own_part(b: Builder, op: OwnPart, x: Value) -> Value:
+    shape, element = list(b.ins[0].shape), element_type(b.ins[0].dtype)
+    size = shape[op.dim] // op.axis_size
+    start = axis_index(b, op.axis_names)
+    if size != 1:
+        width = b.constant(np.int32(size))
+        start = b.op("multiply", [start, width], start.type)
+    zero = b.constant(np.int32(0))
+    starts = [start if d == op.dim else zero for d in range(len(shape))]
+    shape[op.dim] = size
+    part = b.op(
+        "dynamic_slice", [x, *starts], tensor(tuple(shape), element), slice_sizes=shape
+    )
+    return part if op.tiled else b.op("reshape", [part], b.out_type)
+
+
+@rule(RaggedAllToAll)
+def _ragged_all_to_all(b: Builder, op: RaggedAllToAll, *xs: Value) -> Value:
+    if {*b.program.platforms} <= {"cuda", "rocm", "tpu"}:
+        groups = _groups_attribute(replica_groups(b, op.axis_names, op.groups))
+        return b.op(
+            "custom_call",
+            xs,
+            b.out_type,
+            call_target_name="ragged_all_to_all",
+            api_version=Text("4 : i32"),
+            backend_config={"channel_id": 1, "replica_groups": groups},
+        )
+    made: Callable[..., Any] = op._exchanged  # XLA has no such exchange on CPUs
+    (result,) = lower_closed(b, stage(lambda *args: [made(*args)], b.ins), xs)
+    return result
+
+
+# ---------------------------------------------------------------- where we are
+
+
+@rule(AxisIndex)
+def _axis_index(b: Builder, op: AxisIndex) -> Value:
+    return axis_index(b, op.axis_names)
+
+
+def axis_index(b: Builder, names: Sequence[Any]) -> Value:
+    """The place of the device along some axes, an int32."""
+    mesh, axes = _manual(b, names)
+    others = [n for n in mesh.axis_names if n not in axes]
+    if mesh.size_of(names) == 1:
+        return b.constant(np.int32(0))
+    if mesh.size_of(others) == 1:
+        return _place_along(b, names)
+    # Which device it is can be asked only where all axes are mapped over.
+    with b.region([]) as inner:
+        inner.manual = Manual(mesh, frozenset(mesh.axis_names))
+        inner.emit("sdy.return", [_place_along(inner, names)], [])
+    sharding = f"<@{b.program.meshes.name(mesh.shape_tuple)}, []>"
+    (result,) = b.emit(
+        "sdy.manual_computation",
+        [],
+        ["tensor<i32>"],
+        [inner.block],
+        in_shardings="",
+        out_shardings=sharding,
+        manual_axes=others,
+    )
+    return result
+
+
+def _place_along(b: Builder, names: Sequence[Any]) -> Value:
+    mesh = _manual(b, names).mesh
+    found: Value | None = None
+    for name in names:
+        place = mesh.axis_names.index(name)
+        behind = b.constant(np.uint32(math.prod(mesh.axis_sizes[place + 1 :])))
+        size = b.constant(np.uint32(mesh.axis_sizes[place]))
+        device = b.op("partition_id", [], size.type)
+        device = b.op("divide", [device, behind], size.type)
+        index = b.op("remainder", [device, size], size.type)
+        if found is not None:
+            before = b.op("multiply", [found, size], size.type)
+            index = b.op("add", [before, index], size.type)
+        found = index
+    assert found is not None
+    return b.op("convert", [found], "tensor<i32>")

@@ -1,0 +1,97 @@
+"""Ops that say where a value is to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.shardings import (
+    constrained,
+    constrained_by_type,
+    physical_rank,
+    uses_shardy,
+)
+from curta.core.partition_spec import entry_axes, entry_of
+from curta.core.sharding import Sharding
+from curta.primitives.placing import (
+    DevicePut,
+    InspectSharding,
+    Reshard,
+    ShardAlike,
+    ShardingConstraint,
+)
+
+
+@rule(ShardingConstraint)
+def _constraint(b: Builder, op: ShardingConstraint, x: Value) -> Value:
+    target, where = op.target, b.outs[0].placement
+    if target.named and where is not None and where.entries:
+        # Axes of the type are in front of those left to the compiler.
+        spec = target.named.spec.for_rank(b.outs[0].ndim)
+        entries = [
+            e if own is None else entry_of((*entry_axes(own), *entry_axes(e)))
+            for e, own in zip(spec.partitions, where.entries, strict=True)
+        ]
+        target = target.named.update(spec=spec.update(entries))
+    return constrained(b, x, target, physical_rank(b.ins[0]))
+
+
+@rule(Reshard)
+def _reshard(b: Builder, op: Reshard, x: Value) -> Value:
+    if b.outs[0].placement is not None:
+        return constrained_by_type(b, x, b.outs[0])
+    target = op.target
+    if target.mesh.are_all_axes_auto or target.mesh.are_all_axes_manual:
+        return x
+    return constrained(b, x, target, physical_rank(b.ins[0]), by_types=True)
+
+
+@rule(DevicePut)
+def _device_put(b: Builder, op: DevicePut, x: Value) -> Value:
+    kind = getattr(op.target, "memory_kind", None)
+    if "cpu" in b.program.platforms or kind in (None, "device"):
+        return x  # where a program runs is said from outside
+    assert isinstance(op.target, Sharding)
+    x = constrained(b, x, op.target, physical_rank(b.ins[0]))
+    return in_memory(b, x, kind)
+
+
+def in_memory(b: Builder, x: Value, kind: str) -> Value:
+    """A value in a memory of that kind."""
+    return b.op(
+        "custom_call",
+        [x],
+        x.type,
+        call_target_name="annotate_device_placement",
+        backend_config="",
+        has_side_effect=True,
+        **{"mhlo.frontend_attributes": {"_xla_buffer_placement": kind}},
+    )
+
+
+@rule(InspectSharding)
+def _inspect(b: Builder, op: InspectSharding, x: Value) -> Sequence[Value]:
+    return []  # it is shown by Curta, which knows it
+
+
+@rule(ShardAlike)
+def _alike(b: Builder, op: ShardAlike, x: Value, y: Value) -> Sequence[Value]:
+    group = b.program.new_group()
+    if uses_shardy():
+        for value in (x, y):
+            b.emit("sdy.sharding_group", [value], [], group_id=group)
+        return [x, y]
+    return [
+        b.op(
+            "custom_call",
+            [value],
+            value.type,
+            call_target_name="Sharding",
+            backend_config="",
+            has_side_effect=True,
+            **{"mhlo.sharding": Text(f'"{{unknown shard_as {group}}}"')},
+        )
+        for value in (x, y)
+    ]
