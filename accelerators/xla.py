@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
+from jax._src.sharding_impls import GSPMDSharding
 from jax.interpreters import mlir
 from jaxlib import xla_client
 from jaxlib.mlir import ir
 
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_num_cpu_devices", 4)
+
+Index = Sequence[Any]
+"""Which part of an array each device has."""
 
 
 class InvalidModule(Exception):
@@ -55,3 +61,48 @@ def run(text: str, args: Sequence[np.ndarray]) -> list[np.ndarray]:
     given = [jax.device_put(x, device) for x in args]
     results = loaded.execute_sharded(given).disassemble_into_single_device_arrays()
     return [np.asarray(x[0]) for x in results]
+
+
+def run_partitioned(
+    text: str,
+    args: Sequence[np.ndarray],
+    cut: Sequence[Index],
+    shapes: Sequence[tuple[int, ...]],
+) -> list[list[tuple[Any, np.ndarray]]]:
+    """The results of `@main`, of these shapes, over several devices.
+
+    `cut` says for each argument which part of it each device gets. For each result and
+    device: which part it has, and the part.
+    """
+    parse(text)
+    count = len(cut[0])
+    devices = jax.devices("cpu")[:count]
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    build.num_replicas, build.num_partitions = 1, count
+    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    ids = np.array([[d.id for d in devices]], np.int32)
+    build.device_assignment = xla_client.DeviceAssignment.create(ids)
+    try:
+        loaded = devices[0].client.compile_and_load(text, devices, options)
+    except Exception as error:
+        raise type(error)(explained(error, text)) from None
+    given = [_in_parts(x, parts, devices) for x, parts in zip(args, cut, strict=True)]
+    results = loaded.execute_sharded(given).disassemble_into_single_device_arrays()
+    shardings = loaded.get_output_shardings() or [None] * len(results)
+    found = []
+    for parts, sharding, shape in zip(results, shardings, shapes, strict=True):
+        placed = GSPMDSharding(devices, sharding)
+        places = placed.devices_indices_map(shape).values()
+        found.append([(i, np.asarray(x)) for i, x in zip(places, parts, strict=True)])
+    return found
+
+
+def _in_parts(x: np.ndarray, parts: Index, devices: Sequence[Any]) -> jax.Array:
+    """An array of one more dim, along which each device has its part."""
+    pieces = [jax.device_put(x[i], d) for i, d in zip(parts, devices, strict=True)]
+    mesh = jax.sharding.Mesh(np.array(devices), ("device",))
+    shape = (len(devices) * pieces[0].shape[0], *pieces[0].shape[1:])
+    spec = jax.sharding.PartitionSpec("device")
+    sharding = jax.sharding.NamedSharding(mesh, spec)
+    return jax.make_array_from_single_device_arrays(shape, sharding, pieces)

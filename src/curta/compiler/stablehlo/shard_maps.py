@@ -150,6 +150,4 @@ def _manual_text(mesh: AbstractMesh, axes: frozenset[Any], rank: int) -> str:
     text = repr(tiling(mesh.axis_sizes, [places]))
     text = text.replace("devices=[", "devices=[" + "1," * rank)
     copies = "last_tile_dims={manual, replicated}"
-    return text.replace(
-        "last_tile_dim_replicate", "last_tile_dims={manual, replicated}"
-    )
+    return text.replace("last_tile_dim_replicate", copies)
