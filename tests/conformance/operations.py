@@ -12,6 +12,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
     {
         "AssertConsumed": "tests/random/test_key_reuse.py",
         "Call": "tests/api/test_jit.py",
+        "CallExported": "tests/export/test_export.py",
         "Check": "tests/transforms/test_checkify.py",
         "ClosedCoreCall": "tests/control/test_core_call.py",
         "Consume": "tests/random/test_key_reuse.py",

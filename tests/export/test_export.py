@@ -203,6 +203,61 @@ def test_platforms():
     assert export.DisabledSafetyCheck.custom_call("f").is_custom_call() == "f"
 
 
+def test_platforms_that_cannot_donate():
+    f, x = curta.jit(jnp.sin, donate_argnums=0), np.ones(3, np.float32)
+    assert export.export(f, platforms=["cpu", "tpu"])(x).platforms == ("cpu", "tpu")
+    assert export.export(f, platforms=["other"])(x).platforms == ("other",)
+    assert export.export(f, platforms=[])(x).platforms == ("cpu",)
+    with pytest.raises(NotImplementedError, match="either all or no lowering plat"):
+        export.export(f, platforms=["cpu", "other"])(x)
+    with pytest.raises(NotImplementedError, match="either all or no lowering plat"):
+        f.trace(x).lower(lowering_platforms=("cpu", "other"))
+
+
+def test_effects():
+    def f(x):
+        curta.debug.print("{}", x, ordered=True)
+        curta.debug.print("{}", x)
+        return curta.experimental.io_callback(np.sin, x, x, ordered=True)
+
+    found = export.export(curta.jit(f))(np.float32(1))
+    assert [*map(str, found.ordered_effects)] == ["OrderedDebug", "OrderedIO"]
+    assert [*map(str, found.unordered_effects)] == ["Debug"]
+
+
+def test_arguments_that_are_used():
+    def f(x, y, z):
+        return jnp.sin(y), x[0] + z
+
+    x = np.ones(3, np.float32)
+    first = curta.jit(lambda *args: f(*args)[1])
+    assert export.export(first)(x, x, x).module_kept_var_idx == (0, 2)
+    kept = curta.jit(lambda *args: f(*args)[1], keep_unused=True)
+    assert export.export(kept)(x, x, x).module_kept_var_idx == (0, 1, 2)
+
+
+def test_uses_global_constants():
+    """So do those that call a function exported for open sizes or platforms."""
+    x = np.ones(3, np.float32)
+
+    def uses(f, **options):
+        found = export.export(curta.jit(f), **options)(x)
+        return found.uses_global_constants
+
+    sizes = exported(jnp.sin, "b")
+    platforms = export.export(curta.jit(jnp.sin), platforms=("cpu", "tpu"))(x)
+    for inner in sizes, platforms:
+        assert inner.uses_global_constants and uses(inner.call)
+        assert uses(lambda x, f=inner.call: curta.lax.cond(x[0] > 0, f, jnp.cos, x))
+        assert uses(curta.grad(lambda x, f=inner.call: f(x).sum()))
+        assert not uses(lambda x, f=inner.call: (f(x), x)[1])
+        outer = export.export(curta.jit(inner.call))(x)
+        assert outer.vjp().uses_global_constants and uses(outer.call)
+        again = export.deserialize(outer.serialize(vjp_order=1))
+        assert again.uses_global_constants and again.vjp().uses_global_constants
+    assert not uses(export.export(curta.jit(jnp.sin))(x).call) and not uses(jnp.sin)
+
+
 def test_calling_convention_versions():
     name = "jax_export_calling_convention_version"
     before = getattr(curta.config, name)

@@ -118,9 +118,16 @@ def test_undecided():
         (lambda x: x if x.shape[0] > 2 else -x, "'b' > '2' is inconclusive"),
         (lambda x: x.reshape(3, -1), "Cannot divide evenly the sizes of shapes"),
         (lambda x: jnp.arange(0, x.shape[0], x.shape[0] - 2), "resolved statically"),
+        (lambda x: jnp.linspace(0, 1, x.shape[0]), "'b' > '1' is inconclusive"),
+        (lambda x: jnp.pad(x, (x.shape[0] - 1, 0), "wrap"), "requires a constant"),
     ]:
         with pytest.raises(InconclusiveDimensionOperation, match=message):
             check(f, "b", x)
+    for pad in "reflect", "symmetric":
+        with pytest.raises(ValueError, match="it is possible to determine at lowering"):
+            check(lambda x, m=pad: jnp.pad(x, 2, m, reflect_type="odd"), "b", x)
+    with pytest.raises(ValueError, match="axis=None is not supported with shape poly"):
+        check(jnp.squeeze, "b", x)
     with pytest.raises(ValueError, match="symbolic number of sections"):
         check(lambda x: jnp.split(x, x.shape[0] // 2), "b", x)
     with pytest.raises(NotImplementedError, match="random permutation"):
@@ -131,3 +138,45 @@ def test_undecided():
         check(lambda x, y: x + y, ("a", "b"), x, x)
     # Equal for all values, once that is said.
     check(lambda x, y: x + y, ("a", "b"), x, x, constraints=["a == b"])
+
+
+@pytest.mark.parametrize("mode", ["maximum", "minimum", "mean", "linear_ramp", "empty"])
+def test_borders_as_wide_as_the_array(mode):
+    x = array(3, 5)
+
+    def pad(x, **options):
+        return jnp.pad(x, [[x.shape[0], 0], [x.shape[1], 1]], mode, **options)
+
+    check(pad, "b, 5", x, constraints=["b >= 2"])
+    if mode in ("maximum", "minimum", "mean"):
+        lengths = ((2, 9), (1, 3))
+        check(lambda x: pad(x, stat_length=lengths), "b, c", x)
+        check(lambda x: pad(x, stat_length=x.shape[0]), "b, 5", x)
+
+
+@pytest.mark.parametrize("endpoint", [False, True])
+def test_as_many_points_as_there_are_elements(endpoint):
+    def points(x):
+        spaced = jnp.linspace(x, 2 * x, x.shape[0], endpoint=endpoint, retstep=True)
+        first, last = jnp.float32(1), jnp.float32(4)
+        exponents = first, last, x.shape[0] + 1, endpoint
+        return spaced, jnp.logspace(*exponents), jnp.geomspace(*exponents)
+
+    for size in 2, 5:
+        check(points, "b", array(size), constraints=["b >= 2"])
+
+
+def test_groups_that_make_no_difference():
+    numbers = lax.RaggedDotDimensionNumbers((([2], [1]), ([0], [0])), [0], [])
+
+    def product(x, y, sizes):
+        return lax.ragged_dot_general(x, y, sizes, numbers)
+
+    sizes = np.array([1, 1], np.int32)
+    check(product, ["b, m, k", "b, k, n", "g"], array(2, 3, 4), array(2, 4, 5), sizes)
+    free = lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])
+    with pytest.raises(TypeError, match="requires the group count .* to be static"):
+        check(
+            lambda x, y, sizes: lax.ragged_dot_general(x, y, sizes, free),
+            ["m, k", "g, k, n", "g"], array(2, 4), array(2, 4, 5), sizes,
+        )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from curta import tree_util
 from curta.api.lowered import canonical_platforms, lowered_program
-from curta.control.platform import PLATFORM
+from curta.control.platform import PLATFORM, check_donation
 from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -176,11 +176,15 @@ class Traced(Stage):
         Args:
           lowering_platforms: the platforms, as `("cpu", "cuda")`, that `as_text` is to
             be for.
+
+        Raises:
+          NotImplementedError: if only some of them can take donated arguments.
         """
         rest = self._staged, self.in_tree, self._arg_names, self._places
         lowered = Lowered(self.fun_name, *rest)
         if lowering_platforms is not None:
             lowered.platforms = canonical_platforms(lowering_platforms)
+            check_donation(lowered.platforms, self._staged.donated)
         return lowered
 
 

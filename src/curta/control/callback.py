@@ -145,12 +145,22 @@ class OrderedDebugEffect(DebugEffect):
     frozenset({OrderedDebug})
     """
 
+    ordered: ClassVar[bool] = True
+
     def __str__(self) -> str:
         return "OrderedDebug"
 
 
+class OrderedIOEffect(NamedEffect):
+    """That of an ordered `io_callback`."""
+
+    __slots__ = ()
+    ordered: ClassVar[bool] = True
+    shardable: ClassVar[bool] = True
+
+
 DEBUG, ORDERED_DEBUG = DebugEffect(), OrderedDebugEffect()
-IO, ORDERED_IO = NamedEffect("IO"), NamedEffect("OrderedIO")
+IO, ORDERED_IO = NamedEffect("IO"), OrderedIOEffect("OrderedIO")
 
 
 class Debugging(HostCall):

@@ -13,7 +13,21 @@ from curta.lazy_dataclass import dataclass
 
 PLATFORM = "cpu"
 
+# Where arguments can be given up for the memory of results.
+WITH_DONATION = ("cpu", "cuda", "rocm", "tpu", "neuron")
+
 Platforms = tuple[tuple[str, ...] | None, ...]
+
+
+def check_donation(platforms: Sequence[str], donated: Sequence[bool]) -> None:
+    """Raise NotImplementedError if only some of the platforms can donate arguments."""
+    able = [p for p in platforms if p in WITH_DONATION]
+    if any(donated) and 0 < len(able) < len(platforms):
+        raise NotImplementedError(
+            "In multi-platform lowering either all or no lowering platforms should"
+            f" support donation. Lowering for {tuple(platforms)} of which only {able}"
+            " support donation. Leave out donate_argnums, or the other platforms."
+        )
 
 
 @dataclass(frozen=True)

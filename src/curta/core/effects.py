@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 
 class Effect:
     """A kind of side effect. Eqns that have one are kept, and in their order.
+
+    `ordered` says that the order among those of a kind matters to the user, and
+    `shardable` that a program over several devices may have it nevertheless.
 
     >>> class WriteToLog(Effect):
     ...     pass
@@ -16,6 +19,8 @@ class Effect:
     """
 
     __slots__ = ()
+    ordered: ClassVar[bool] = False
+    shardable: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return type(self).__name__

@@ -13,16 +13,21 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.api.custom_derivatives import custom_vjp
 from curta.api.jit_shardings import constrained
-from curta.control.call import Call
+from curta.control.call_exported import CallExported, calls_refined
 from curta.control.platform import PLATFORM
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.mesh import Mesh
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.dimensions import path_text, place_of, solve
 from curta.export.encoding import serialize
-from curta.export.specialise import Substitution, has_symbolic_dims
+from curta.export.specialise import (
+    Relocation,
+    Substitution,
+    has_symbolic_dims,
+    shardings_within,
+)
+from curta.transforms.dce import prune_outputs
 
 minimum_supported_calling_convention_version: Final = 9
 maximum_supported_calling_convention_version: Final = 10
@@ -112,20 +117,24 @@ class Exported:
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
-    @property
+    @functools.cached_property
     def uses_global_constants(self) -> bool:
-        """Whether the program differs with dims or platforms."""
-        return has_symbolic_dims(self.in_avals) or len(self.platforms) > 1
+        """Whether sizes or platforms are open, here or in a function that is called."""
+        return (
+            has_symbolic_dims(self.in_avals)
+            or len(self.platforms) > 1
+            or calls_refined(_used(self.jaxpr))
+        )
 
     @property
     def ordered_effects(self) -> tuple[str, ...]:
         """The effects whose order is kept."""
-        return tuple(sorted(e for e in self.jaxpr.effects if "rdered" in e))
+        return tuple(sorted((e for e in self.jaxpr.effects if e.ordered), key=str))
 
     @property
     def unordered_effects(self) -> tuple[str, ...]:
         """The other effects."""
-        return tuple(sorted(self.jaxpr.effects.difference(self.ordered_effects)))
+        return tuple(sorted((e for e in self.jaxpr.effects if not e.ordered), key=str))
 
     def mlir_module(self, serialized: bool = True) -> str:
         """The text of the program.
@@ -226,16 +235,17 @@ class Exported:
 
     def _apply(self, *args: Any) -> Sequence[Any]:
         """The function on flat arguments."""
-        closed = self._for_types(tuple([typeof(x) for x in args]))
         self._check_devices(args)
-        op = Call(closed, f"call_exported_{self.fun_name}")
+        found = next((x.sharding for x in args if _is_over(x, self.nr_devices)), None)
+        there = Relocation(None if found is None else found.devices)
+        closed = self._for_types(tuple([typeof(x) for x in args]), there)
+        name = f"call_exported_{self.fun_name}"
+        op = CallExported(closed, name, refined=self.uses_global_constants)
         if self.nr_devices == 1:  # it runs wherever its arguments are
             return list(op(*args))
-        given, wanted = self._in_named_shardings, self._out_named_shardings
-        found = next((x.sharding for x in args if _is_over(x, self.nr_devices)), None)
         given, wanted = (
-            [_over(s, _mesh_over(s, found)) for s in several]
-            for several in (given, wanted)
+            [s and there(s) for s in several]
+            for several in (self._in_named_shardings, self._out_named_shardings)
         )
         outs = op(*map(constrained, args, given))
         return [*map(constrained, outs, wanted)]
@@ -252,19 +262,22 @@ class Exported:
                 " allowed. Put the arguments where `in_shardings_jax` says."
             )
 
-    def _for_types(self, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-        """The program for arguments of these types."""
+    def _for_types(
+        self, avals: tuple[ShapedArray, ...], there: Relocation
+    ) -> ClosedJaxpr:
+        """The program for arguments of these types, on the devices where they are."""
         avals = tuple([a.strip_weak_type() for a in avals])
-        found = self._specialised.get(avals)
+        key = avals, there
+        found = self._specialised.get(key)
         if found is None:
             for i, (expected, aval) in enumerate(zip(self.in_avals, avals)):
                 self._check_type(i, expected, aval)
             solution = solve(self.in_avals, self.in_tree, avals)
             solution.verify()
             found = self.jaxpr
-            if has_symbolic_dims(self.in_avals):
-                found = Substitution(solution.values).closed(found)
-            found = self._specialised.setdefault(avals, found)
+            if has_symbolic_dims(self.in_avals) or any(shardings_within(found.jaxpr)):
+                found = Substitution(solution.values, there).closed(found)
+            found = self._specialised.setdefault(key, found)
         return found
 
     def _check_type(self, i: int, expected: ShapedArray, aval: ShapedArray) -> None:
@@ -294,15 +307,9 @@ def _is_over(x: Any, count: int) -> bool:
     return bool(x.sharding.num_devices == count)
 
 
-def _mesh_over(sharding: Any, found: Any) -> Any:
-    """The mesh of a sharding with the devices of another, or with any."""
-    if sharding is None:
-        return None
-    mesh = sharding.mesh
-    if found is None:
-        return mesh.abstract_mesh
-    grid = np.array(found.devices, object).reshape([*mesh.shape.values()])
-    return Mesh(grid, mesh.axis_names, mesh.axis_types)
+def _used(closed: ClosedJaxpr) -> Jaxpr:
+    """The jaxpr without what its outputs and effects do not need."""
+    return prune_outputs(closed, (True,) * len(closed.out_avals))[0].jaxpr
 
 
 def _over(sharding: Any, mesh: Any) -> Any:

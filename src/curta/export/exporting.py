@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from curta import tree_util
@@ -11,9 +11,12 @@ from curta.api.vjp import vjp
 from curta.config import config
 from curta.control.platform import PLATFORM
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
-from curta.core.sharding import Sharding
+from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from curta.core.mesh import Mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer
+from curta.dtypes import float0
 from curta.export.dimensions import path_text, solve
 from curta.export.exported import (
     DisabledSafetyCheck,
@@ -21,7 +24,9 @@ from curta.export.exported import (
     maximum_supported_calling_convention_version,
     minimum_supported_calling_convention_version,
 )
+from curta.export.specialise import shardings_within
 from curta.runtime.shape_struct import ShapeDtypeStruct
+from curta.transforms.dce import prune_outputs
 
 
 def default_export_platform() -> str:
@@ -83,7 +88,8 @@ def export(
     def do_export(*args: Any, **kwargs: Any) -> Exported:
         _check_scopes(fun_jit, args, kwargs)
         traced = fun_jit.trace(*args, **kwargs)
-        names = (default_export_platform(),) if platforms is None else tuple(platforms)
+        names = tuple(platforms or (default_export_platform(),))
+        traced.lower(lowering_platforms=names)  # which checks them
         return _exported(traced, names, tuple(disabled_checks), (args, kwargs))
 
     return do_export
@@ -134,11 +140,11 @@ def _exported(
     _check_variables(closed)
     staged = traced._staged
     shardings = _in_shardings(staged, traced.in_tree, given)
-    used = {v for e in closed.eqns for v in e.invars} | {*closed.jaxpr.outvars}
-    kept = tuple(i for i, v in enumerate(closed.jaxpr.invars) if v in used)
+    _, used = prune_outputs(closed, (True,) * len(closed.out_avals))
+    kept = tuple(i for i, u in enumerate(used) if u or staged.keep_unused)
     outs = tuple(staged.out_shardings) or (None,) * len(closed.out_avals)
-    inner = _shardings_within(closed.jaxpr)
-    counts = [s.num_devices for s in (*shardings, *outs, *inner) if s]
+    inner = shardings_within(closed.jaxpr)
+    counts = [_count(s) for s in (*shardings, *outs, *inner) if s]
     return Exported(
         fun_name=traced.fun_name,
         in_tree=traced.in_tree,
@@ -147,7 +153,7 @@ def _exported(
         out_avals=closed.out_avals,
         _in_named_shardings=shardings,
         _out_named_shardings=tuple(map(_named, outs)),
-        nr_devices=max(counts, default=1),
+        nr_devices=max((1, *counts)),
         platforms=platforms,
         disabled_safety_checks=disabled,
         calling_convention_version=version,
@@ -179,16 +185,6 @@ def _variables(avals: Iterable[Any]) -> set[str]:
     return {name for dim in dims for name in dim._get_vars()}
 
 
-def _shardings_within(jaxpr: Jaxpr) -> Iterator[Any]:
-    """The shardings that the eqns of a jaxpr ask for."""
-    for eqn in jaxpr.eqns:
-        for value in eqn.params.values():
-            if isinstance(value, Sharding):
-                yield value
-    for inner in subjaxprs(jaxpr):
-        yield from _shardings_within(inner)
-
-
 def _in_shardings(staged: Any, in_tree: Any, given: Any) -> tuple[Any, ...]:
     count = len(staged.closed.in_avals)
     wanted = tuple(staged.in_shardings) or (None,) * count
@@ -214,6 +210,7 @@ def _export_vjp(exported: Exported) -> Exported:
     """The function of flat primals and cotangents to cotangents, exported too."""
     fun = jaxpr_as_fun(exported.jaxpr)
     count = len(exported.in_avals)
+    given = exported._in_named_shardings
 
     def pull_back(*args: Any) -> Any:
         return vjp(fun, *args[:count])[1]([*args[count:]])
@@ -222,8 +219,36 @@ def _export_vjp(exported: Exported) -> Exported:
     cotangents = [a.to_cotangent_aval() for a in exported.out_avals]
     specs = map(ShapeDtypeStruct.of_aval, (*exported.in_avals, *cotangents))
     made = export(
-        jit(pull_back),
+        _placed_jit(pull_back, (*given, *_cotangent_shardings(exported)), given),
         platforms=exported.platforms,
         disabled_checks=exported.disabled_safety_checks,
     )
     return made(*specs)
+
+
+def _placed_jit(fun: Any, given: tuple[Any, ...], wanted: tuple[Any, ...]) -> Any:
+    """`jit` of a function of flat arguments, with shardings where there are any."""
+    options = {"in_shardings": given, "out_shardings": wanted}
+    return jit(fun, **{k: v for k, v in options.items() if any(v)})
+
+
+def _cotangent_shardings(exported: Exported) -> list[Any]:
+    """Where cotangents are expected: as the results are, or whole on all devices."""
+    found = [*exported._out_named_shardings]
+    named = [s for s in (*exported._in_named_shardings, *found) if s is not None]
+    inner = shardings_within(exported.jaxpr.jaxpr)
+    meshes = (getattr(x, "mesh", x) for x in (*named, *inner))
+    several = (m for m in meshes if isinstance(m, Mesh) and m.size > 1)
+    mesh = next(several, None)
+    if mesh is None or mesh.explicit_axes:  # types say it
+        return found
+    for i, aval in enumerate(exported.out_avals):
+        if found[i] is None and aval.to_cotangent_aval().dtype != float0:
+            found[i] = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+    return found
+
+
+def _count(place: Any) -> int:
+    """Over how many devices a mesh or sharding is."""
+    found = place.num_devices if isinstance(place, Sharding) else place.size
+    return int(found)

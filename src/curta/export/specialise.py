@@ -3,20 +3,51 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh, Mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
 from curta.core.symbolic.dims import DimExpr
 
 
-class Substitution:
-    """Puts sizes, or dims of another scope, in place of the variables of dims."""
+@dataclasses.dataclass(frozen=True)
+class Relocation:
+    """Puts the meshes that a program names over the devices where it is called.
 
-    def __init__(self, values: Mapping[str, Any]):
+    Without `devices` they become abstract. A mesh of one device says nothing of how
+    arrays are laid out: such a program runs wherever its arguments are.
+    """
+
+    devices: tuple[Any, ...] | None
+
+    def __call__(self, x: Any) -> Any:
+        """A mesh or a sharding over a mesh, there."""
+        if isinstance(x, NamedSharding):
+            if x.mesh.size == 1:
+                return NamedSharding(EMPTY_ABSTRACT_MESH, PartitionSpec())
+            return x.update(mesh=self(x.mesh))
+        if self.devices is None or len(self.devices) != x.size or x.size == 1:
+            return x.abstract_mesh
+        grid = np.array(self.devices, object).reshape(x.axis_sizes)
+        return Mesh(grid, x.axis_names, x.axis_types)
+
+
+class Substitution:
+    """Puts sizes, or dims of another scope, in place of the variables of dims.
+
+    The meshes it meets are brought `there`.
+    """
+
+    def __init__(self, values: Mapping[str, Any], there: Relocation):
         self.values = values
+        self.there = there
         self._known: dict[int, Any] = {}
 
     def closed(self, closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -34,6 +65,8 @@ class Substitution:
         """Any parameter of an op at these sizes; the same object if nothing changes."""
         if isinstance(x, DimExpr):
             return x.poly.evaluate(self.values)
+        if isinstance(x, (Mesh, NamedSharding)):
+            return self.there(x)
         if isinstance(x, ShapedArray):
             shape = self.value(x.shape)
             return x if shape is x.shape else x.update(shape=shape)
@@ -95,6 +128,16 @@ class _Renaming:
             invars=tuple(map(self.atom, eqn.invars)),
             outvars=tuple(map(self.var, eqn.outvars)),
         )
+
+
+def shardings_within(jaxpr: Jaxpr) -> Iterator[Any]:
+    """The meshes and shardings over meshes that the eqns of a jaxpr name."""
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            if isinstance(value, (Mesh, AbstractMesh, Sharding)):
+                yield value
+    for inner in subjaxprs(jaxpr):
+        yield from shardings_within(inner)
 
 
 def has_symbolic_dims(avals: Any) -> bool:

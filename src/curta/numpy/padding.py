@@ -9,9 +9,9 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.core.dim import SymbolicDim, is_symbolic_dim
+from curta.core.dim import SymbolicDim, as_dim, is_symbolic_dim, min_dim
 from curta.core.trace import Tracer
-from curta.errors import ConcretizationTypeError
+from curta.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.constructors import asarray
 from curta.numpy.elementary import round
@@ -186,7 +186,7 @@ def _wrap(array: Any, axis: int, widths: tuple[int, int]) -> Any:
     size = array.shape[axis]
     left, left_rest = divmod(widths[0], size)
     right, right_rest = divmod(widths[1], size)
-    parts = [array] * (left + right + 1)
+    parts = [array] * int(left + right + 1)
     if left_rest:
         parts.insert(0, _part(array, axis, size - left_rest, size))
     if right_rest:
@@ -197,11 +197,23 @@ def _wrap(array: Any, axis: int, widths: tuple[int, int]) -> Any:
 def _mirror(
     array: Any, axis: int, widths: tuple[int, int], reflect: bool, kind: str
 ) -> Any:
-    mode = "reflect" if reflect else "symmetric"
-    if not _require_elements(array, axis, widths, mode) or not any(widths):
+    mode, size = "reflect" if reflect else "symmetric", array.shape[axis]
+    if not _require_elements(array, axis, widths, mode) or not any(
+        is_symbolic_dim(w) or w for w in widths
+    ):
         return array
-    array = _mirror_side(array, axis, widths[0], reflect, kind, before=True)
-    return _mirror_side(array, axis, widths[1], reflect, kind, before=False)
+    for width, before in ((widths[0], True), (widths[1], False)):
+        try:
+            array = _mirror_side(array, axis, width, reflect, kind, before)
+        except InconclusiveDimensionOperation as error:
+            raise ValueError(
+                "Shape polymorphism is supported for jnp.pad with 'reflect' or"
+                " 'symmetric' padding mode only when it is possible to determine at"
+                f" lowering time that the axis size (= {size}) is larger than 1 and"
+                f" larger or equal than the padding length (= {width}). Error while"
+                f" handling {'left' if before else 'right'} padding on axis {axis}."
+            ) from error
+    return array
 
 
 def _mirror_side(
@@ -244,7 +256,7 @@ def _ramp(array: Any, axis: int, widths: tuple[int, int], ends: Any) -> Any:
         ramp = linspace(
             end,
             lax.squeeze(edge, (axis,)),
-            int(width),
+            as_dim(width),
             endpoint=False,
             dtype=array.dtype,
             axis=axis,
@@ -262,13 +274,15 @@ def _statistic(
     else:
         if 0 in length:
             raise ValueError("stat_length of 0 yields no value for padding")
-        first, last = (min(int(n), size) for n in length)
+        first, last = (min_dim(n, size) for n in length)
         before = function(_part(array, axis, 0, first), axis=axis, keepdims=True)
-        after = function(_part(array, axis, -last, None), axis=axis, keepdims=True)
+        after = function(
+            _part(array, axis, size - last, size), axis=axis, keepdims=True
+        )
     if dtypes.issubdtype(array.dtype, np.integer):
         before, after = round(before), round(after)
     before, after = (
-        repeat(cast(x, array.dtype, array.weak_type), int(width), axis=axis)
+        repeat(cast(x, array.dtype, array.weak_type), as_dim(width), axis=axis)
         for x, width in ((before, widths[0]), (after, widths[1]))
     )
     return lax.concatenate([before, array, after], axis)
@@ -277,7 +291,7 @@ def _statistic(
 def _empty(array: Any, axis: int, widths: tuple[int, int]) -> Any:
     sides = [
         lax.full_like(
-            array, 0, shape=(*array.shape[:axis], int(w), *array.shape[axis + 1 :])
+            array, 0, shape=(*array.shape[:axis], as_dim(w), *array.shape[axis + 1 :])
         )
         for w in widths
     ]

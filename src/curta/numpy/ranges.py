@@ -200,20 +200,27 @@ def _linspace_samples(
     if num == 0:
         none = (*shape[:axis], 0, *shape[axis:])
         return lax.full(none, 0, dtype), lax.full((), np.nan, dtype)
-    if num == 1:
+    if not num > 1:  # not `== 1`, which is False of a size that is not known
         step = np.asarray(np.nan, dtype) if endpoint else lax.sub(stop, start)
         return lax.reshape(first, one), asarray(step)
-    step = lax.div(lax.sub(stop, start), np.asarray(count, dtype)[()])
+    step = lax.div(lax.sub(stop, start), _number(count, dtype))
     real = dtypes.finfo(dtype).dtype
     ramp_shape = [1] * len(one)
     ramp_shape[axis] = count
     ramp = _reshaped(lax.iota(real, count), tuple(ramp_shape))
-    ramp = cast(lax.div(ramp, np.asarray(count, real)[()]), dtype)
+    ramp = cast(lax.div(ramp, _number(count, real)), dtype)
     rising = lax.mul(lax.reshape(first, one), lax.sub(np.asarray(1, dtype)[()], ramp))
     out = lax.add(rising, lax.mul(lax.reshape(last, one), ramp))
     if endpoint:
         out = lax.concatenate([out, lax.expand_dims(last, (axis,))], axis)
     return out, step
+
+
+def _number(count: Any, dtype: Any) -> Any:
+    """A size, which may be symbolic, as a scalar."""
+    if is_symbolic_dim(count):
+        return cast(count, dtype)
+    return np.asarray(count, dtype)[()]
 
 
 def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:

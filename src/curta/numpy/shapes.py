@@ -179,6 +179,12 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     """
     a = ensure_arraylike("squeeze", a)
     if axis is None:
+        if any(map(is_symbolic_dim, a.shape)):
+            raise ValueError(
+                "jnp.squeeze with axis=None is not supported with shape polymorphism,"
+                f" got the shape {a.shape}: the rank of the result would depend on the"
+                " sizes. Name the dimensions, as `axis`."
+            )
         return lax.squeeze(a, tuple(i for i, d in enumerate(a.shape) if d == 1))
     return lax.squeeze(a, index_tuple(axis))
 

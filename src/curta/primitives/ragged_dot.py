@@ -116,11 +116,13 @@ class RaggedDotGeneral(Composed):
             )
         _, numbers = self._dot_numbers()
         groups = sizes.shape[-1]
-        if is_symbolic_dim(groups):
-            raise TypeError(
-                f"ragged_dot_general requires the group count {groups} to be static"
-            )
         mode = self._mode()
+        if mode != "batch" and is_symbolic_dim(groups):
+            raise TypeError(
+                "ragged_dot_general requires the group count (last dimension of"
+                f" group_sizes) to be static, got {groups}. Only where lhs is ragged"
+                " along a batch dimension may it be symbolic."
+            )
         wide = [
             a.update(shape=(groups, *a.shape)) if w else a
             for a, w in zip((lhs, rhs), _expanded(mode), strict=True)

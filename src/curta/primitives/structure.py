@@ -15,6 +15,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
 from curta.core.placement import placed_as
@@ -401,6 +402,8 @@ def unbroadcast(ct: Any, aval: ShapedArray) -> Any:
 def full(aval: ShapedArray, value: Any) -> Any:
     """An array of `aval` with every element `value`; a Python number if it is one."""
     if aval.dtype == dtypes.float0:
+        if any(map(is_symbolic_dim, aval.shape)):
+            return BroadcastInDim(aval.shape, ())(np.zeros((), dtypes.float0))
         return np.zeros(aval.shape, dtypes.float0)
     if dtypes.issubdtype(aval.dtype, dtypes.prng_key):  # keys that nobody reads
         words = np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype))

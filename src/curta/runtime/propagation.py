@@ -359,7 +359,8 @@ def mesh_of_op(op: Op) -> NamedMesh | None:
     if isinstance(op, DevicePut):
         return None
     if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
-        return NamedMesh(op.target.mesh, f"{op.name} inside jit")
+        mesh = op.target.mesh  # one without axes is over any devices
+        return NamedMesh(mesh, f"{op.name} inside jit") if mesh.axis_names else None
     for jaxpr in jaxprs_in_params(op.params()):
         found = named_mesh(jaxpr)
         if found is not None:
