@@ -416,12 +416,10 @@ class Tuning:
     aligned_elements: int = limit(1024, shrunk=1)
     # Bytes of an array that a view of less than half of it does not keep alive.
     alive_bytes: int = limit(1 << 16, shrunk=8)
-    # Plans of each operator, and of each function of `numpy`, that are kept.
-    shortcut_plans: int = limit(1 << 12, shrunk=2)
+    # Plans of each operator and function, and of all eager ops, that are kept.
+    plans: int = limit(1 << 14, shrunk=2)
     # Results that are kept with a jaxpr.
     jaxpr_results: int = limit(256, shrunk=16)
-    # Plans of eager ops that are kept.
-    eager_plans: int = limit(1 << 16, shrunk=2)
     # Elements from which on keys are packed with their places for NumPy's sort.
     packed_sort: int = limit(256, shrunk=4)
     # Rows of a block of a triangular solve in NumPy.

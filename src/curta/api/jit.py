@@ -145,7 +145,7 @@ class PjitFunction:
         leaves, key = _ready_key(self._options, args, kwargs)
         if key is None:
             return
-        self._cache.ready[key] = compiled, out_tree
+        self._cache.ready.keep(key, (compiled, out_tree))
         plain = not kwargs and not self._options.has_static
         if plain and isinstance(compiled, CompiledCall):
             build = None if out_tree is None else out_tree.unflatten

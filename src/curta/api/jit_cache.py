@@ -16,6 +16,7 @@ from curta.core.refs import AbstractRef
 from curta.once import Lock
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import NativeCalls
+from curta.runtime.plans import PlanTable, forget_plans
 from curta.runtime.propagation import Destinations, Shardings
 
 
@@ -129,7 +130,7 @@ class Cache:
     def __init__(self) -> None:
         self.staged: dict[Any, Any] = {}
         self.executed: set[Signature] = set()
-        self.ready: dict[Any, tuple[CompiledCall, Any]] = {}
+        self.ready = PlanTable()
         self.native = NativeCalls()
         self.traces = 0
 
@@ -191,4 +192,5 @@ def clear_caches() -> None:
         for by_options in list(_caches.values()):
             for cache in by_options.values():
                 cache.clear()
+    forget_plans()
     trim()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,22 +34,10 @@ from curta.runtime.dispatch import check_devices, shardings_of
 from curta.runtime.executables import check_op, executable, refuse_execution
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
+from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import refuse_strings, to_array
-
-
-class Plan(NamedTuple):
-    """How to run an op on operands of certain avals.
-
-    `start` is for operands of which some may still be computed. Only compiled ops,
-    and ops with functions of the user, have one: they need no quiet context.
-    """
-
-    run: Callable[..., Any]
-    start: Callable[..., Any] | None
-    out: Any  # an aval; a tuple of them if the op has several results
-    several: bool
 
 
 class Quiet(threading.local):
@@ -102,25 +90,28 @@ class EvalTrace(Trace):
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
         context = config.context
-        plan = _plans.get((kind, context, *avals))
+        plan = _plans.get((context, kind, *avals))
         if plan is None:
-            plan = _find_plan((kind, context, *avals), op, avals)
+            plan = _find_plan((context, kind, *avals), op, avals)
         run = plan.run
         if pending:
             run = plan.start or _waiting(run)
         try:
+            # Compiled ops, and functions of the user, have a `start`: they need no
+            # quiet context.
             result = quietly(run, *data) if plan.start is None else run(*data)
         except MemoryError as error:
             raise as_out_of_memory(error) from error
         if placed or op.places_outputs:
             arrays = _placed_results(op, avals, args, plan, result)
-        elif plan.several:
+        elif type(plan.out) is tuple:
             arrays = [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
         else:
             arrays = wrap(result, plan.out)
         if context.debugging:
             refuse_execution(op.name)
-            outs = (result, plan.out) if plan.several else ([result], [plan.out])
+            several = type(plan.out) is tuple
+            outs = (result, plan.out) if several else ([result], [plan.out])
             check_op(op, data, *outs)
             if config.jax_debug_key_reuse:
                 _check_keys(op, args, arrays)
@@ -140,13 +131,14 @@ def _placed_results(
     op: Op, avals: Sequence[ShapedArray], args: Sequence[Any], plan: Plan, result: Any
 ) -> Any:
     """The results as arrays that are where the operands, or the op, have them."""
-    outs = plan.out if plan.several else (plan.out,)
+    several = type(plan.out) is tuple
+    outs = plan.out if several else (plan.out,)
     where = shardings_of(args)
     if not isinstance(op, DevicePut):
         needed = needed_devices(mesh_of_op(op), where)
         check_devices(op.name, avals, where, needed, "xyz")
     where = op_shardings(op, avals, where, outs)
-    if plan.several:
+    if several:
         return [wrap(x, a, s) for x, a, s in zip(result, outs, where, strict=True)]
     return wrap(result, plan.out, where[0])
 
@@ -157,8 +149,8 @@ def _check_keys(op: Op, args: Sequence[Any], arrays: Any) -> None:
     record_keys(signature, args, arrays if op.multiple_results else [arrays])
 
 
-# Plans by (op or the class of an op without parameters, settings, *avals).
-_plans: dict[tuple[Any, ...], Plan] = {}
+# By (settings, op or the class of an op without parameters, *avals).
+_plans = PlanTable()
 
 
 def _find_plan(key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray]) -> Plan:
@@ -166,9 +158,7 @@ def _find_plan(key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray]) -> Pl
         return _plan_of_jaxpr(op, *avals)
     if op.effects or op.holds_functions:
         return _make_plan(op, avals)  # not kept: each is an op of its own
-    if len(_plans) >= config.tuning.eager_plans:
-        _plans.clear()
-    plan = _plans[key] = _make_plan(op, avals)
+    plan: Plan = _plans.keep(key, _make_plan(op, avals))
     return plan
 
 
@@ -191,7 +181,7 @@ def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
     rule = eval_rule(op, avals)
     # Functions of the user run in the user's context, not in a quiet one.
     start = _waiting(rule) if op.holds_functions else None
-    return Plan(rule, start, outs, op.multiple_results)
+    return Plan(rule, start, outs)
 
 
 def worth_compiling(op: Op, avals: Iterable[ShapedArray]) -> bool:
@@ -218,12 +208,10 @@ def _compiled_plan(
     out = placed_out_aval(op, avals)
     if op.multiple_results:
         run = executable(closed or stage(op, avals))
-        return Plan(starting(run), lambda *args: start(run, args), tuple(out), True)
+        return Plan(starting(run), lambda *args: start(run, args), tuple(out))
     run = executable(stage(lambda *args: [op(*args)], avals))
     first = starting(run)
-    return Plan(
-        lambda *args: first(*args)[0], lambda *args: start(run, args)[0], out, False
-    )
+    return Plan(lambda *args: first(*args)[0], lambda *args: start(run, args)[0], out)
 
 
 def _waiting(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,25 +8,20 @@ arrays and without compiling.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from curta import tree_util
 from curta.config import config
-from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.avals import is_python_scalar
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.eager import quietly
+from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.straight_line import several_results
 from curta.runtime.transfer import to_storage
 
 NOT_REMEMBERED: Any = object()
-
-
-class _Plan(NamedTuple):
-    run: Callable[..., Any]
-    out_avals: tuple[ShapedArray, ...]
-    out_tree: Any
 
 
 class Remembered:
@@ -44,7 +39,7 @@ class Remembered:
         self._fun = fun
         self._static_places = frozenset(static_places)
         self._static_names = frozenset(static_names)
-        self._plans: dict[Any, _Plan | None] = {}
+        self._plans = PlanTable()
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result, or NOT_REMEMBERED if the call is not of the simple kind."""
@@ -71,7 +66,7 @@ class Remembered:
             return NOT_REMEMBERED
         return self._run(plan, arrays)
 
-    def _run(self, plan: _Plan, arrays: list[Any]) -> Any:
+    def _run(self, plan: Plan, arrays: list[Any]) -> Any:
         data = []
         for x in arrays:
             if type(x) is ArrayImpl:
@@ -79,21 +74,19 @@ class Remembered:
             else:
                 data.append(to_storage(x, typeof(x)))
         outs = quietly(plan.run, *data)
-        results = [wrap(x, a) for x, a in zip(outs, plan.out_avals)]
+        results = [wrap(x, a) for x, a in zip(outs, plan.out)]
         return plan.out_tree.unflatten(results)
 
     def _make(
         self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> _Plan | None:
-        if len(self._plans) >= config.tuning.shortcut_plans:
-            self._plans.clear()
+    ) -> Plan | None:
         plan = None
         if not config.context.debugging:
             plan = self._stage(args, kwargs)
-        self._plans[key] = plan
+        self._plans.keep(key, plan)
         return plan
 
-    def _stage(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Plan | None:
+    def _stage(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan | None:
         dynamic: list[tuple[Any, Any]] = [
             (i, x)
             for i, x in enumerate(args)
@@ -121,7 +114,8 @@ class Remembered:
             closed = stage(run, [typeof(x) for _, x in dynamic])
         except Exception:  # the function itself will raise it where the user sees it
             return None
-        return _Plan(several_results(closed), closed.out_avals, trees[-1])
+        run = several_results(closed)
+        return Plan(run, None, tuple(closed.out_avals), trees[-1])
 
 
 def _take(x: Any, key: list[Any], arrays: list[Any]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.eager import BASE, quiet, quietly
+from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.straight_line import single_result
 
 _SCALARS = (bool, int, float, complex)
@@ -34,34 +35,16 @@ _SCALARS = (bool, int, float, complex)
 _KINDS: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}
 
 
-class _Plan(NamedTuple):
-    run: Callable[..., Any]
-    out: ShapedArray
-
-
-class _Plans(dict[Any, Any]):
-    """Plans of one operator by context and operand avals; None where it has none."""
-
-    def __init__(self, general: Callable[..., Any]):
-        super().__init__()
-        self.general = general
-
-    def __missing__(self, key: tuple[Any, ...]) -> _Plan | None:
-        if len(self) >= config.tuning.shortcut_plans:
-            self.clear()
-        plan = self[key] = _make_plan(self.general, *key)
-        return plan
-
-
 def _make_plan(
     general: Callable[..., Any], context: TraceContext, *avals: ShapedArray
-) -> _Plan | None:
-    if config.context.debugging:
+) -> Plan | None:
+    """The plan of an operator; None where it has none."""
+    if context.debugging:
         return None
     closed = _stage(general, avals)
     if closed is None:
         return None
-    return _Plan(single_result(closed), closed.out_avals[0])
+    return Plan(single_result(closed), None, closed.out_avals[0])
 
 
 def _stage(
@@ -82,23 +65,33 @@ def _is_spread(x: ArrayImpl) -> bool:
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`general` as a method of concrete arrays, taking the shortcut where it can."""
-    plans = _Plans(general)
+    plans = PlanTable(functools.partial(_make_plan, general))
 
     @functools.wraps(general)
     def method(self: ArrayImpl) -> Any:
-        data = self._data
-        if thread_state.trace is BASE and data is not None and not _is_spread(self):
-            plan = plans[config.context, self.aval]
-            if plan is not None:
-                return wrap(quietly(plan.run, data), plan.out, self._sharding)
+        if thread_state.trace is BASE:
+            result = _of_one_array(plans, self)
+            if result is not None:
+                return result
         return general(self)
 
     return method
 
 
+def _of_one_array(plans: PlanTable, x: ArrayImpl, *static: Any) -> Any:
+    """The result of the plan for an array; None if there is none."""
+    data = x._data
+    if data is None or _is_spread(x):
+        return None
+    plan = plans[config.context, x.aval, *static]
+    if plan is None:
+        return None
+    return wrap(quietly(plan.run, data), plan.out, x._sharding)
+
+
 def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """As `unary`, for an operator with another array or a Python scalar."""
-    plans = _Plans(general)
+    plans = PlanTable(functools.partial(_make_plan, general))
 
     @functools.wraps(general)
     def method(self: ArrayImpl, other: Any) -> Any:
@@ -159,7 +152,13 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     Of a Python scalar, and of an array of one integer.
     """
     between_arrays = binary(general)
-    by_exponent: dict[Any, Callable[[Any], Any]] = {}
+
+    def make(
+        context: TraceContext, aval: ShapedArray, kind: type, exponent: Any
+    ) -> Plan | None:
+        return _make_plan(lambda x: general(x, exponent), context, aval)
+
+    plans = PlanTable(make)
 
     @functools.wraps(general)
     def method(self: ArrayImpl, other: Any) -> Any:
@@ -167,13 +166,11 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             if type(other) is ArrayImpl and not other.aval.shape:
                 return general(self, other)
             return between_arrays(self, other)
-        key = (type(other), other)
-        known = by_exponent.get(key)
-        if known is None:
-            if len(by_exponent) >= config.tuning.shortcut_plans:
-                by_exponent.clear()
-            known = by_exponent[key] = unary(lambda x: general(x, other))
-        return known(self)
+        if thread_state.trace is BASE:
+            result = _of_one_array(plans, self, type(other), other)
+            if result is not None:
+                return result
+        return general(self, other)
 
     return method
 
@@ -181,23 +178,11 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 # ---- tracers
 
 
-class _Ops(dict[Any, Any]):
-    """The ops that an operator comes to, by context and avals; None if it is no op."""
-
-    def __init__(self, general: Callable[..., Any]):
-        super().__init__()
-        self.general = general
-
-    def __missing__(self, key: tuple[Any, ...]) -> Op | None:
-        if len(self) >= config.tuning.shortcut_plans:
-            self.clear()
-        self[key] = None  # for operators that occur in their own definition
-        _, *avals = key
-        op = self[key] = _only_op(_stage(self.general, avals))
-        return op
-
-
-def _only_op(closed: ClosedJaxpr | None) -> Op | None:
+def _only_op(
+    general: Callable[..., Any], context: TraceContext, *avals: ShapedArray
+) -> Op | None:
+    """The op that an operator comes to; None if it is no op."""
+    closed = _stage(general, avals)
     if closed is None or len(closed.eqns) != 1:
         return None
     (eqn,) = closed.eqns
@@ -208,7 +193,7 @@ def _only_op(closed: ClosedJaxpr | None) -> Op | None:
 
 def traced(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`general` as a method of tracers: where it comes to one op, that op."""
-    ops = _Ops(general)
+    ops = PlanTable(functools.partial(_only_op, general))
 
     @functools.wraps(general)
     def method(self: Tracer, other: Any) -> Any:
