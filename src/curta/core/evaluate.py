@@ -55,12 +55,15 @@ def evaluate(
     consts: Sequence[Any],
     args: Sequence[Any],
 ) -> list[Any]:
-    """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes."""
+    """The outputs of a jaxpr on NumPy arrays of its avals' physical dtypes.
+
+    An element of an array of rank 1, which NumPy gives as a scalar, is taken, too.
+    """
+    names = (*jaxpr.constvars, *jaxpr.invars)
     env: dict[Var, Any] = {
         v: x if isinstance(x, np.ndarray) else as_numpy(x, v.aval)
-        for v, x in zip(jaxpr.constvars, consts, strict=True)
+        for v, x in zip(names, (*consts, *args), strict=True)
     }
-    env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(atom: Atom) -> Any:
         if type(atom) is Literal:
