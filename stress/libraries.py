@@ -113,15 +113,15 @@ def test_files(library: Library, folder: Path) -> list[Path]:
     return sorted(f for f in found if not any(part in str(f) for part in out))
 
 
-def run_file(
-    path: Path,
+def run_files(
+    files: Sequence[Path],
     where: Path,
     out: Path,
     over_curta: bool,
     options: argparse.Namespace,
     only: Sequence[str] = (),
 ) -> None:
-    """Run the tests of one file from `where`; their outcomes go to the file `out`.
+    """Run the tests of `files` from `where`; their outcomes go to the file `out`.
 
     With `only`, those tests alone.
     """
@@ -141,7 +141,9 @@ def run_file(
     }
     plugins = ("-p", "stress.library_outcomes", "-p", "no:cacheprovider")
     each = f"--timeout={options.seconds}"
-    command = [sys.executable, "-m", "pytest", "-q", *plugins, each, str(path)]
+    more = "--continue-on-collection-errors"
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, each, more]
+    command += map(str, files)
     out.with_suffix(".log").unlink(missing_ok=True)
     with out.with_suffix(".log").open("w") as log:
         try:
@@ -183,11 +185,14 @@ class Compared:
     seconds: float = 0.0
     control_seconds: float = 0.0
 
-    def add(self, control: dict[str, Outcome], measured: dict[str, Outcome]) -> None:
+    def add(
+        self, control: dict[str, Outcome], measured: dict[str, Outcome], limit: float
+    ) -> None:
+        """Count the tests that pass over JAX within `limit` seconds."""
         whole = next((m for m in measured.values() if m.outcome == "not collected"), "")
         never = f"not run: {whole.message}" if whole else "not run"
         for test, known in control.items():
-            if known.outcome != PASSED:
+            if known.outcome != PASSED or known.seconds > limit:
                 continue
             got = measured.get(test, Outcome("not run", never, 0.0))
             self.control_seconds += known.seconds
@@ -211,16 +216,16 @@ def compare(
     library: Library, folder: Path, options: argparse.Namespace
 ) -> Iterator[tuple[dict[str, Outcome], dict[str, Outcome]]]:
     """The outcomes over JAX and over Curta, file by file."""
-    for path in test_files(library, folder):
-        if options.file not in str(path):
-            continue
-        name = re.sub(r"\W+", "_", str(path.relative_to(folder)))
+    files = [f for f in test_files(library, folder) if options.file in str(f)]
+    for group in [files] if options.together else [[f] for f in files]:
+        of_one = re.sub(r"\W+", "_", str(group[0].relative_to(folder)))
+        name = f"all_{options.file}" if options.together else of_one
         part = f"{name}.{options.part}.{options.seed}.jsonl"
         kinds = ("doubtful", "curta") if options.doubtful else ("jax", "curta")
         control, measured = (options.scratch / k / library.name / part for k in kinds)
         run = _run_doubtful if options.doubtful else _run_control_first
         if not options.report:
-            run(path, folder.parent, control, measured, options)
+            run(group, folder.parent, control, measured, options)
         if control.exists() and measured.exists():
             found = outcomes(measured)
             passing = {t: o for t, o in found.items() if o.outcome == PASSED}
@@ -230,36 +235,36 @@ def compare(
 
 
 def _run_control_first(
-    path: Path,
+    files: Sequence[Path],
     where: Path,
     control: Path,
     measured: Path,
     options: argparse.Namespace,
 ) -> None:
     if options.again or not control.exists():
-        run_file(path, where, control, over_curta=False, options=options)
+        run_files(files, where, control, over_curta=False, options=options)
     if any(known.outcome == PASSED for known in outcomes(control).values()):
-        run_file(path, where, measured, over_curta=True, options=options)
+        run_files(files, where, measured, over_curta=True, options=options)
 
 
 def _run_doubtful(
-    path: Path,
+    files: Sequence[Path],
     where: Path,
     control: Path,
     measured: Path,
     options: argparse.Namespace,
 ) -> None:
     """Over Curta, then over JAX the tests that neither passed nor were skipped."""
-    run_file(path, where, measured, over_curta=True, options=options)
+    run_files(files, where, measured, over_curta=True, options=options)
     found = outcomes(measured)
     doubtful = [t for t, o in found.items() if o.outcome not in (PASSED, "skipped")]
     ended = measured.with_suffix(".log").read_text().rsplit("\n", 2)[-2]
     control.parent.mkdir(parents=True, exist_ok=True)
     control.unlink(missing_ok=True)
     if ended not in RAN_THROUGH:
-        run_file(path, where, control, over_curta=False, options=options)
+        run_files(files, where, control, over_curta=False, options=options)
     elif doubtful:
-        run_file(path, where, control, False, options, only=doubtful)
+        run_files(files, where, control, False, options, only=doubtful)
     control.touch()
 
 
@@ -295,6 +300,9 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="over Curta first, then over JAX what does not pass",
     )
+    parser.add_argument(
+        "--together", action="store_true", help="all files in one process: less time"
+    )
     parser.add_argument("--seconds", type=int, default=120, help="for one test")
     parser.add_argument("--file-seconds", type=int, default=1800, help="for a file")
     parser.add_argument("--again", action="store_true", help="run the control anew")
@@ -320,7 +328,7 @@ def main() -> None:
             continue
         compared = Compared(library.name, timed=not options.doubtful)
         for control, measured in compare(library, folder, options):
-            compared.add(control, measured)
+            compared.add(control, measured, options.seconds)
         print(f"\n{compared.row()}", flush=True)
         done.append(compared)
     report(done)

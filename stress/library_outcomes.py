@@ -2,7 +2,8 @@
 
 Lines, not a file at the end, as a suite may run out of time or crash. `CURTA_OUTCOMES`
 names the file; of `CURTA_PART` = k, every k-th test is run, the same ones each time,
-others with another `CURTA_SEED`. `CURTA_ONLY` lists the tests to run, if not all.
+others with another `CURTA_SEED`. `CURTA_ONLY` lists the tests or files to run, if not
+all.
 """
 
 import json
@@ -33,8 +34,11 @@ class _Outcomes:
         items[:] = [item for item in items if self._takes(item.nodeid)]
 
     def _takes(self, test: str) -> bool:
-        if self._only:
-            return test in self._only
+        if self._only and test not in self._only:
+            return test.partition("::")[0] in self._only and self._is_in_part(test)
+        return bool(self._only) or self._is_in_part(test)
+
+    def _is_in_part(self, test: str) -> bool:
         return zlib.crc32(test.encode(), self._seed) % self._part == 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

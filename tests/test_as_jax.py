@@ -14,7 +14,7 @@ import jax.scipy.special
 from jax import lax, tree_util
 import jax._src.dispatch
 import jax.lib
-from jax._src import api, core, dtypes, traceback_util, xla_bridge
+from jax._src import api, compiler, core, dtypes, traceback_util, xla_bridge
 from jax._src import tree_util as tree_util_private
 from jax._src.interpreters.ad import CustomVJPException
 from jax._src.ad_util import stop_gradient_p
@@ -52,6 +52,26 @@ traceback_util.register_exclusion(__file__)
 assert xla_bridge._backends == {} and not xla_bridge.backends_are_initialized()
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
 assert jax.device_count() == 3 and [*xla_bridge._backends] == ["cpu"]
+
+# Programs for a platform are refused by what takes the place of JAX's compile function.
+def refuse(platform, *args, **kwargs):
+    raise PermissionError(platform.platform)
+
+
+compiled = jax.jit(lambda x: x + 1)
+compiled(1.0)
+compile_function = compiler.backend_compile_and_load
+compiler.backend_compile_and_load = refuse
+for donated in (), (0,):
+    try:
+        jax.jit(lambda x: x * 3, donate_argnums=donated)(jax.numpy.ones(4))
+    except PermissionError as error:
+        assert str(error) == "cpu"
+    else:
+        raise AssertionError("compiled for cpu")
+assert compiled(2.0) == 3
+compiler.backend_compile_and_load = compile_function
+assert jax.jit(lambda x: x * 3)(2.0) == 6
 
 for refusing in (
     lambda: jax2tf.convert(len), lambda: ifrt_programs.make_hlo_program("")

@@ -21,6 +21,7 @@ from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.config import config
+from curta.control.platform import PLATFORM
 from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import has_terms, stacked
 from curta.core.avals import ShapedArray
@@ -31,6 +32,7 @@ from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.once import once
 from curta.primitives.checks import Check
+from curta.runtime.devices import Client, client
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.threads import parallel_for_address
 from curta.runtime.transfer import to_array
@@ -111,10 +113,26 @@ def _compiled(
     in_place: Mapping[int, int] | None = None,
     optimise: bool = True,
 ) -> CompiledJaxpr | None:
-    """The code of a jaxpr, from the kernel cache if it is there; None for NumPy's."""
+    return backend_compile_and_load(
+        client(PLATFORM), closed, backend, in_place or {}, optimise
+    )
+
+
+def backend_compile_and_load(
+    platform: Client,
+    closed: ClosedJaxpr,
+    backend: str,
+    in_place: Mapping[int, int],
+    optimise: bool,
+) -> CompiledJaxpr | None:
+    """The code of a jaxpr, from the kernel cache if it is there; None for NumPy's.
+
+    All programs are made by it. It has JAX's name, and is looked up at each call, so
+    that what refuses programs for a platform can take its place.
+    """
     if backend != "llvm" or _has_no_machine_type(closed):
         return None
-    name = program_name(closed, (optimise, tuple(sorted((in_place or {}).items()))))
+    name = program_name(closed, (optimise, tuple(sorted(in_place.items()))))
     found = None if name is None else find_program(name, parallel_for_address)
     if found is not None or not _has_llvm():
         return found
