@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.stablehlo.asm import PrintedModule
-from curta.compiler.stablehlo.attributes import Text, dense
+from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.constants import dense, elements
 from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
 from curta.compiler.stablehlo.locations import Place
 from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_by_type
-from curta.compiler.stablehlo.types import TOKEN, tensor_type
+from curta.compiler.stablehlo.types import TOKEN, element_type, tensor_type
 from curta.control.callback import ORDERED_DEBUG, ORDERED_IO
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
@@ -103,6 +104,25 @@ class Program:
         if found is None:
             found = self.define(jaxpr, name, manual=manual)
             self._known[key] = found
+        return found
+
+    def helper(
+        self,
+        name: str,
+        types: Sequence[str],
+        results: Sequence[str],
+        body: Callable[[Builder], Sequence[Value]],
+    ) -> Function:
+        """A private function that is no jaxpr's: one for each name and types."""
+        key = name, *types
+        found = self._known.get(key)
+        if found is None:
+            block = Block([Value(t) for t in types])
+            found = Function(self.module.unused_name(name), block, results)
+            self._known[key] = found
+            self.module.functions[found.name] = found
+            b = Builder(self, block)
+            b.emit("func.return", body(b), [])
         return found
 
     def define(
@@ -190,7 +210,7 @@ class Builder:
         array = np.asarray(value)
         text = dense(array)
         result = Value(text.rpartition(" : ")[2])
-        result.hint = "cst" if array.dtype.kind in "fcV" else "c"
+        result.hint = "c" if element_type(array.dtype)[0] in "iu" else "cst"
         self.block.operations.append(
             Operation(
                 "stablehlo.constant", (), [result], {"value": text}, (), self.place
@@ -228,7 +248,10 @@ class Builder:
 
 def lower_closed(b: Builder, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
     """Append the eqns of a jaxpr; the values of its results."""
-    consts = [b.constant(np.asarray(c)) for c in closed.consts]
+    consts = [
+        b.constant(elements(c, v.aval))
+        for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)
+    ]
     return lower_jaxpr(b, closed.jaxpr, consts, args)
 
 
@@ -242,7 +265,7 @@ def lower_jaxpr(
 
     def read(atom: Atom) -> Value:
         if isinstance(atom, Literal):
-            return b.constant(np.asarray(atom.val, atom.aval.dtype))
+            return b.constant(elements(atom.val, atom.aval))
         return env[atom]
 
     outer = b.ins, b.outs, b.place
