@@ -10,8 +10,9 @@ nothing at all; no other fast-math flag is ever used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 from curta.compiler.llvm import half
 from curta.compiler.llvm.types import I1, Operand, Type, Value, literal
@@ -25,6 +26,8 @@ class Instructions(ABC):
     """Constants, arithmetic, bits, comparisons, intrinsics and conversions."""
 
     flags = "contract"
+    own: Mapping[str, Callable[..., Any]] = {}
+    """Functions of vector math that the machine has itself."""
 
     def __init__(self) -> None:
         self._constants: dict[tuple[Type, float], Value] = {}

@@ -8,7 +8,7 @@ arithmetic on them reads as arithmetic.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from curta.compiler.llvm.instructions import Instructions
@@ -129,11 +129,81 @@ def round_to_f32(number: float) -> float:
         return float("inf") if number > 0 else float("-inf")
 
 
-class Value:
+V = TypeVar("V")
+
+
+class Arithmetic(Generic[V]):
+    """Operators that call the methods of the builder that made a value.
+
+    Integers are signed here; unsigned division, comparison and shifts have their own
+    methods on the builder.
+    """
+
+    __slots__ = ()
+    builder: Any
+
+    def __add__(self, other: V | float) -> V:
+        return self.builder.add(self, other)
+
+    def __radd__(self, other: V | float) -> V:
+        return self.builder.add(other, self)
+
+    def __sub__(self, other: V | float) -> V:
+        return self.builder.sub(self, other)
+
+    def __rsub__(self, other: V | float) -> V:
+        return self.builder.sub(other, self)
+
+    def __mul__(self, other: V | float) -> V:
+        return self.builder.mul(self, other)
+
+    def __rmul__(self, other: V | float) -> V:
+        return self.builder.mul(other, self)
+
+    def __truediv__(self, other: V | float) -> V:
+        return self.builder.div(self, other)
+
+    def __rtruediv__(self, other: V | float) -> V:
+        return self.builder.div(other, self)
+
+    def __neg__(self) -> V:
+        return self.builder.neg(self)
+
+    def __and__(self, other: V | float) -> V:
+        return self.builder.and_(self, other)
+
+    def __or__(self, other: V | float) -> V:
+        return self.builder.or_(self, other)
+
+    def __xor__(self, other: V | float) -> V:
+        return self.builder.xor(self, other)
+
+    def __invert__(self) -> V:
+        return self.builder.not_(self)
+
+    def __lshift__(self, other: V | float) -> V:
+        return self.builder.shl(self, other)
+
+    def __rshift__(self, other: V | float) -> V:
+        return self.builder.ashr(self, other)
+
+    def __lt__(self, other: V | float) -> V:
+        return self.builder.compare("lt", self, other)
+
+    def __le__(self, other: V | float) -> V:
+        return self.builder.compare("le", self, other)
+
+    def __gt__(self, other: V | float) -> V:
+        return self.builder.compare("gt", self, other)
+
+    def __ge__(self, other: V | float) -> V:
+        return self.builder.compare("ge", self, other)
+
+
+class Value(Arithmetic["Value"]):
     """An SSA value: its text (`%7`, `0x3FF0000000000000`), its type and its builder.
 
-    The operators emit instructions. Integers are signed here; unsigned division,
-    comparison and shifts have their own methods on the builder.
+    The operators emit instructions.
     """
 
     __slots__ = ("builder", "text", "type")
@@ -152,63 +222,6 @@ class Value:
     @property
     def lanes(self) -> int:
         return self.type.lanes
-
-    def __add__(self, other: Operand) -> Value:
-        return self.builder.add(self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return self.builder.add(other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.builder.sub(self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self.builder.sub(other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.builder.mul(self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return self.builder.mul(other, self)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self.builder.div(self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return self.builder.div(other, self)
-
-    def __neg__(self) -> Value:
-        return self.builder.neg(self)
-
-    def __and__(self, other: Operand) -> Value:
-        return self.builder.and_(self, other)
-
-    def __or__(self, other: Operand) -> Value:
-        return self.builder.or_(self, other)
-
-    def __xor__(self, other: Operand) -> Value:
-        return self.builder.xor(self, other)
-
-    def __invert__(self) -> Value:
-        return self.builder.not_(self)
-
-    def __lshift__(self, other: Operand) -> Value:
-        return self.builder.shl(self, other)
-
-    def __rshift__(self, other: Operand) -> Value:
-        return self.builder.ashr(self, other)
-
-    def __lt__(self, other: Operand) -> Value:
-        return self.builder.compare("lt", self, other)
-
-    def __le__(self, other: Operand) -> Value:
-        return self.builder.compare("le", self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self.builder.compare("gt", self, other)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self.builder.compare("ge", self, other)
 
 
 Operand = Value | float | int

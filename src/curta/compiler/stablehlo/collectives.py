@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import UNIT, Text, dense
+from curta.compiler.stablehlo.attributes import UNIT, Text
+from curta.compiler.stablehlo.constants import dense
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.shardings import Manual

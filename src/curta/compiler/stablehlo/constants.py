@@ -12,6 +12,7 @@ from curta.compiler.stablehlo.types import element_type, tensor
 from curta.core.avals import ShapedArray
 from curta.dtypes import ExtendedDType, KeyDType, KeyFill
 
+
 def elements(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     """The elements of a constant; random keys as words along a last dim."""
     if not isinstance(aval.dtype, ExtendedDType):
@@ -36,7 +37,9 @@ def dense(values: np.ndarray[Any, Any]) -> Text:
     if values.dtype.kind == "V" and not values.dtype.itemsize or values.dtype.fields:
         values = np.zeros(values.shape, bool)  # float0
     element = element_type(values.dtype)
-    return Text(f"dense<{_elements(values, element)}> : {tensor(values.shape, element)}")
+    return Text(
+        f"dense<{_elements(values, element)}> : {tensor(values.shape, element)}"
+    )
 
 
 def _elements(values: np.ndarray[Any, Any], element: str) -> str:
@@ -70,10 +73,9 @@ def _written(flat: np.ndarray[Any, Any], element: str) -> list[str]:
         return [f"({x},{y})" for x, y in pairs]
     flat = np.ascontiguousarray(flat)
     bits = flat.view(f"u{flat.dtype.itemsize}").tolist()
-    wide = flat.astype(np.float64).tolist()
-    return [
-        _float(x, f"0x{n:X}", flat.dtype) for x, n in zip(wide, bits, strict=True)
-    ]
+    with np.errstate(invalid="ignore"):  # of a signalling NaN
+        wide = flat.astype(np.float64).tolist()
+    return [_float(x, f"0x{n:X}", flat.dtype) for x, n in zip(wide, bits, strict=True)]
 
 
 # ---------------------------------------------------------------------- floats
@@ -96,6 +98,11 @@ _PRECISION = {
 }
 
 
+def float_text(value: np.floating[Any]) -> str:
+    """A float of an attribute."""
+    return _float(float(value), "", value.dtype)
+
+
 @functools.lru_cache(1024)
 def _float(value: float, bits: str, dtype: np.dtype[Any]) -> str:
     """A float as MLIR writes it: six digits if they say it all, else as many as do.
@@ -116,8 +123,6 @@ def _float(value: float, bits: str, dtype: np.dtype[Any]) -> str:
     most = 2 + _PRECISION[element_type(dtype)] * 59 // 196
     long = _positional(*_decimal(abs(value), most), most)
     return sign + long if "." in long else bits
-
-
 
 
 def _decimal(value: float, most: int) -> tuple[str, int]:

@@ -1,11 +1,21 @@
-"""Elementwise ops."""
+"""Elementwise ops.
+
+Those that StableHLO has are one operation, as in JAX. All others are lowered by the
+scalar code of their elements.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.constants import float_text
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.scalars import compare_type, elementwise
 from curta.compiler.stablehlo.types import (
     element_type,
     tensor,
@@ -14,16 +24,20 @@ from curta.compiler.stablehlo.types import (
 )
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
+from curta.dtypes import issubdtype, itemsize_bits
+from curta.primitives.base import Elementwise
 from curta.primitives.elementwise import (
     arithmetic,
     bitwise,
     comparison,
+    complex as complexes,
     exponential,
     magnitude,
     powers,
     rounding,
     trigonometric,
 )
+from curta.primitives.elementwise.select import Clamp, SelectN
 from curta.primitives.structure import AddAny
 
 # Ops that are one operation of StableHLO on operands of the shape of the result.
@@ -32,7 +46,6 @@ _NAMES: dict[type[Op], str] = {
     arithmetic.Neg: "negate",
     arithmetic.Add: "add",
     arithmetic.Sub: "subtract",
-    arithmetic.Mul: "multiply",
     arithmetic.Div: "divide",
     bitwise.Not: "not",
     bitwise.And: "and",
@@ -43,16 +56,15 @@ _NAMES: dict[type[Op], str] = {
     bitwise.ShiftRightArithmetic: "shift_right_arithmetic",
     bitwise.PopulationCount: "popcnt",
     bitwise.Clz: "count_leading_zeros",
+    complexes.Real: "real",
+    complexes.Imag: "imag",
+    complexes.Complex: "complex",
     exponential.Exp: "exponential",
     exponential.Expm1: "exponential_minus_one",
     exponential.Log: "log",
     exponential.Log1p: "log_plus_one",
     exponential.Tanh: "tanh",
-    exponential.Logistic: "logistic",
-    magnitude.Sign: "sign",
     magnitude.Abs: "abs",
-    magnitude.Max: "maximum",
-    magnitude.Min: "minimum",
     powers.Sqrt: "sqrt",
     powers.Rsqrt: "rsqrt",
     powers.Cbrt: "cbrt",
@@ -60,10 +72,15 @@ _NAMES: dict[type[Op], str] = {
     rounding.Ceil: "ceil",
     rounding.IsFinite: "is_finite",
     rounding.Rem: "remainder",
-    trigonometric.Sin: "sine",
-    trigonometric.Cos: "cosine",
     trigonometric.Tan: "tan",
     trigonometric.Atan2: "atan2",
+}
+# Those of real numbers only.
+_REAL_NAMES: dict[type[Op], str] = {
+    magnitude.Max: "maximum",
+    magnitude.Min: "minimum",
+    trigonometric.Sin: "sine",
+    trigonometric.Cos: "cosine",
 }
 
 
@@ -85,9 +102,215 @@ def broadcast_all(b: Builder, xs: Sequence[Value]) -> list[Value]:
     return [broadcast(b, x, a, shape) for x, a in zip(xs, b.ins, strict=True)]
 
 
+def filled(b: Builder, value: Any, aval: ShapedArray) -> Value:
+    """A tensor with one value everywhere."""
+    scalar = b.constant(np.asarray(value).astype(aval.dtype))
+    if not aval.shape:
+        return scalar
+    return b.op(
+        "broadcast_in_dim", [scalar], tensor_type(aval), broadcast_dimensions=()
+    )
+
+
+@rule(Elementwise)
+def _by_scalar_code(b: Builder, op: Any, *xs: Value) -> Value:
+    shape = b.outs[0].shape
+    given = [a.dtype for a in b.ins]
+    wide = [_computed(d) for d in given]
+    operands = [
+        x if d == w else b.op("convert", [x], with_element(x.type, element_type(w)))
+        for x, d, w in zip(broadcast_all(b, xs), given, wide, strict=True)
+    ]
+    (found,) = elementwise(b, shape, op.scalar, operands, wide)
+    type_ = tensor_type(b.outs[0])
+    return found if found.type == type_ else b.op("convert", [found], type_)
+
+
+def _computed(dtype: Any) -> Any:
+    """Where scalar code computes elements of a dtype, if not there."""
+    if element_type(dtype).startswith(("f8", "f4")):
+        return np.dtype(np.float32)
+    if issubdtype(dtype, np.integer) and itemsize_bits(dtype) < 8:
+        return np.dtype(np.uint8 if dtype.name.startswith("u") else np.int8)
+    return dtype
+
+
 @rule(*_NAMES)
 def _one_operation(b: Builder, op: Op, *xs: Value) -> Value:
-    return b.op(_NAMES[type(op)], broadcast_all(b, xs), tensor_type(b.outs[0]))
+    name, type_ = _NAMES[type(op)], tensor_type(b.outs[0])
+    return b.op(name, broadcast_all(b, xs), type_, **accuracy(op))
+
+
+@rule(*_REAL_NAMES)
+def _one_operation_if_real(b: Builder, op: Op, *xs: Value) -> Value:
+    if b.ins[0].dtype.kind == "c":
+        return _by_scalar_code(b, op, *xs)
+    name, type_ = _REAL_NAMES[type(op)], tensor_type(b.outs[0])
+    return b.op(name, broadcast_all(b, xs), type_, **accuracy(op))
+
+
+def accuracy(op: Op) -> dict[str, Text]:
+    """The attribute for the accuracy that was asked for, if any was."""
+    wanted = getattr(op, "accuracy", None)
+    if wanted is None or wanted is exponential.AccuracyMode.DEFAULT:
+        return {}
+    mode, limits = "HIGHEST", ""
+    if isinstance(wanted, exponential.Tolerance):
+        mode = "TOLERANCE"
+        found = [
+            f"{name} = {float_text(np.float64(value))}, "
+            for name, value in [("atol", wanted.atol), ("rtol", wanted.rtol)]
+            if value
+        ]
+        limits = "".join(found) + f"ulps = {wanted.ulps}, " * (wanted.ulps != 0)
+    text = f"{limits}mode = #stablehlo.result_accuracy_mode<{mode}>"
+    return {"result_accuracy": Text(f"#stablehlo.result_accuracy<{text}>")}
+
+
+# ----------------------------------------------------------- of other operations
+
+
+@rule(arithmetic.Mul)
+def _multiply(b: Builder, op: arithmetic.Mul, *xs: Value) -> Value:
+    element = element_type(b.outs[0].dtype)
+    operands = broadcast_all(b, xs)
+    if op.out_type is not None:
+        kinds = [with_element(x.type, element) for x in operands]
+        pairs = zip(operands, kinds, strict=True)
+        operands = [x if x.type == k else b.op("convert", [x], k) for x, k in pairs]
+    return b.op("multiply", operands, tensor_type(b.outs[0]))
+
+
+@rule(arithmetic.Square)
+def _square(b: Builder, op: arithmetic.Square, x: Value) -> Value:
+    if b.ins[0].dtype.kind == "c":
+        return _by_scalar_code(b, op, x)
+    return b.op("multiply", [x, x], x.type)
+
+
+@rule(arithmetic.IntegerPow)
+def _integer_pow(b: Builder, op: arithmetic.IntegerPow, x: Value) -> Value:
+    def product(x: Value, y: Value) -> Value:
+        return b.op("multiply", [x, y], x.type)
+
+    if op.y == 0:
+        return filled(b, 1, b.outs[0])
+    if op.y == 3:
+        return product(product(x, x), x)
+    power, left = None, abs(op.y)
+    while left:
+        if left & 1:
+            power = x if power is None else product(power, x)
+        left >>= 1
+        if left:
+            x = product(x, x)
+    assert power is not None
+    if op.y > 0:
+        return power
+    return b.op("divide", [filled(b, 1, b.outs[0]), power], power.type)
+
+
+@rule(arithmetic.Mulhi)
+def _mulhi(b: Builder, op: arithmetic.Mulhi, *xs: Value) -> Value:
+    dtype = b.outs[0].dtype
+    bits, prefix = itemsize_bits(dtype), "u" * dtype.name.startswith("u")
+    if bits == 64:
+        return _by_scalar_code(b, op, *xs)
+    aval = b.outs[0].update(dtype=np.dtype(f"{prefix}int{max(16, 2 * bits)}"))
+    wide = tensor_type(aval)
+    x, y = (b.op("convert", [x], wide) for x in broadcast_all(b, xs))
+    product = b.op("multiply", [x, y], wide)
+    shift = "shift_right_logical" if prefix else "shift_right_arithmetic"
+    high = b.op(shift, [product, filled(b, bits, aval)], wide)
+    return b.op("convert", [high], tensor_type(b.outs[0]))
+
+
+@rule(exponential.Logistic)
+def _logistic(b: Builder, op: exponential.Logistic, x: Value) -> Value:
+    below = b.op("exponential", [b.op("negate", [x], x.type)], x.type, **accuracy(op))
+    total = b.op("add", [filled(b, 1, b.outs[0]), below], x.type)
+    return b.op("divide", [filled(b, 1, b.outs[0]), total], x.type)
+
+
+@rule(exponential.Exp2)
+def _exp2(b: Builder, op: exponential.Exp2, x: Value) -> Value:
+    scaled = b.op("multiply", [filled(b, np.log(2), b.outs[0]), x], x.type)
+    return b.op("exponential", [scaled], x.type, **accuracy(op))
+
+
+@rule(magnitude.Sign)
+def _sign(b: Builder, op: magnitude.Sign, x: Value) -> Value:
+    aval = b.outs[0]
+    if not element_type(aval.dtype).startswith("u"):
+        return b.op("sign", [x], x.type)
+    none = compare(b, "EQ", x, filled(b, 0, aval), kind="UNSIGNED")
+    return b.op("select", [none, filled(b, 0, aval), filled(b, 1, aval)], x.type)
+
+
+@rule(complexes.Conj)
+def _conj(b: Builder, op: complexes.Conj, x: Value) -> Value:
+    type_ = tensor_type(b.outs[0])
+    if b.ins[0].dtype.kind != "c":
+        return b.op("complex", [x, filled(b, 0, b.ins[0])], type_)
+    part = with_element(type_, element_type(complexes.part_dtype(b.ins[0].dtype)))
+    re, im = b.op("real", [x], part), b.op("imag", [x], part)
+    return b.op("complex", [re, b.op("negate", [im], part)], type_)
+
+
+@rule(powers.Pow)
+def _power(b: Builder, op: powers.Pow, *xs: Value) -> Value:
+    x, y = broadcast_all(b, xs)
+    if y.type != x.type:
+        y = b.op("convert", [y], x.type)
+    return b.op("power", [x, y], x.type)
+
+
+@rule(rounding.Round)
+def _round(b: Builder, op: rounding.Round, x: Value) -> Value:
+    even = op.rounding_method == rounding.RoundingMethod.TO_NEAREST_EVEN
+    return b.op("round_nearest_even" if even else "round_nearest_afz", [x], x.type)
+
+
+@rule(rounding.ReducePrecision)
+def _reduce_precision(b: Builder, op: rounding.ReducePrecision, x: Value) -> Value:
+    return b.op(
+        "reduce_precision",
+        [x],
+        x.type,
+        exponent_bits=op.exponent_bits,
+        mantissa_bits=op.mantissa_bits,
+    )
+
+
+# -------------------------------------------------------------- choice, comparison
+
+
+@rule(SelectN)
+def _select_n(b: Builder, op: SelectN, which: Value, *cases: Value) -> Value:
+    if len(cases) == 1:
+        return cases[0]
+    if b.ins[0].dtype.kind == "b":
+        return b.op("select", [which, cases[1], cases[0]], cases[0].type)
+    return _selected(b, which, cases, 0)
+
+
+def _selected(b: Builder, which: Value, cases: Sequence[Value], first: int) -> Value:
+    """The case that is chosen, by halves."""
+    if len(cases) == 1:
+        return cases[0]
+    aval, half = b.ins[0], len(cases) // 2
+    limit = filled(b, first + half, aval)
+    below = compare(b, "LT", which, limit, kind=compare_type(aval.dtype))
+    low = _selected(b, which, cases[:half], first)
+    high = _selected(b, which, cases[half:], first + half)
+    return b.op("select", [below, low, high], cases[0].type)
+
+
+@rule(Clamp)
+def _clamp(b: Builder, op: Clamp, *xs: Value) -> Value:
+    if b.outs[0].dtype.kind in "bc":
+        return _by_scalar_code(b, op, *xs)
+    return b.op("clamp", xs, tensor_type(b.outs[0]))
 
 
 _DIRECTIONS: dict[type[Op], str] = {
@@ -105,18 +328,10 @@ _DIRECTIONS: dict[type[Op], str] = {
 
 @rule(*_DIRECTIONS)
 def _compare(b: Builder, op: comparison.Comparison, *xs: Value) -> Value:
-    kind = compare_type(b.ins[0])
+    kind = compare_type(b.ins[0].dtype)
     if isinstance(op, comparison.TotalOrder) and kind == "FLOAT":
         kind = "TOTALORDER"
     return compare(b, _DIRECTIONS[type(op)], *broadcast_all(b, xs), kind=kind)
-
-
-def compare_type(aval: ShapedArray) -> str:
-    """How elements are compared: FLOAT, SIGNED or UNSIGNED."""
-    name = element_type(aval.dtype)
-    if name.startswith("i") and name != "i1":
-        return "SIGNED"
-    return "UNSIGNED" if name.startswith(("u", "i1")) else "FLOAT"
 
 
 def compare(b: Builder, direction: str, x: Value, y: Value, *, kind: str) -> Value:

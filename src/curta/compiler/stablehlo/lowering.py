@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,10 +39,13 @@ Rule = Callable[..., "Value | Sequence[Value]"]
 RULES: dict[type[Op], Rule] = {}
 
 
-def rule(*classes: type[Op]) -> Callable[[Rule], Rule]:
+F = TypeVar("F", bound=Rule)
+
+
+def rule(*classes: type[Op]) -> Callable[[F], F]:
     """Register a rule for op classes and their subclasses."""
 
-    def register(function: Rule) -> Rule:
+    def register(function: F) -> F:
         for cls in classes:
             RULES[cls] = function
         return function

@@ -21,6 +21,8 @@ def apart(rule: Rule[P]) -> Rule[P]:
 
     @wraps(rule)
     def emit(b: Builder, /, *args: P.args, **_: P.kwargs) -> Value:
+        if not isinstance(b, Builder):  # of tensors, which need not be cut up
+            return b.apart(name, inner, args)
         values = [x for x in args if isinstance(x, Value)]
         type_ = values[0].type
         most = config.tuning.apart_registers * b.module.vector_bytes // F64.size

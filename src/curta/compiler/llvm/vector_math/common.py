@@ -43,11 +43,15 @@ def exact(rule: Rule[P]) -> Rule[P]:
     """Emit the operations of a rule as written: no product fuses with a sum.
 
     What a rule wants fused it says with `fma`; everything else must round where its
-    error analysis says so, whatever surrounds it.
+    error analysis says so, whatever surrounds it. A builder that has a function of
+    this name of its own takes that.
     """
+    name = rule.__name__
 
     @wraps(rule)
     def emit(b: Builder, /, *args: P.args, **kwargs: P.kwargs) -> Value:
+        if name in b.own:
+            return b.own[name](*args, **kwargs)
         before, b.flags = b.flags, ""
         try:
             return rule(b, *args, **kwargs)
@@ -66,6 +70,9 @@ def nearest_multiple(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
 
     Holds for |x * scale| < 2**22 (f32) or 2**51 (f64).
     """
+    if "nearest_multiple" in b.own:
+        found: tuple[Value, Value] = b.own["nearest_multiple"](x, scale)
+        return found
     kind = x.type.kind
     shifted = b.fma(x, scale, _SHIFTER[kind])
     return shifted - _SHIFTER[kind], b.bits(shifted) - _SHIFTER_BITS[kind]
@@ -76,6 +83,9 @@ def nearest_power(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
 
     Holds where 2**n is a normal number.
     """
+    if "nearest_power" in b.own:
+        found: tuple[Value, Value] = b.own["nearest_power"](x, scale)
+        return found
     kind = x.type.kind
     shifter = _SHIFTER[kind] + BIAS[kind]
     shifted = b.fma(x, scale, shifter)
@@ -103,6 +113,7 @@ def clamp(b: Builder, x: Value, low: float, high: float) -> Value:
     return b.select(x > high, high, x)
 
 
+@exact
 def square_error(b: Builder, x: Value, square: Value) -> Value:
     """x * x - square, exactly, where square is the rounded product."""
     return b.fma(x, x, -square)

@@ -1,0 +1,45 @@
+"""Changes of dtype, by value and by bits; ops that give their operand back."""
+
+from __future__ import annotations
+
+from curta.compiler.stablehlo.elementwise import compare, filled
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.scalars import compare_type
+from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
+from curta.dtypes import float0, physical_dtype
+from curta.primitives.elementwise.complex import part_dtype
+from curta.primitives.elementwise.convert import (
+    BitcastConvertType,
+    ConvertElementType,
+    Identity,
+)
+
+
+@rule(ConvertElementType)
+def _convert(b: Builder, op: ConvertElementType, x: Value) -> Value:
+    (aval,), (out,) = b.ins, b.outs
+    old, new = physical_dtype(aval.dtype), physical_dtype(out.dtype)
+    if old == new:
+        return x
+    if old == float0:
+        return filled(b, 0, out)
+    if old.kind == "c" and new.kind != "c":
+        old = part_dtype(old)
+        x = b.op("real", [x], with_element(x.type, element_type(old)))
+    if new.kind == "b":
+        zero = filled(b, 0, aval.update(dtype=old))
+        return compare(b, "NE", x, zero, kind=compare_type(old))
+    type_ = tensor_type(out)
+    return x if x.type == type_ else b.op("convert", [x], type_)
+
+
+@rule(BitcastConvertType)
+def _bitcast(b: Builder, op: BitcastConvertType, x: Value) -> Value:
+    type_ = tensor_type(b.outs[0])
+    return x if x.type == type_ else b.op("bitcast_convert", [x], type_)
+
+
+@rule(Identity)
+def _identity(b: Builder, op: Identity, x: Value) -> Value:
+    return x
