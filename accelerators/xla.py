@@ -52,6 +52,8 @@ def run(text: str, args: Sequence[np.ndarray]) -> list[np.ndarray]:
     options = xla_client.CompileOptions()
     build = options.executable_build_options
     build.num_replicas = build.num_partitions = 1
+    # As programs say it: bfloat16 is rounded to wherever it is said.
+    options.env_option_overrides = [("xla_allow_excess_precision", False)]
     ids = np.array([[device.id]], np.int32)
     build.device_assignment = xla_client.DeviceAssignment.create(ids)
     try:

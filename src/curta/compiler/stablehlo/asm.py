@@ -49,7 +49,9 @@ def module_text(module: Module, debug_info: bool = False) -> str:
     """The text of the module, with `debug_info` with the lines of the program."""
     where = Locations() if debug_info else None
     end = where.unknown() if where else ""
-    lines = [f"module @{module.name} attributes {dictionary(module.attributes)} {{"]
+    lines = [
+        f"module {symbol(module.name)} attributes {dictionary(module.attributes)} {{"
+    ]
     lines += [
         f"  sdy.mesh @{name} = {text}{end}" for name, text in module.meshes.items()
     ]

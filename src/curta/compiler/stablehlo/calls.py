@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from curta import tree_util
+from curta.compiler.stablehlo.attributes import (
+    Text,
+    commas,
+    dense,
+    dictionary,
+    scalar,
+    symbol,
+    text,
+)
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.shape import barrier
+from curta.compiler.stablehlo.types import element_type
 from curta.control.call import Call, JaxprOp
+from curta.control.composite import Composite
+from curta.control.core_call import CoreCall
+from curta.control.remat import Remat
 
 
 @rule(JaxprOp)
@@ -19,3 +37,60 @@ def _call(b: Builder, op: Call, *args: Value) -> Sequence[Value]:
     if op.inline:
         return lower_closed(b, op.jaxpr, args)
     return b.call(op.jaxpr, op.fun_name, args)
+
+
+@rule(CoreCall)
+def _core_call(b: Builder, op: CoreCall, *args: Value) -> Sequence[Value]:
+    return b.call(op.jaxpr, op.name, args)
+
+
+@rule(Remat)
+def _remat(b: Builder, op: Remat, *args: Value) -> Sequence[Value]:
+    """What is computed again begins behind a barrier, lest it be computed once."""
+    if op.prevent_cse and op.differentiated:
+        args = tuple(barrier(b, args))
+    return lower_closed(b, op.jaxpr, args)
+
+
+@rule(Composite)
+def _composite(b: Builder, op: Composite, *args: Value) -> Sequence[Value]:
+    function = b.program.function(op.jaxpr, op.called, b.manual)
+    attributes: dict[str, Any] = {
+        "name": op.called,
+        "decomposition": Text(symbol(function.name)),
+    }
+    found = {name: _described(*parts) for name, *parts in op.attributes}
+    given = {name: value for name, value in found.items() if value is not None}
+    if given:
+        attributes["composite_attributes"] = Text(dictionary(given))
+    if op.version:
+        attributes["version"] = Text(f"{op.version} : i32")
+    return b.emit("stablehlo.composite", args, b.out_types, **attributes)
+
+
+def _described(leaves: Sequence[Any], structure: Any) -> Any:
+    """An attribute of a composite, a tree of values; None if there is nothing."""
+    plain = [getattr(x, "val", x) for x in leaves]
+    value = tree_util.tree_unflatten(structure, plain)
+    return None if value is None else Text(_attribute(value))
+
+
+def _attribute(value: Any, within: bool = False) -> str:
+    """A value as an attribute; `within` a list, 64 bits are not mentioned."""
+    if isinstance(value, (list, tuple)):
+        return f"[{commas([_attribute(x, within=True) for x in value])}]"
+    if isinstance(value, dict):
+        return dictionary({k: Text(_attribute(x)) for k, x in value.items()})
+    if isinstance(value, (bool, np.bool_, str)):
+        return text(value)
+    if isinstance(value, np.dtype):
+        return element_type(value)
+    if isinstance(value, np.ndarray):
+        return dense(value)
+    if isinstance(value, (int, float)):
+        value = (np.int64 if isinstance(value, int) else np.float64)(value)
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or dtype.kind == "c":
+        raise TypeError(f"No attribute handler defined for type: {type(value)}")
+    short = within and dtype.name in ("int64", "float64")
+    return scalar(value) + ("" if short else f" : {element_type(dtype)}")

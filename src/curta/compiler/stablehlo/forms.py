@@ -75,7 +75,7 @@ def _same_type(p: Printer, op: Operation, indent: str) -> str:
     return f"{op.name}{operands} : {kind}"
 
 
-@_form("convert", "bitcast_convert", "reshape", "real", "imag", "is_finite")
+@_form("convert", "real", "imag")
 def _between_types(p: Printer, op: Operation, indent: str) -> str:
     kinds = op.operands[0].type, op.results[0].type
     if kinds[0] == kinds[1]:
@@ -135,7 +135,10 @@ _form("transpose")(_with_dims("permutation", "dims"))
 _form("dynamic_slice")(_with_dims("slice_sizes", "sizes"))
 
 
-@_form("dynamic_reshape", "dynamic_update_slice", "real_dynamic_slice", "dynamic_pad")
+@_form(
+    *("bitcast_convert", "dynamic_pad", "dynamic_reshape", "dynamic_update_slice"),
+    *("is_finite", "real_dynamic_slice", "reshape"),
+)
 def _operands_alone(p: Printer, op: Operation, indent: str) -> str:
     return f"{op.name} {p.names(op.operands)} : {_signature(op)}"
 

@@ -72,12 +72,16 @@ class Function:
     ) -> None:
         self.name = name
         self.body = body
-        self.result_types = list(result_types)
         self.public = public
         self.argument_attributes: list[dict[str, Any]] = [{} for _ in body.arguments]
-        self.result_attributes: list[dict[str, Any]] = [{} for _ in result_types]
         self.argument_names: Sequence[str] = ()
         self.location: SourceInfo = UNKNOWN
+        self.set_results(result_types)
+
+    def set_results(self, types: Sequence[str]) -> None:
+        """Give the types of the results, without attributes."""
+        self.result_types = list(types)
+        self.result_attributes: list[dict[str, Any]] = [{} for _ in types]
 
 
 class Module:
@@ -88,11 +92,13 @@ class Module:
         self.attributes = dict(attributes)
         self.meshes: dict[str, str] = {}
         self.functions: dict[str, Function] = {}
+        self._conflicts = 0
 
     def unused_name(self, wanted: str) -> str:
         """`wanted`, with a number if a function has that name."""
-        name, count = wanted, 0
+        name = wanted
         while name in self.functions:
-            name = f"{wanted}_{count}"
-            count += 1
+            # One count for all names, as MLIR's symbol tables have.
+            name = f"{wanted}_{self._conflicts}"
+            self._conflicts += 1
         return name

@@ -29,7 +29,7 @@ from curta.compiler.stablehlo.types import TOKEN, element_type, tensor_type
 from curta.control.callback import ORDERED_DEBUG, ORDERED_IO
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from curta.core.name_stack import EMPTY, NameStack
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN
@@ -88,7 +88,7 @@ class Program:
         self.callbacks: list[Any] = []
         self._groups = count()
         self._channels = count(2)  # the first is that of collectives
-        self._known: dict[Any, Function] = {}
+        self._known: dict[Any, tuple[Function, Any]] = {}
 
     def new_channel(self) -> int:
         """The number of a channel between devices and the host."""
@@ -99,15 +99,47 @@ class Program:
         return next(self._groups)
 
     def function(
-        self, jaxpr: ClosedJaxpr, name: str, manual: Manual | None = None
+        self, closed: ClosedJaxpr, name: str, manual: Manual | None = None
     ) -> Function:
         """A private function for a jaxpr; one for all calls of it."""
-        key = jaxpr.jaxpr, name, manual, *map(id, jaxpr.consts)
+        key = closed.jaxpr, name, manual, *map(id, closed.consts)
+        return self._kept(key, lambda: self.define(closed, name, manual=manual), closed)
+
+    def helper(
+        self,
+        name: str,
+        key: Any,
+        avals: Sequence[ShapedArray],
+        write: Callable[..., Sequence[Value]],
+    ) -> Function:
+        """A private function that `write(builder, *args)` gives the body of.
+
+        There is one for each name, key and avals of the arguments.
+        """
+
+        def make() -> Function:
+            body = Block([Value(tensor_type(a)) for a in avals])
+            function = self._new_function(name, body, [])
+            b = Builder(self, body)
+            outs = write(b, *body.arguments)
+            function.set_results([x.type for x in outs])
+            b.emit("func.return", outs, [])
+            return function
+
+        return self._kept((name, key, *avals), make)
+
+    def _kept(self, key: Any, make: Callable[[], Function], *alive: Any) -> Function:
         found = self._known.get(key)
         if found is None:
-            found = self.define(jaxpr, name, manual=manual)
-            self._known[key] = found
-        return found
+            found = self._known[key] = make(), alive
+        return found[0]
+
+    def _new_function(
+        self, name: str, body: Block, results: Sequence[str], public: bool = False
+    ) -> Function:
+        function = Function(self.module.unused_name(name), body, results, public)
+        self.module.functions[function.name] = function
+        return function
 
     def helper(
         self,
@@ -146,11 +178,10 @@ class Program:
         tokens = [TOKEN] * len(effects)
         body = Block([Value(t) for t in [*tokens, *map(tensor_type, jaxpr.in_avals)]])
         results = [*tokens, *map(tensor_type, jaxpr.out_avals)]
-        function = Function(self.module.unused_name(name), body, results, public)
+        function = self._new_function(name, body, results, public)
         for i in range(len(effects)):
             function.argument_attributes[i]["jax.token"] = True
             function.result_attributes[i]["jax.token"] = True
-        self.module.functions[function.name] = function
         b = Builder(self, body)
         b.manual, b.place = manual, path
         b.tokens = dict(zip(effects, body.arguments))
@@ -228,6 +259,7 @@ class Builder:
         The builder of it, which ends it by `finish`.
         """
         inner = Builder(self.program, Block([Value(t) for t in types]))
+        inner.ins, inner.outs = self.ins, self.outs
         inner.place, inner.manual = self.place, self.manual
         inner.tokens = dict(self.tokens)
         yield inner
@@ -247,6 +279,39 @@ class Builder:
         )
         self.tokens.update(zip(effects, found))
         return found[len(effects) :]
+
+    def call_helper(self, function: Function, args: Sequence[Value]) -> list[Value]:
+        """Call a function that no jaxpr stands for."""
+        results = function.result_types
+        return self.emit("func.call", args, results, callee=function.name)
+
+    def outlined(
+        self, op: Op, write: Callable[..., Sequence[Value]], args: Sequence[Value]
+    ) -> list[Value]:
+        """What `write(builder, *args)` gives, as a function with the name of the op.
+
+        All eqns of equal ops on equal avals call one function.
+        """
+        ins, outs, place = self.ins, self.outs, self.place
+
+        def body(b: Builder, *args: Value) -> Sequence[Value]:
+            b.ins, b.outs, b.place = ins, outs, place
+            return write(b, *args)
+
+        function = self.program.helper(op.name, op, ins, body)
+        return self.call_helper(function, args)
+
+    def apply(
+        self, op: Op, avals: Sequence[ShapedArray], *args: Value
+    ) -> Sequence[Value]:
+        """Append an op on operands of these avals; the values of its results."""
+        before = self.ins, self.outs
+        outs: Any = op.aval(*avals)
+        self.ins = tuple(avals)
+        self.outs = tuple(outs) if op.multiple_results else (outs,)
+        results = lower_op(self, op, args)
+        self.ins, self.outs = before
+        return results
 
 
 def lower_closed(b: Builder, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
@@ -276,24 +341,25 @@ def lower_jaxpr(
         b.ins = tuple(v.aval for v in eqn.invars)
         b.outs = tuple(v.aval for v in eqn.outvars)
         b.place = Place(eqn, jaxpr, outer[2])
-        results = lower_eqn(b, eqn, [read(v) for v in eqn.invars])
+        results = lower_op(b, eqn.op, [read(v) for v in eqn.invars])
         env.update(zip(eqn.outvars, results, strict=True))
     b.ins, b.outs, b.place = outer
     return [read(v) for v in jaxpr.outvars]
 
 
-def lower_eqn(b: Builder, eqn: Eqn, args: Sequence[Value]) -> Sequence[Value]:
-    """Append one eqn; the values of its results."""
-    found = rule_of(eqn.op)
-    if found is None and isinstance(eqn.op, Composed):
-        return lower_closed(b, eqn.op.expansion(b.ins), args)
+def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
+    """Append an op from `b.ins` to `b.outs`; the values of its results."""
+    found = rule_of(op)
+    if found is None and isinstance(op, Composed):
+        return lower_closed(b, op.expansion(b.ins), args)
     if found is None:
+        line = b.place.eqn.source_info if isinstance(b.place, Place) else ""
         raise NotImplementedError(
-            f"StableHLO lowering rule for primitive '{eqn.op.name}' not found, for"
-            f" platforms {b.program.platforms}. {eqn.source_info}"
+            f"StableHLO lowering rule for primitive '{op.name}' not found, for"
+            f" platforms {b.program.platforms}. {line}"
         )
-    results = found(b, eqn.op, *args)
+    results = found(b, op, *args)
     results = [results] if isinstance(results, Value) else results
-    if eqn.op.places_outputs:
+    if op.places_outputs:
         return results
     return [*map(constrained_by_type, repeat(b), results, b.outs)]

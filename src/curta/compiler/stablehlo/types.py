@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from curta.core.avals import ShapedArray
 from curta.core.dim import SymbolicDim
 from curta.dtypes import KeyDType, physical_dtype
@@ -46,12 +48,18 @@ def tensor(shape: tuple[Any, ...], element: str) -> str:
     return f"tensor<{dims}{element}>"
 
 
+def physical(aval: ShapedArray) -> ShapedArray:
+    """The aval of tensors for values of an aval: keys are words along a last dim."""
+    if isinstance(aval.dtype, KeyDType):
+        return ShapedArray((*aval.shape, aval.dtype.words), np.dtype(np.uint32))
+    return ShapedArray(aval.shape, physical_dtype(aval.dtype))
+
+
 @functools.lru_cache(4096)
 def tensor_type(aval: ShapedArray) -> str:
-    """The type of values of an aval; random keys are words along a last dim."""
-    if isinstance(aval.dtype, KeyDType):
-        return tensor((*aval.shape, aval.dtype.words), "ui32")
-    return tensor(aval.shape, element_type(physical_dtype(aval.dtype)))
+    """The type of values of an aval."""
+    found = physical(aval)
+    return tensor(found.shape, element_type(found.dtype))
 
 
 def with_element(type_: str, element: str) -> str:

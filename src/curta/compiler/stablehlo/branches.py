@@ -1,0 +1,67 @@
+"""Conditionals, and what depends on the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.lowering import (
+    Builder,
+    lower_closed,
+    ordered_effects,
+    rule,
+)
+from curta.control.cond import Cond
+from curta.control.platform import PlatformIndex, Platforms
+from curta.core.jaxpr import ClosedJaxpr
+
+
+@rule(Cond)
+def _cond(b: Builder, op: Cond, index: Value, *operands: Value) -> Sequence[Value]:
+    """The branches read the operands where they are."""
+    if op.branches_platforms is not None and len(b.program.platforms) == 1:
+        (platform,) = b.program.platforms
+        chosen = op.branches[platform_place(op.branches_platforms, platform)]
+        return lower_closed(b, chosen, operands)
+    effects = ordered_effects(op.effects)
+
+    def region(branch: ClosedJaxpr) -> Block:
+        with b.region([]) as inner:
+            outs = lower_closed(inner, branch, operands)
+            return inner.finish(*[inner.tokens[e] for e in effects], *outs)
+
+    branches = [region(branch) for branch in op.branches]
+    types = [*[b.tokens[e].type for e in effects], *b.out_types]
+    found = b.emit("stablehlo.case", [index], types, branches)
+    b.tokens.update(zip(effects, found))
+    return found[len(effects) :]
+
+
+@rule(PlatformIndex)
+def _platform_index(b: Builder, op: PlatformIndex) -> Value:
+    places = [platform_place(op.platforms, p) for p in b.program.platforms]
+    if len(set(places)) == 1:
+        return b.constant(np.int32(places[0]))
+    raise NotImplementedError(
+        "platform_index for several platforms at once is not lowered to StableHLO yet:"
+        f" {b.program.platforms}"
+    )
+
+
+_FAMILIES = {"cuda": "gpu", "rocm": "gpu"}
+
+
+def platform_place(among: Platforms, platform: str) -> int:
+    """The place among names of platforms of the one that is meant; None is any."""
+    names = {platform, _FAMILIES.get(platform, platform)}
+    for i, known in enumerate(among):
+        if known is not None and not names.isdisjoint(known):
+            return i
+    if None in among:
+        return among.index(None)
+    raise NotImplementedError(
+        f"MLIR translation rule for primitive 'platform_index(platforms={among})' not"
+        f" found for platform {platform}: give a `{platform}` branch, or a `default`"
+    )

@@ -1,0 +1,218 @@
+"""Reading and writing windows of arrays at places that are data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.compiler.stablehlo.attributes import Text, commas
+from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.regions import op_region, region, scalars
+from curta.compiler.stablehlo.shape import broadcast_in_dim, full
+from curta.compiler.stablehlo.types import tensor_type
+from curta.control.scatter_apply import ScatterApply
+from curta.core.avals import ShapedArray
+from curta.primitives.elementwise.bitwise import and_
+from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
+from curta.primitives.indexing.gather import Gather, Scattering
+from curta.primitives.indexing.numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    window_sizes,
+)
+
+FILL_OR_DROP, CLIP = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP
+
+# --------------------------------------------------------------------- one window
+
+
+@rule(DynamicSlice)
+def _dynamic_slice(b: Builder, op: DynamicSlice, x: Value, *starts: Value) -> Value:
+    starts = _of_one_dtype(b, starts, b.ins[1:])
+    return b.op("dynamic_slice", [x, *starts], b.out_type, slice_sizes=op.slice_sizes)
+
+
+@rule(DynamicUpdateSlice)
+def _dynamic_update_slice(
+    b: Builder, op: DynamicUpdateSlice, x: Value, update: Value, *starts: Value
+) -> Value:
+    starts = _of_one_dtype(b, starts, b.ins[2:])
+    return b.op("dynamic_update_slice", [x, update, *starts], b.out_type)
+
+
+def _of_one_dtype(
+    b: Builder, starts: Sequence[Value], avals: Sequence[ShapedArray]
+) -> tuple[Value, ...]:
+    if len({x.type for x in starts}) < 2:
+        return tuple(starts)
+    wide = tensor_type(ShapedArray((), np.dtype(np.int64)))
+    # Places beyond int64 are beyond every array, too.
+    most = np.iinfo(np.int64).max
+    found = []
+    for x, aval in zip(starts, avals, strict=True):
+        if aval.dtype == np.uint64:
+            x = b.op("minimum", [x, b.constant(np.uint64(most))], x.type)
+        found.append(b.op("convert", [x], wide))
+    return tuple(found)
+
+
+# -------------------------------------------------------------------------- gather
+
+
+def _numbers_attribute(kind: str, entries: Sequence[tuple[str, Any]]) -> Text:
+    """`#stablehlo.gather<...>`: what is empty or zero is left out, as MLIR does."""
+    shown = [
+        f"{name} = {value if isinstance(value, int) else f'[{commas(value)}]'}"
+        for name, value in entries
+        if value
+    ]
+    return Text(f"#stablehlo.{kind}<{', '.join(shown)}>")
+
+
+@rule(Gather)
+def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
+    numbers, (aval, places) = op.dimension_numbers, b.ins
+    inside = None
+    if op.mode is FILL_OR_DROP:
+        dims = numbers.start_index_map
+        last = _last_starts(aval.shape, op.slice_sizes, dims, places.dtype)
+        inside = _are_inside(b, indices, places, last)
+    found = b.emit(
+        "stablehlo.gather",
+        [x, indices],
+        [b.out_type],
+        dimension_numbers=_numbers_attribute(
+            "gather",
+            [
+                ("offset_dims", numbers.offset_dims),
+                ("collapsed_slice_dims", numbers.collapsed_slice_dims),
+                ("operand_batching_dims", numbers.operand_batching_dims),
+                ("start_indices_batching_dims", numbers.start_indices_batching_dims),
+                ("start_index_map", numbers.start_index_map),
+                ("index_vector_dim", places.ndim - 1),
+            ],
+        ),
+        slice_sizes=op.slice_sizes,
+        indices_are_sorted=op.indices_are_sorted,
+    )[0]
+    if inside is None:
+        return found
+    (out,) = b.outs
+    mask = ShapedArray(out.shape, np.dtype(bool))
+    batch = [d for d in range(out.ndim) if d not in numbers.offset_dims]
+    inside = broadcast_in_dim(b, inside, mask, batch)
+    fill = full(b, out, op.fill_value)
+    return b.op("select", [inside, found, fill], b.out_type)
+
+
+def _last_starts(
+    shape: Sequence[int], sizes: Sequence[int], dims: Sequence[int], dtype: Any
+) -> np.ndarray[Any, Any]:
+    """The last places along `dims` where windows of `sizes` may start.
+
+    Where that is more than the dtype of the indices holds, all of them are less.
+    """
+    least, most = int(dtypes.iinfo(dtype).min), int(dtypes.iinfo(dtype).max)
+    return np.array([min(max(shape[d] - sizes[d], least), most) for d in dims], dtype)
+
+
+def _are_inside(
+    b: Builder, indices: Value, places: ShapedArray, last: np.ndarray[Any, Any]
+) -> Value:
+    """Whether the windows are within the operand, for each index vector."""
+    kind, deep = compare_type(places), places.ndim - 1
+    limits = b.constant(last)
+    low = full(b, places, 0)
+    after = compare(b, "GE", indices, low, kind=kind)
+    limits = broadcast_in_dim(b, limits, places, (deep,))
+    before = compare(b, "LE", indices, limits, kind=kind)
+    each = b.op("and", [after, before], after.type)
+    batch = ShapedArray(places.shape[:-1], np.dtype(bool))
+    (all_,) = b.emit(
+        "stablehlo.reduce",
+        [each, b.constant(np.True_)],
+        [tensor_type(batch)],
+        [op_region(b, and_, np.dtype(bool))],
+        dimensions=(deep,),
+    )
+    return all_
+
+
+# ------------------------------------------------------------------------- scatter
+
+
+@rule(Scattering)
+def _scatter(b: Builder, op: Any, x: Value, indices: Value, updates: Value) -> Value:
+    element_op, (aval, _, _) = op.element_op, b.ins
+    if element_op is None:  # the update replaces what was there
+        combine = region(
+            b, scalars(aval.dtype, aval.dtype), lambda inner, old, new: new
+        )
+    else:
+        combine = op_region(b, element_op, aval.dtype)
+    return scatter(b, op, x, indices, updates, combine)
+
+
+@rule(ScatterApply)
+def _scatter_apply(
+    b: Builder, op: ScatterApply, x: Value, indices: Value, updates: Value
+) -> Value:
+    def write(inner: Builder, old: Value, new: Value) -> Sequence[Value]:
+        return lower_closed(inner, op.function, [old, new])
+
+    combine = region(b, op.function.in_avals, write)
+    return scatter(b, op, x, indices, updates, combine)
+
+
+def scatter(
+    b: Builder, op: Any, x: Value, indices: Value, updates: Value, combine: Block
+) -> Value:
+    """`x` with the updates combined into it by a region."""
+    numbers: ScatterDimensionNumbers = op.dimension_numbers
+    aval, places, given = b.ins
+    if op.mode is CLIP:
+        gathered = GatherDimensionNumbers(*numbers)
+        sizes = window_sizes(gathered, given.shape, aval.ndim)
+        dims = numbers.scatter_dims_to_operand_dims
+        last = _last_starts(aval.shape, sizes, dims, places.dtype)
+        indices = _clipped(b, indices, places, last)
+    (result,) = b.emit(
+        "stablehlo.scatter",
+        [x, indices, updates],
+        [b.out_type],
+        [combine],
+        scatter_dimension_numbers=_numbers_attribute(
+            "scatter",
+            [
+                ("update_window_dims", numbers.update_window_dims),
+                ("inserted_window_dims", numbers.inserted_window_dims),
+                ("input_batching_dims", numbers.operand_batching_dims),
+                (
+                    "scatter_indices_batching_dims",
+                    numbers.scatter_indices_batching_dims,
+                ),
+                (
+                    "scatter_dims_to_operand_dims",
+                    numbers.scatter_dims_to_operand_dims,
+                ),
+                ("index_vector_dim", places.ndim - 1),
+            ],
+        ),
+        indices_are_sorted=op.indices_are_sorted,
+        unique_indices=op.unique_indices,
+    )
+    return result
+
+
+def _clipped(
+    b: Builder, indices: Value, places: ShapedArray, last: np.ndarray[Any, Any]
+) -> Value:
+    limits = b.constant(last)
+    limits = broadcast_in_dim(b, limits, places, (places.ndim - 1,))
+    return b.op("clamp", [full(b, places, 0), indices, limits], indices.type)

@@ -1,0 +1,301 @@
+"""Loops: `while`, and `scan` as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from curta.compiler.stablehlo.elementwise import compare
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import (
+    Builder,
+    lower_closed,
+    ordered_effects,
+    rule,
+)
+from curta.compiler.stablehlo.shape import broadcast_in_dim, full, reshape, slice_of
+from curta.compiler.stablehlo.types import physical, tensor_type
+from curta.config import config
+from curta.control.scan import Scan
+from curta.control.while_loop import While
+from curta.core.avals import ShapedArray
+from curta.core.effects import Effect
+
+# ---------------------------------------------------------------------- any loop
+
+
+def _carried(values: Sequence[Value]) -> list[Value]:
+    """The arguments of a region of a loop."""
+    return [Value(x.type, "iterArg") for x in values]
+
+
+def _region(b: Builder, initial: Sequence[Value], effects: Sequence[Effect]) -> Builder:
+    """The builder of a region of a loop; first of its arguments are tokens."""
+    with b.region([]) as inner:
+        inner.block.arguments = [Value(x.type, "iterArg") for x in initial]
+        inner.tokens.update(zip(effects, inner.block.arguments))
+        return inner
+
+
+def while_loop(
+    b: Builder,
+    initial: Sequence[Value],
+    effects: Sequence[Effect],
+    goes_on: Callable[..., Value],
+    step: Callable[..., Sequence[Value]],
+) -> list[Value]:
+    """What is carried out of `while goes_on(b, *carry): carry = step(b, *carry)`.
+
+    Tokens of effects are carried, too, before all else.
+    """
+    count = len(effects)
+    initial = [*[b.tokens[e] for e in effects], *initial]
+    inner = _region(b, initial, effects)
+    condition = inner.finish(goes_on(inner, *inner.block.arguments[count:]))
+    inner = _region(b, initial, effects)
+    outs = step(inner, *inner.block.arguments[count:])
+    body = inner.finish(*[inner.tokens[e] for e in effects], *outs)
+    types = [x.type for x in initial]
+    found = b.emit("stablehlo.while", initial, types, [condition, body])
+    b.tokens.update(zip(effects, found))
+    return found[count:]
+
+
+@rule(While)
+def _while(b: Builder, op: While, *args: Value) -> Sequence[Value]:
+    """Constants are carried along, and given on unchanged."""
+    first, second = op.cond_nconsts, op.cond_nconsts + op.body_nconsts
+
+    def goes_on(inner: Builder, *given: Value) -> Value:
+        operands = [*given[:first], *given[second:]]
+        return lower_closed(inner, op.cond_jaxpr, operands)[0]
+
+    def step(inner: Builder, *given: Value) -> Sequence[Value]:
+        outs = lower_closed(inner, op.body_jaxpr, given[first:])
+        return [*given[:second], *outs]
+
+    effects = ordered_effects(op.effects)
+    return while_loop(b, args, effects, goes_on, step)[second:]
+
+
+# --------------------------------------------------------------------------- scan
+
+
+@rule(Scan)
+def _scan(b: Builder, op: Scan, *args: Value) -> Sequence[Value]:
+    return _Scan(b, op).run(args)
+
+
+class _Scan:
+    """A scan: a loop over blocks of `unroll` iterations, and what is left of them.
+
+    The arrays to be read and those to be written have a dim for the blocks, and one
+    for the iterations of a block if there are several.
+    """
+
+    def __init__(self, b: Builder, op: Scan) -> None:
+        self.b, self.op = b, op
+        self.trips, self.rest = divmod(op.length, op.unroll)
+        if op.unroll > 1 and self.trips == 1 and not self.rest:
+            self.trips, self.rest = 0, op.length
+        _, _, self.x_avals = op.parts([physical(a) for a in b.ins])
+        self.y_avals = [physical(a) for a in b.outs[op.num_carry :]]
+        _, _, self.row_avals = op.parts(op.jaxpr.in_avals)
+        wide = config.jax_enable_x64 or op.length > np.iinfo(np.int32).max
+        self.index = np.dtype(np.int64 if wide else np.int32)
+
+    def run(self, args: Sequence[Value]) -> list[Value]:
+        """The final carry, and the stacked results."""
+        consts, carry, xs = self.op.parts(args)
+        inside, outside = self._parted(xs)
+        ys: list[Value] | None = None
+        if self.trips or not self.rest:
+            ys = [full(self.b, self._blocks(a), 0) for a in self.y_avals]
+        if self.trips:
+            assert ys is not None
+            carry, ys = self._loop(consts, carry, inside, ys)
+            if self.op.unroll > 1:
+                whole = self.trips * self.op.unroll
+                avals = [_of_length(a, whole) for a in self.y_avals]
+                ys = [reshape(self.b, *pair) for pair in zip(ys, avals, strict=True)]
+        if self.rest:
+            avals = [_of_length(a, self.rest) for a in self.x_avals]
+            carry, rows = self._unrolled(self.b, consts, carry, outside, avals)
+            ys = rows if ys is None else self._joined(ys, rows)
+        assert ys is not None
+        return [*carry, *ys]
+
+    # ---- blocks
+
+    def _blocks(self, aval: ShapedArray) -> ShapedArray:
+        """The aval of an array along which the loop runs, by blocks."""
+        if self.op.unroll == 1:
+            return _of_length(aval, self.trips)
+        shape = (self.trips, self.op.unroll, *aval.shape[1:])
+        return ShapedArray(shape, aval.dtype)
+
+    def _parted(self, xs: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        """What the loop reads, by blocks, and what is left."""
+        if not self.trips:
+            return [], list(xs)
+        b, whole = self.b, self.trips * self.op.unroll
+        first, last = (0, whole), (whole, self.op.length)
+        if self.op.reverse:
+            first, last = (self.rest, self.op.length), (0, self.rest)
+        inside, outside = list(xs), []
+        if self.rest:
+            pairs = list(zip(xs, self.x_avals, strict=True))
+            inside = [slice_of(b, x, a, [first]) for x, a in pairs]
+            outside = [slice_of(b, x, a, [last]) for x, a in pairs]
+        if self.op.unroll > 1:
+            avals = map(self._blocks, self.x_avals)
+            inside = [reshape(b, *pair) for pair in zip(inside, avals, strict=True)]
+        return inside, outside
+
+    def _joined(self, ys: Sequence[Value], rows: Sequence[Value]) -> list[Value]:
+        """The results of the loop and those of the iterations left."""
+        found = []
+        for y, row, aval in zip(ys, rows, self.y_avals, strict=True):
+            parts = [row, y] if self.op.reverse else [y, row]
+            type_ = tensor_type(aval)
+            found.append(self.b.op("concatenate", parts, type_, dimension=0))
+        return found
+
+    # ---- the loop
+
+    def _loop(
+        self,
+        consts: Sequence[Value],
+        carry: Sequence[Value],
+        xs: Sequence[Value],
+        ys: Sequence[Value],
+    ) -> tuple[list[Value], list[Value]]:
+        """The carry and the results; what is read and constants are carried along."""
+        place = len(xs) + len(consts)
+        end = place + 1 + len(carry)
+
+        def goes_on(b: Builder, *given: Value) -> Value:
+            count = b.constant(self.index.type(self.trips))
+            return compare(b, "LT", given[place], count, kind="SIGNED")
+
+        def step(b: Builder, *given: Value) -> Sequence[Value]:
+            count, carry = given[place], given[place + 1 : end]
+            index = self._reversed(b, count) if self.op.reverse else count
+            rows = [
+                self._read(b, x, self._blocks(a), index)
+                for x, a in zip(given, self.x_avals, strict=False)
+            ]
+            outs, found = self._block(b, given[len(xs) : place], carry, rows)
+            ys = [
+                self._write(b, y, row, self._blocks(a), index)
+                for y, row, a in zip(given[end:], found, self.y_avals, strict=True)
+            ]
+            one = b.constant(self.index.type(1))
+            count = b.op("add", [count, one], count.type)
+            return [*given[:place], count, *outs, *ys]
+
+        start = self.b.constant(self.index.type(0))
+        initial = [*xs, *consts, start, *carry, *ys]
+        effects = ordered_effects(self.op.effects)
+        found = while_loop(self.b, initial, effects, goes_on, step)
+        return found[place + 1 : end], found[end:]
+
+    def _reversed(self, b: Builder, count: Value) -> Value:
+        """`trips - count - 1`."""
+        trips = b.constant(self.index.type(self.trips))
+        left = b.op("subtract", [trips, count], count.type)
+        one = b.constant(self.index.type(1))
+        return b.op("subtract", [left, one], count.type)
+
+    def _block(
+        self,
+        b: Builder,
+        consts: Sequence[Value],
+        carry: Sequence[Value],
+        rows: Sequence[Value],
+    ) -> tuple[Sequence[Value], Sequence[Value]]:
+        if self.op.unroll == 1:
+            return self._step(b, consts, carry, rows)
+        avals = [_of_length(a, self.op.unroll) for a in self.x_avals]
+        return self._unrolled(b, consts, carry, rows, avals)
+
+    def _step(
+        self,
+        b: Builder,
+        consts: Sequence[Value],
+        carry: Sequence[Value],
+        rows: Sequence[Value],
+    ) -> tuple[Sequence[Value], Sequence[Value]]:
+        outs = b.call(self.op.jaxpr, "closed_call", [*consts, *carry, *rows])
+        return outs[: self.op.num_carry], outs[self.op.num_carry :]
+
+    def _unrolled(
+        self,
+        b: Builder,
+        consts: Sequence[Value],
+        carry: Sequence[Value],
+        xs: Sequence[Value],
+        avals: Sequence[ShapedArray],
+    ) -> tuple[list[Value], list[Value]]:
+        """Iterations over all rows of `xs`, of `avals`, one after the other."""
+        count = self.op.unroll if b is not self.b else self.rest
+        steps: list[Sequence[Value]] = []
+        order = range(count)
+        for i in reversed(order) if self.op.reverse else order:
+            parts = [
+                slice_of(b, x, a, [(i, i + 1)]) for x, a in zip(xs, avals, strict=True)
+            ]
+            rows = [
+                reshape(b, x, a) for x, a in zip(parts, self.row_avals, strict=True)
+            ]
+            carry, results = self._step(b, consts, carry, rows)
+            steps.append(results)
+        if self.op.reverse:
+            steps.reverse()
+        return list(carry), [
+            self._stacked(b, rows, _of_length(a, count))
+            for rows, a in zip(zip(*steps, strict=True), self.y_avals, strict=True)
+        ]
+
+    def _stacked(self, b: Builder, rows: Sequence[Value], aval: ShapedArray) -> Value:
+        row, dims = _of_length(aval, 1), range(1, aval.ndim)
+        rows = [broadcast_in_dim(b, x, row, dims) for x in rows]
+        if len(rows) == 1:
+            return rows[0]
+        return b.op("concatenate", rows, tensor_type(aval), dimension=0)
+
+    # ---- rows, by functions with the names that JAX gives them
+
+    def _read(self, b: Builder, x: Value, aval: ShapedArray, index: Value) -> Value:
+        def write(b: Builder, x: Value, index: Value) -> Sequence[Value]:
+            row = _of_length(aval, 1)
+            args = [x, index, *self._zeros(b, aval.ndim - 1)]
+            type_, sizes = tensor_type(row), row.shape
+            part = b.op("dynamic_slice", args, type_, slice_sizes=sizes)
+            return [reshape(b, part, ShapedArray(aval.shape[1:], aval.dtype))]
+
+        avals = [aval, ShapedArray((), self.index)]
+        function = b.program.helper("dynamic_index_in_dim", None, avals, write)
+        return b.call_helper(function, [x, index])[0]
+
+    def _write(
+        self, b: Builder, y: Value, row: Value, aval: ShapedArray, index: Value
+    ) -> Value:
+        def write(b: Builder, y: Value, row: Value, index: Value) -> Sequence[Value]:
+            row = broadcast_in_dim(b, row, _of_length(aval, 1), range(1, aval.ndim))
+            args = [y, row, index, *self._zeros(b, aval.ndim - 1)]
+            return [b.op("dynamic_update_slice", args, y.type)]
+
+        inner = ShapedArray(aval.shape[1:], aval.dtype)
+        avals = [aval, inner, ShapedArray((), self.index)]
+        name = "dynamic_update_index_in_dim"
+        function = b.program.helper(name, None, avals, write)
+        return b.call_helper(function, [y, row, index])[0]
+
+    def _zeros(self, b: Builder, count: int) -> list[Value]:
+        return [b.constant(self.index.type(0)) for _ in range(count)]
+
+
+def _of_length(aval: ShapedArray, length: int) -> ShapedArray:
+    return ShapedArray((length, *aval.shape[1:]), aval.dtype)

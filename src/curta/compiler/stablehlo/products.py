@@ -1,0 +1,267 @@
+"""Products of matrices, convolutions and Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta import dtypes
+from curta.compiler.stablehlo.attributes import Text, commas, enum, text
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.shape import full
+from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
+from curta.core.avals import ShapedArray
+from curta.primitives.convolution.op import ConvGeneralDilated
+from curta.primitives.dot import DotGeneral
+from curta.primitives.fft import Fft, FftType
+from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+
+
+def converted(b: Builder, x: Value, dtype: Any) -> Value:
+    """`x` with elements of a dtype."""
+    type_ = with_element(x.type, element_type(dtype))
+    return x if x.type == type_ else b.op("convert", [x], type_)
+
+
+def precisions(given: Any) -> list[str]:
+    """The precision of each operand of a product."""
+    if isinstance(given, tuple) and not isinstance(given, DotAlgorithm):
+        return [Precision(p).name for p in given]
+    known = given if isinstance(given, Precision) else Precision.DEFAULT
+    return [known.name] * 2
+
+
+# ------------------------------------------------------------- products of matrices
+
+
+class _Preset(NamedTuple):
+    """What an algorithm takes its operands for, sums in, and how many products."""
+
+    operands: str
+    sums: str
+    products: int = 1
+    takes: tuple[str, ...] = ("float32",)
+    gives: tuple[str, ...] = ()
+
+
+_P = DotAlgorithmPreset
+_PRESETS = {
+    _P.F16_F16_F16: _Preset("f16", "float16", 1, ("float16",)),
+    _P.F16_F16_F32: _Preset("f16", "float32", 1, ("float16",), ("float16",)),
+    _P.BF16_BF16_BF16: _Preset("bf16", "bfloat16", 1, ("bfloat16", "float32")),
+    _P.BF16_BF16_F32: _Preset(
+        "bf16", "float32", 1, ("bfloat16", "float32"), ("bfloat16",)
+    ),
+    _P.BF16_BF16_F32_X3: _Preset("bf16", "float32", 3),
+    _P.BF16_BF16_F32_X6: _Preset("bf16", "float32", 6),
+    _P.BF16_BF16_F32_X9: _Preset("bf16", "float32", 9),
+    _P.TF32_TF32_F32: _Preset("tf32", "float32"),
+    _P.TF32_TF32_F32_X3: _Preset("tf32", "float32", 3),
+    _P.F32_F32_F32: _Preset("f32", "float32"),
+    _P.F64_F64_F64: _Preset("f64", "float64", 1, ("float64",)),
+}
+_ANY_SUM = (_P.DEFAULT, _P.ANY_F8_ANY_F8_ANY, _P.ANY_F8_ANY_F8_ANY_FAST_ACCUM)
+
+
+class _Way(NamedTuple):
+    """How a product is computed: dtypes of operands and sums, and the algorithm."""
+
+    operands: Sequence[Any]
+    sums: Any
+    algorithm: Text | None = None
+
+
+def _way(precision: Any, operands: Sequence[Any], out: Any) -> _Way:
+    if isinstance(precision, DotAlgorithm):
+        return _given_algorithm(precision)
+    if isinstance(precision, DotAlgorithmPreset):
+        return _preset(precision, operands, out)
+    if operands[0] == operands[1] or all(_bytes_of_float(d) == 1 for d in operands):
+        return _Way(operands, out)
+    return _Way((out, out), out)  # few compilers have products of mixed dtypes
+
+
+def _bytes_of_float(dtype: Any) -> int:
+    return dtype.itemsize if dtypes.issubdtype(dtype, np.floating) else 0
+
+
+def _given_algorithm(given: DotAlgorithm) -> _Way:
+    lhs, rhs, sums = map(np.dtype, given[:3])
+    counts = given.lhs_component_count, given.rhs_component_count
+    names = element_type(lhs), element_type(rhs), element_type(sums)
+    operations, loose = given.num_primitive_operations, given[6]
+    return _Way((lhs, rhs), sums, _algorithm(names, counts, operations, loose))
+
+
+def _preset(preset: DotAlgorithmPreset, operands: Sequence[Any], out: Any) -> _Way:
+    if preset is _P.DEFAULT:
+        return _Way(operands, out)
+    known = _PRESETS.get(preset)
+    if known is None:  # of floats of a byte, as they are
+        names = (*map(element_type, operands), "f32")
+        fast = preset.name.endswith("FAST_ACCUM")
+        small = out.itemsize <= 2 or preset in _ANY_SUM
+        sums = out if small else np.dtype(np.float32)
+        return _Way(operands, sums, _algorithm(names, (1, 1), 1, fast))
+    taken = [
+        d if d.name in known.takes else dtypes.dtype(known.takes[0]) for d in operands
+    ]
+    same = {d.name for d in taken} == {out.name}
+    sums = out if same and out.name in known.gives else dtypes.dtype(known.sums)
+    names = known.operands, known.operands, element_type(dtypes.dtype(known.sums))
+    return _Way(taken, sums, _algorithm(names, (1, 1), known.products, False))
+
+
+def _algorithm(
+    names: Sequence[str], counts: tuple[int, int], operations: int, loose: bool
+) -> Text:
+    kinds = ("lhs_precision_type", "rhs_precision_type", "accumulation_type")
+    entries = dict(zip(kinds, names, strict=True)) | {
+        "lhs_component_count": str(counts[0]),
+        "rhs_component_count": str(counts[1]),
+        "num_primitive_operations": str(operations),
+        "allow_imprecise_accumulation": text(loose),
+    }
+    return Text(f"<{', '.join(f'{k} = {v}' for k, v in entries.items())}>")
+
+
+@rule(DotGeneral)
+def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
+    (out,) = b.outs
+    contract, batch = op.dimension_numbers
+    way = _way(op.precision, [a.dtype for a in b.ins], out.dtype)
+    found = b.op(
+        "dot_general",
+        [converted(b, v, d) for v, d in zip((x, y), way.operands, strict=True)],
+        tensor_type(ShapedArray(out.shape, way.sums)),
+        batch=batch,
+        contract=contract,
+        precision=precisions(op.precision),
+        algorithm=way.algorithm,
+    )
+    return converted(b, found, out.dtype)
+
+
+# --------------------------------------------------------------------- convolutions
+
+
+@rule(ConvGeneralDilated)
+def _conv_general_dilated(
+    b: Builder, op: ConvGeneralDilated, x: Value, y: Value
+) -> Value:
+    (out,) = b.outs
+    if out.dtype.kind == "c":
+        x, y = (converted(b, v, out.dtype) for v in (x, y))
+        return _complex_product(b, x, y, lambda x, y: _convolution(b, op, x, y))
+    return _convolution(b, op, x, y)
+
+
+def _convolution(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Value:
+    (out,) = b.outs
+    part = dtypes.finfo(out.dtype).dtype if out.dtype.kind == "c" else out.dtype
+    window = [
+        ("stride", list(op.window_strides)),
+        ("pad", [list(p) for p in op.padding]),
+        ("lhs_dilate", list(op.lhs_dilation)),
+        ("rhs_dilate", list(op.rhs_dilation)),
+        ("reverse", Text(f"[{commas(['false'] * len(op.padding))}]")),
+    ]
+    configs = [enum("precision", p) for p in precisions(op.precision)]
+    return b.op(
+        "convolution",
+        [x, y],
+        tensor_type(ShapedArray(out.shape, part)),
+        dim_numbers=_dim_numbers(op),
+        window=window,
+        rest={
+            "batch_group_count": op.batch_group_count,
+            "feature_group_count": op.feature_group_count,
+            "precision_config": Text(f"[{commas(configs)}]"),
+        },
+    )
+
+
+def _dim_numbers(op: ConvGeneralDilated) -> str:
+    lhs, rhs, out = op.dimension_numbers
+    letters = _labels(lhs, "bf"), _labels(rhs, "oi"), _labels(out, "bf")
+    return f"{letters[0]}x{letters[1]}->{letters[2]}"
+
+
+def _labels(spec: Sequence[int], letters: str) -> str:
+    """What each dim is: the first two of a spec by letters, the others by numbers."""
+    names = [*letters, *map(str, range(len(spec) - 2))]
+    return f"[{commas([names[spec.index(d)] for d in range(len(spec))])}]"
+
+
+def _complex_product(
+    b: Builder, x: Value, y: Value, product: Callable[[Value, Value], Value]
+) -> Value:
+    """A product of complex arrays by three products of real ones (Gauss)."""
+
+    element = element_type(dtypes.finfo(b.outs[0].dtype).dtype)
+
+    def part(name: str, v: Value) -> Value:
+        return b.op(name, [v], with_element(v.type, element))
+
+    def of(name: str, v: Value, w: Value) -> Value:
+        return b.op(name, [v, w], v.type)
+
+    (x_re, x_im), (y_re, y_im) = (
+        [part(n, v) for n in ("real", "imag")] for v in (x, y)
+    )
+    first = product(of("add", x_re, x_im), y_re)
+    second = product(x_re, of("subtract", y_im, y_re))
+    third = product(x_im, of("add", y_re, y_im))
+    parts = [of("subtract", first, third), of("add", first, second)]
+    return b.op("complex", parts, b.out_type)
+
+
+# ----------------------------------------------------------------------- transforms
+
+_MOST_DIMS = 3  # that compilers transform at once
+
+
+@rule(Fft)
+def _fft(b: Builder, op: Fft, x: Value) -> Value:
+    (aval,), (out,) = b.ins, b.outs
+    lengths = op.fft_lengths
+    if not out.size or not aval.size:
+        return full(b, out, 0)
+    if not lengths:
+        return converted(b, x, out.dtype)
+    if len(lengths) <= _MOST_DIMS:
+        return _transformed(b, x, op.fft_type, lengths, b.out_type)
+    inner, outer = lengths[-_MOST_DIMS:], len(lengths) - _MOST_DIMS
+    if op.fft_type == FftType.IRFFT:
+        x = _over_first(b, x, FftType.IFFT, aval, outer, len(lengths))
+        return _transformed(b, x, op.fft_type, inner, b.out_type)
+    found = _transformed(b, x, op.fft_type, inner, b.out_type)
+    kind = FftType.IFFT if op.fft_type == FftType.IFFT else FftType.FFT
+    return _over_first(b, found, kind, out, outer, len(lengths))
+
+
+def _transformed(
+    b: Builder, x: Value, kind: FftType, lengths: Sequence[int], type_: str
+) -> Value:
+    return b.op("fft", [x], type_, fft_type=kind.name, fft_length=tuple(lengths))
+
+
+def _over_first(
+    b: Builder, x: Value, kind: FftType, aval: ShapedArray, count: int, rank: int
+) -> Value:
+    """`x` transformed over the first `count` of its last `rank` dims."""
+    first = aval.ndim - rank
+    dims = list(range(first, first + count))
+    while dims:
+        last, dims = dims[-_MOST_DIMS:], dims[:-_MOST_DIMS]
+        order = [d for d in range(aval.ndim) if d not in last] + last
+        back = sorted(range(aval.ndim), key=order.__getitem__)
+        lengths = [aval.shape[d] for d in last]
+        moved = ShapedArray(tuple(aval.shape[d] for d in order), aval.dtype)
+        x = b.op("transpose", [x], tensor_type(moved), permutation=order)
+        x = _transformed(b, x, kind, lengths, x.type)
+        x = b.op("transpose", [x], tensor_type(aval), permutation=back)
+    return x

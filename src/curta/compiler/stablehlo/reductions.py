@@ -1,0 +1,138 @@
+"""Reductions over dims, and cumulative ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta import dtypes
+from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.regions import jaxpr_region, op_region, region, scalars
+from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
+from curta.control.reduction import Reduce
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.primitives.elementwise.arithmetic import add, mul
+from curta.primitives.elementwise.bitwise import and_, or_, xor
+from curta.primitives.elementwise.magnitude import max_, min_
+from curta.primitives.reduction import (
+    ArgReduction,
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceProd,
+    ReduceXor,
+)
+from curta.primitives.structure import ReduceSum
+
+_COMBINING: dict[type[Op], Op] = {
+    ReduceSum: add,
+    ReduceProd: mul,
+    ReduceMax: max_,
+    ReduceMin: min_,
+    ReduceAnd: and_,
+    ReduceOr: or_,
+    ReduceXor: xor,
+}
+
+
+def reduce(
+    b: Builder,
+    xs: Sequence[Value],
+    inits: Sequence[Value],
+    dims: Sequence[int],
+    types: Sequence[str],
+    combine: Block,
+) -> list[Value]:
+    """The values reduced over dims by a region."""
+    operands = [*xs, *inits]
+    return b.emit(
+        "stablehlo.reduce", operands, types, [combine], dimensions=tuple(dims)
+    )
+
+
+def in_working_dtype(
+    b: Builder, x: Value, aval: ShapedArray, fold: Callable[[Value, Any], Value]
+) -> Value:
+    """`fold(x, dtype)` in the dtype that sums of `x` are computed in.
+
+    Floats of up to two bytes are widened, so that a sum of many is not stuck where
+    the next one is less than half of its last bit.
+    """
+    working = dtypes.working_dtype(aval.dtype)
+    if working == aval.dtype:
+        return fold(x, working)
+    found = fold(
+        b.op("convert", [x], with_element(x.type, element_type(working))), working
+    )
+    return b.op("convert", [found], with_element(found.type, element_type(aval.dtype)))
+
+
+@rule(*_COMBINING)
+def _reduction(b: Builder, op: Any, x: Value) -> Value:
+    combine = _COMBINING[type(op)]
+
+    def fold(x: Value, dtype: Any) -> Value:
+        init = b.constant(op.identity(dtype))
+        type_ = tensor_type(ShapedArray(b.outs[0].shape, dtype))
+        body = op_region(b, combine, dtype)
+        return reduce(b, [x], [init], op.axes, [type_], body)[0]
+
+    if combine in (add, mul):
+        return in_working_dtype(b, x, b.ins[0], fold)
+    return fold(x, b.ins[0].dtype)
+
+
+@rule(Reduce)
+def _reduce(b: Builder, op: Reduce, *args: Value) -> Sequence[Value]:
+    count = len(args) // 2
+    body = jaxpr_region(b, op.function)
+    return reduce(b, args[:count], args[count:], op.dimensions, b.out_types, body)
+
+
+# -------------------------------------------------------------- places of extrema
+
+
+@rule(ArgReduction)
+def _arg_reduction(b: Builder, op: ArgReduction, x: Value) -> Sequence[Value]:
+    return b.outlined(op, lambda inner, x: [_place(inner, op, x)], [x])
+
+
+def _place(b: Builder, op: ArgReduction, x: Value) -> Value:
+    """Reduce pairs of an element and its place."""
+    ((aval,), (out,), (axis,)) = b.ins, b.outs, op.axes
+    places = b.op(
+        "iota",
+        [],
+        tensor_type(ShapedArray(aval.shape, out.dtype)),
+        iota_dimension=axis,
+    )
+    inits = [b.constant(op.identity(aval.dtype)), b.constant(out.dtype.type(0))]
+    types = [tensor_type(ShapedArray(out.shape, aval.dtype)), tensor_type(out)]
+    body = _better_pair(b, op, aval.dtype, out.dtype)
+    return reduce(b, [x, places], inits, [axis], types, body)[1]
+
+
+def _better_pair(b: Builder, op: ArgReduction, dtype: Any, index_dtype: Any) -> Block:
+    """The pair of the better element: NaN is best, and the first of equal ones."""
+    pair = scalars(dtype, index_dtype)
+    kind, index_kind = map(compare_type, pair)
+
+    def write(
+        inner: Builder, x: Value, i: Value, y: Value, j: Value
+    ) -> Sequence[Value]:
+        def either(name: str, first: Value, second: Value) -> Value:
+            return inner.op(name, [first, second], first.type)
+
+        better = compare(inner, op.better.upper(), x, y, kind=kind)
+        better = either("or", better, compare(inner, "NE", x, x, kind=kind))
+        same = compare(inner, "EQ", x, y, kind=kind)
+        first = either("and", same, compare(inner, "LT", i, j, kind=index_kind))
+        first = either("or", better, first)
+        element = inner.op("select", [better, x, y], x.type)
+        return [element, inner.op("select", [first, i, j], i.type)]
+
+    return region(b, [*pair, *pair], write)

@@ -1,0 +1,192 @@
+"""Ops that move elements and compute none, and those that are nothing in a program."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.types import physical, tensor_type
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.primitives.barrier import OptimizationBarrier
+from curta.primitives.effects import (
+    AfterAll,
+    CreateToken,
+    Empty,
+    Empty2,
+    Stage,
+)
+from curta.primitives.elementwise.convert import Identity
+from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.shape import Iota, Rev, Squeeze, Tile
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
+
+# ------------------------------------------------- for the rules of all families
+
+
+def broadcast_in_dim(
+    b: Builder, x: Value, aval: ShapedArray, dims: Sequence[int]
+) -> Value:
+    """`x` with its dims at `dims` of `aval`."""
+    type_ = tensor_type(aval)
+    return b.op("broadcast_in_dim", [x], type_, broadcast_dimensions=tuple(dims))
+
+
+def reshape(b: Builder, x: Value, aval: ShapedArray) -> Value:
+    """`x` in the shape of `aval`."""
+    return b.op("reshape", [x], tensor_type(aval))
+
+
+def full(b: Builder, aval: ShapedArray, value: Any) -> Value:
+    """A tensor of `aval` with every element `value`."""
+    whole = physical(aval)
+    scalar = b.constant(whole.dtype.type(value))
+    return broadcast_in_dim(b, scalar, whole, ()) if whole.shape else scalar
+
+
+def slice_of(
+    b: Builder,
+    x: Value,
+    aval: ShapedArray,
+    bounds: Sequence[tuple[int, int]],
+    strides: Sequence[int] | None = None,
+) -> Value:
+    """The part of `x`, of `aval`, within bounds along its first dims."""
+    starts, limits = [0] * aval.ndim, list(aval.shape)
+    for d, (start, limit) in enumerate(bounds):
+        starts[d], limits[d] = start, limit
+    steps = [1] * aval.ndim if strides is None else list(strides)
+    shape = tuple(
+        -((lo - hi) // step) for lo, hi, step in zip(starts, limits, steps, strict=True)
+    )
+    type_ = tensor_type(ShapedArray(shape, aval.dtype))
+    return b.op(
+        "slice", [x], type_, start_indices=starts, limit_indices=limits, strides=steps
+    )
+
+
+# -------------------------------------------------------------- elements as they are
+
+
+@rule(BroadcastInDim)
+def _broadcast_in_dim(b: Builder, op: BroadcastInDim, x: Value) -> Value:
+    return broadcast_in_dim(b, x, b.outs[0], op.broadcast_dimensions)
+
+
+@rule(Reshape, Squeeze)
+def _reshape(b: Builder, op: Op, x: Value) -> Value:
+    return reshape(b, x, b.outs[0])
+
+
+@rule(Transpose)
+def _transpose(b: Builder, op: Transpose, x: Value) -> Value:
+    return b.op("transpose", [x], b.out_type, permutation=op.permutation)
+
+
+@rule(Rev)
+def _reverse(b: Builder, op: Rev, x: Value) -> Value:
+    return b.op("reverse", [x], b.out_type, dimensions=op.dimensions)
+
+
+@rule(Tile)
+def _tile(b: Builder, op: Tile, x: Value) -> Value:
+    """A dim of size 1 before each, repeated, and joined with it."""
+    (aval,) = b.ins
+    split = [d for size in aval.shape for d in (1, size)]
+    wide = [d for size, n in zip(aval.shape, op.reps, strict=True) for d in (n, size)]
+    x = reshape(b, x, ShapedArray(tuple(split), aval.dtype))
+    x = broadcast_in_dim(b, x, ShapedArray(tuple(wide), aval.dtype), range(len(wide)))
+    return reshape(b, x, b.outs[0])
+
+
+@rule(Slice)
+def _slice(b: Builder, op: Slice, x: Value) -> Value:
+    bounds = list(zip(op.start_indices, op.limit_indices, strict=True))
+    return slice_of(b, x, b.ins[0], bounds, op.strides)
+
+
+@rule(Pad)
+def _pad(b: Builder, op: Pad, x: Value, value: Value) -> Value:
+    config = op.padding_config
+    return b.op(
+        "pad",
+        [x, value],
+        b.out_type,
+        edge_padding_low=[low for low, _, _ in config],
+        edge_padding_high=[high for _, high, _ in config],
+        interior_padding=[between for _, _, between in config],
+    )
+
+
+@rule(Iota)
+def _iota(b: Builder, op: Iota) -> Value:
+    return b.op("iota", [], b.out_type, iota_dimension=op.dimension)
+
+
+@rule(Concatenate)
+def _concatenate(b: Builder, op: Concatenate, *xs: Value) -> Value:
+    return b.op("concatenate", xs, b.out_type, dimension=op.dimension)
+
+
+@rule(Stack)
+def _stack(b: Builder, op: Stack, *xs: Value) -> Value:
+    (out,) = b.outs
+    shape = list(out.shape)
+    shape[op.axis] = 1
+    row = ShapedArray(tuple(shape), out.dtype)
+    dims = [d for d in range(out.ndim) if d != op.axis]
+    rows = [broadcast_in_dim(b, x, row, dims) for x in xs]
+    return b.op("concatenate", rows, b.out_type, dimension=op.axis)
+
+
+@rule(Split)
+def _split(b: Builder, op: Split, x: Value) -> Sequence[Value]:
+    ends = itertools.accumulate(op.sizes)
+    return [
+        _along(b, x, b.ins[0], op.axis, end - size, end)
+        for size, end in zip(op.sizes, ends, strict=True)
+    ]
+
+
+@rule(Unstack)
+def _unstack(b: Builder, op: Unstack, x: Value) -> Sequence[Value]:
+    rows = [_along(b, x, b.ins[0], op.axis, i, i + 1) for i in range(len(b.outs))]
+    return [reshape(b, row, a) for row, a in zip(rows, b.outs, strict=True)]
+
+
+def _along(
+    b: Builder, x: Value, aval: ShapedArray, axis: int, start: int, limit: int
+) -> Value:
+    bounds = [(0, d) for d in aval.shape]
+    bounds[axis] = start, limit
+    return slice_of(b, x, aval, bounds)
+
+
+# ------------------------------------------------------------- no part of a program
+
+
+@rule(Identity, Stage)
+def _identity(b: Builder, op: Op, x: Value) -> Value:
+    return x
+
+
+@rule(OptimizationBarrier)
+def _barrier(b: Builder, op: Op, *xs: Value) -> Sequence[Value]:
+    return barrier(b, xs)
+
+
+def barrier(b: Builder, xs: Sequence[Value]) -> Sequence[Value]:
+    """The values, past which nothing is moved."""
+    if not xs:
+        return []
+    return b.emit("stablehlo.optimization_barrier", xs, [x.type for x in xs])
+
+
+@rule(Empty, Empty2, CreateToken, AfterAll)
+def _zeros(b: Builder, op: Op, *xs: Value) -> Value:
+    # A token is a value that says nothing; what orders effects is the order of ops.
+    return full(b, b.outs[0], 0)

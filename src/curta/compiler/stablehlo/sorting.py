@@ -1,0 +1,108 @@
+"""Sorting, and the greatest elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.regions import region, scalars
+from curta.compiler.stablehlo.shape import slice_of
+from curta.compiler.stablehlo.types import tensor_type
+from curta.core.avals import ShapedArray
+from curta.primitives.sorting import Sort, TopK
+
+
+def sort(
+    b: Builder, xs: Sequence[Value], axis: int, stable: bool, before: Block
+) -> list[Value]:
+    """The values reordered along an axis, by a region that compares."""
+    types = [x.type for x in xs]
+    attributes = {"dimension": axis, "is_stable": stable}
+    return b.emit("stablehlo.sort", xs, types, [before], **attributes)
+
+
+@rule(Sort)
+def _sort(b: Builder, op: Sort, *xs: Value) -> Sequence[Value]:
+    ins = b.ins
+
+    def write(inner: Builder, *args: Value) -> Value:
+        sides = [
+            [
+                part
+                for x, aval in zip(args[side::2], ins[: op.num_keys], strict=False)
+                for part in _parts(inner, x, aval.dtype)
+            ]
+            for side in range(2)
+        ]
+        return _lexicographic(inner, *sides)
+
+    before = region(b, scalars(*(a.dtype for a in ins for _ in range(2))), write)
+    return sort(b, xs, op.dimension, op.is_stable, before)
+
+
+def _parts(b: Builder, x: Value, dtype: Any) -> list[tuple[Value, str]]:
+    """The numbers that a key is compared by, in turn, and how."""
+    if dtype.kind != "c":
+        return [_ordered(b, x, dtype)]
+    part = dtypes.finfo(dtype).dtype
+    type_ = tensor_type(ShapedArray((), part))
+    return [_ordered(b, b.op(name, [x], type_), part) for name in ("real", "imag")]
+
+
+def _ordered(b: Builder, x: Value, dtype: Any) -> tuple[Value, str]:
+    """A number in whose total order -0 is 0, and NaN of any sign is last."""
+    kind = compare_type(ShapedArray((), dtype))
+    if kind != "FLOAT":
+        return x, kind
+    zero = b.constant(dtype.type(0))
+    is_zero = compare(b, "EQ", x, zero, kind=kind)
+    found = b.op("select", [is_zero, b.constant(dtype.type(0)), x], x.type)
+    is_nan = compare(b, "NE", x, x, kind=kind)
+    nan = b.constant(dtype.type(np.nan))
+    return b.op("select", [is_nan, nan, found], x.type), "TOTALORDER"
+
+
+def _lexicographic(
+    b: Builder, xs: Sequence[tuple[Value, str]], ys: Sequence[tuple[Value, str]]
+) -> Value:
+    """Whether the first numbers come before the second ones."""
+    found = None
+    for (x, kind), (y, _) in reversed(list(zip(xs, ys, strict=True))):
+        less = compare(b, "LT", x, y, kind=kind)
+        if found is not None:
+            same = compare(b, "EQ", x, y, kind=kind)
+            tied = b.op("and", [same, found], found.type)
+            less = b.op("or", [less, tied], found.type)
+        found = less
+    assert found is not None
+    return found
+
+
+@rule(TopK)
+def _top_k(b: Builder, op: TopK, x: Value) -> Sequence[Value]:
+    """A sort of pairs of an element and its place, cut: compilers know the pattern."""
+    (aval,), axis = b.ins, op.axis % b.ins[0].ndim
+    index = np.dtype(np.int32)
+    all_places = ShapedArray(aval.shape, index)
+    places = b.op("iota", [], tensor_type(all_places), iota_dimension=axis)
+    kind = compare_type(aval)
+
+    def write(inner: Builder, x: Value, y: Value, i: Value, j: Value) -> Value:
+        order = "TOTALORDER" if kind == "FLOAT" else kind
+        return compare(inner, "GT", x, y, kind=order)
+
+    dtype = aval.dtype
+    before = region(b, scalars(dtype, dtype, index, index), write)
+    sorted_ = sort(b, [x, places], axis, True, before)
+    bounds = [(0, d) for d in aval.shape]
+    bounds[axis] = 0, op.k
+    return [
+        slice_of(b, found, a, bounds)
+        for found, a in zip(sorted_, (aval, all_places), strict=True)
+    ]

@@ -1,0 +1,233 @@
+"""Reductions over windows that slide, cumulative reductions, choices of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.stablehlo.attributes import Text, array, dense
+from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.reductions import in_working_dtype
+from curta.compiler.stablehlo.regions import (
+    jaxpr_region,
+    op_region,
+    region,
+    scalars,
+)
+from curta.compiler.stablehlo.shape import slice_of
+from curta.compiler.stablehlo.types import tensor_type
+from curta.control.reduction import ReduceWindow, SelectAndScatter
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.primitives.cumulative import CumLogSumExp, CumProd, CumSum, Cumulative
+from curta.primitives.elementwise.arithmetic import add
+from curta.primitives.elementwise.magnitude import max_, min_
+from curta.primitives.windowed.reductions import (
+    ReduceWindowMax,
+    ReduceWindowMin,
+    ReduceWindowSum,
+)
+from curta.primitives.windowed.selection import (
+    SelectAndGatherAdd,
+    SelectAndScatterAdd,
+)
+from curta.primitives.windowed.sliding import Sliding
+
+_COMBINING: dict[type[Op], Op] = {
+    ReduceWindowSum: add,
+    ReduceWindowMax: max_,
+    ReduceWindowMin: min_,
+}
+
+
+def _padding(pairs: Sequence[tuple[int, int]]) -> Text:
+    return dense(np.array(pairs, np.int64).reshape(-1, 2))
+
+
+def reduce_window(
+    b: Builder,
+    xs: Sequence[Value],
+    inits: Sequence[Value],
+    window: Sliding,
+    types: Sequence[str],
+    combine: Block,
+) -> list[Value]:
+    """Every window of the values, reduced by a region."""
+    return b.emit(
+        "stablehlo.reduce_window",
+        [*xs, *inits],
+        types,
+        [combine],
+        window_dimensions=array(window.dimensions),
+        window_strides=array(window.strides),
+        base_dilations=array(window.base_dilation),
+        window_dilations=array(window.window_dilation),
+        padding=_padding(window.padding),
+    )
+
+
+@rule(*_COMBINING)
+def _window_reduction(b: Builder, op: Any, x: Value) -> Value:
+    (out,) = b.outs
+
+    def fold(x: Value, dtype: Any) -> Value:
+        init = b.constant(op.identity(dtype))
+        body = op_region(b, _COMBINING[type(op)], dtype)
+        type_ = tensor_type(ShapedArray(out.shape, dtype))
+        return reduce_window(b, [x], [init], op.window, [type_], body)[0]
+
+    if isinstance(op, ReduceWindowSum):
+        return in_working_dtype(b, x, b.ins[0], fold)
+    return fold(x, b.ins[0].dtype)
+
+
+@rule(ReduceWindow)
+def _reduce_window(b: Builder, op: ReduceWindow, *args: Value) -> Sequence[Value]:
+    count, body = len(args) // 2, jaxpr_region(b, op.function)
+    inits = args[count:]
+    return reduce_window(b, args[:count], inits, op.window, b.out_types, body)
+
+
+# ---------------------------------------------------------------------- cumulative
+
+
+@rule(Cumulative)
+def _cumulative(b: Builder, op: Any, x: Value) -> Sequence[Value]:
+    # XLA makes of windows as long as the dim what a scan by halves would be.
+    return b.outlined(op, lambda inner, x: [_prefixes(inner, op, x)], [x])
+
+
+def _prefixes(b: Builder, op: Any, x: Value) -> Value:
+    """Windows that end, or begin, at each element and contain all before, or after."""
+    (aval,) = b.ins
+    size = aval.shape[op.axis]
+    if not aval.size:
+        return x
+    ones = (1,) * aval.ndim
+    lengths, padding = [1] * aval.ndim, [(0, 0)] * aval.ndim
+    lengths[op.axis] = size
+    padding[op.axis] = (0, size - 1) if op.reverse else (size - 1, 0)
+    window = Sliding(tuple(lengths), ones, tuple(padding), ones, ones)
+
+    def fold(x: Value, dtype: Any) -> Value:
+        body = jaxpr_region(b, _joining(op, dtype))
+        init = b.constant(_identity(op, dtype))
+        return reduce_window(b, [x], [init], window, [x.type], body)[0]
+
+    if isinstance(op, (CumSum, CumProd, CumLogSumExp)):
+        return in_working_dtype(b, x, aval, fold)
+    return fold(x, aval.dtype)
+
+
+def _identity(op: Any, dtype: Any) -> Any:
+    if isinstance(op, CumLogSumExp):
+        return dtype.type(-np.inf)
+    return op.identity(dtype)
+
+
+def _joining(op: Cumulative, dtype: Any) -> ClosedJaxpr:
+    """The combination of two numbers."""
+    return stage(lambda x, y: [op.joined(x, y)], scalars(dtype, dtype))
+
+
+# ------------------------------------------------------------- choices of windows
+
+
+@rule(SelectAndScatterAdd)
+def _select_and_scatter_add(
+    b: Builder, op: SelectAndScatterAdd, source: Value, operand: Value
+) -> Value:
+    """Padding may be chosen, so that it is the worst of all, and cut off again."""
+    aval = b.ins[1]
+    worst = b.constant(op.worst(aval.dtype))
+    low, high = ([pair[i] for pair in op.padding] for i in range(2))
+    shape = tuple(d + lo + hi for d, lo, hi in zip(aval.shape, low, high, strict=True))
+    wide = ShapedArray(shape, aval.dtype)
+    padded = b.op(
+        "pad",
+        [operand, worst],
+        tensor_type(wide),
+        edge_padding_low=low,
+        edge_padding_high=high,
+        interior_padding=[0] * aval.ndim,
+    )
+
+    found = _select_and_scatter(
+        b,
+        op,
+        [padded, source, b.constant(aval.dtype.type(0))],
+        ((0, 0),) * aval.ndim,
+        tensor_type(wide),
+        [_comparison(b, op.select, aval.dtype), op_region(b, add, aval.dtype)],
+    )
+    bounds = [(lo, lo + d) for lo, d in zip(low, aval.shape, strict=True)]
+    return slice_of(b, found, wide, bounds)
+
+
+@rule(SelectAndScatter)
+def _general_select_and_scatter(
+    b: Builder, op: SelectAndScatter, operand: Value, source: Value, init: Value
+) -> Value:
+    select = ClosedJaxpr(op.select_jaxpr, op.select_consts)
+    add_up = ClosedJaxpr(op.scatter_jaxpr, op.scatter_consts)
+    regions = [jaxpr_region(b, select), jaxpr_region(b, add_up)]
+    args = [operand, source, init]
+    return _select_and_scatter(b, op, args, op.padding, b.out_type, regions)
+
+
+def _select_and_scatter(
+    b: Builder,
+    op: Any,
+    args: Sequence[Value],
+    padding: Sequence[tuple[int, int]],
+    type_: str,
+    regions: Sequence[Block],
+) -> Value:
+    (found,) = b.emit(
+        "stablehlo.select_and_scatter",
+        args,
+        [type_],
+        regions,
+        window_dimensions=array(op.window_dimensions),
+        window_strides=array(op.window_strides),
+        padding=_padding(padding),
+    )
+    return found
+
+
+def _comparison(b: Builder, direction: str, dtype: Any) -> Block:
+    kind = compare_type(ShapedArray((), dtype))
+
+    def write(inner: Builder, x: Value, y: Value) -> Value:
+        return compare(inner, direction.upper(), x, y, kind=kind)
+
+    return region(b, scalars(dtype, dtype), write)
+
+
+@rule(SelectAndGatherAdd)
+def _select_and_gather_add(
+    b: Builder, op: SelectAndGatherAdd, source: Value, operand: Value
+) -> Value:
+    """Reduce pairs of an element and what belongs to it."""
+    given, aval = b.ins
+    (out,) = b.outs
+    pair = scalars(aval.dtype, given.dtype)
+    kind = compare_type(pair[0])
+
+    def write(
+        inner: Builder, x: Value, s: Value, y: Value, t: Value
+    ) -> Sequence[Value]:
+        keeps = compare(inner, op.select.upper(), x, y, kind=kind)
+        element = inner.op("select", [keeps, x, y], x.type)
+        return [element, inner.op("select", [keeps, s, t], s.type)]
+
+    inits = [b.constant(op.worst(aval.dtype)), b.constant(given.dtype.type(0))]
+    types = [tensor_type(ShapedArray(out.shape, a.dtype)) for a in pair]
+    body = region(b, [*pair, *pair], write)
+    return reduce_window(b, [operand, source], inits, op.window, types, body)[1]
