@@ -31,6 +31,7 @@ from curta.config_parsers import (
     parse_never_text,
     parse_one_of,
     parse_optional_text,
+    parse_plugin_options,
     parse_positive,
     set_debug_modules,
     set_logging_level,
@@ -413,6 +414,15 @@ mesh_context = _define(
     "The mesh in scope; curta.set_mesh sets it.",
     traced=True,
 )
+pjrt_client_create_options = _define(
+    "jax_pjrt_client_create_options",
+    None,
+    parse_plugin_options,
+    "Options of plugins' clients: a dict, or 'key:value;key:value'.",
+)
+for _name in ("cuda", "rocm"):
+    _doc = "The GPUs to use: 'all', or their numbers, comma-separated."
+    _define(f"jax_{_name}_visible_devices", "all", str, _doc)
 async_dispatch = _define(
     "jax_cpu_enable_async_dispatch",
     True,

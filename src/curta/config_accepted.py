@@ -35,7 +35,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
     "it is for GPUs and TPUs, and Curta runs on the CPU": {
         "jax_bcoo_cusparse_lowering": False,
         "jax_compilation_cache_expect_pgle": False,
-        "jax_cuda_visible_devices": "all",
         "jax_enable_pgle": False,
         "jax_mock_gpu_topology": "",
         "jax_mosaic_allow_hlo": False,
@@ -46,7 +45,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_pgle_aggregation_percentile": 90,
         "jax_pgle_profiling_runs": 3,
         "jax_ragged_dot_use_ragged_dot_instruction": True,
-        "jax_rocm_visible_devices": "all",
         "jax_use_magma": "auto",
     },
     "it is for computations of several processes, and here there is one": {

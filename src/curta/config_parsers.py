@@ -99,3 +99,20 @@ def set_debug_modules(value: str) -> None:
 
 
 _debug_handlers: dict[str, logging.Handler] = {}
+
+
+def parse_plugin_options(value: Any) -> Any:
+    """Options by name: a dict, or text `key:value;key:value`; none for None.
+
+    >>> parse_plugin_options("a:1;b:x")
+    {'a': '1', 'b': 'x'}
+    """
+    if not isinstance(value, str):
+        return dict(value or {})
+    pairs = [option.split(":") for option in value.split(";") if option]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(
+            "Multiple ':' separators for option in jax_pjrt_client_create_options:"
+            f" {value!r}. Should be in format 'key:value'"
+        )
+    return dict(pairs)

@@ -1,0 +1,291 @@
+"""Memory of devices shared with other libraries, both ways, by DLPack.
+
+A capsule is made and read by ctypes. Who takes memory of ours calls back when it is
+done with it; until then the buffer lives. Memory of others becomes a buffer that tells
+them when it is not used any more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from curta.errors import JaxRuntimeError
+from curta.runtime.pjrt import callbacks
+from curta.runtime.pjrt.abi import ELEMENT_TYPES, STREAM_EXTENSION, structs
+from curta.runtime.pjrt.buffers import Buffer, dtype_of, element_type
+from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.devices import Device
+from curta.runtime.pjrt.library import FUNCTION
+from curta.runtime.pjrt.values import array_of, integers
+
+
+class _Tensor(ctypes.Structure):
+    """DLTensor."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = [
+        ("tensor", _Tensor),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+# DLDeviceType by platform; that of memory of the host which a GPU reads.
+CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST = 1, 2, 3, 10, 11
+_DEVICE_TYPES = {"cpu": CPU, "cuda": CUDA, "rocm": ROCM}
+
+# DLDataType as (code, bits) by dtype.
+_TYPES = {
+    "bool": (6, 8),
+    **{f"int{n}": (0, n) for n in (8, 16, 32, 64)},
+    **{f"uint{n}": (1, n) for n in (8, 16, 32, 64)},
+    **{f"float{n}": (2, n) for n in (16, 32, 64)},
+    "bfloat16": (4, 16),
+    "complex64": (5, 64),
+    "complex128": (5, 128),
+    **{
+        name: (7 + code, 8)
+        for code, name in enumerate(
+            (
+                *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn"),
+                *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+                "float8_e8m0fnu",
+            )
+        )
+    },
+}
+_DTYPES = {code: name for name, code in _TYPES.items()}
+
+# A capsule keeps the address of its name.
+_NAME, _USED = (ctypes.create_string_buffer(n) for n in (b"dltensor", b"used_dltensor"))
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+_python = ctypes.PyDLL(None)
+_new = _python.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+_pointer = _python.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_rename = _python.PyCapsule_SetName
+_rename.argtypes = [ctypes.py_object, ctypes.c_void_p]
+_is_valid = _python.PyCapsule_IsValid
+_is_valid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+# The same for a capsule that is being destroyed, which must not be referred to.
+_pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _python)
+)
+
+
+def device_of(buffer: Buffer) -> tuple[int, int]:
+    """`__dlpack_device__`: the kind of memory and the number of the device."""
+    platform = buffer.client.platform.lower()
+    kind = _DEVICE_TYPES.get(platform)
+    if kind is None:
+        raise BufferError(f"DLPack has no kind of memory for platform {platform!r}")
+    device = buffer.device
+    host = {CUDA: CUDA_HOST, ROCM: ROCM_HOST}
+    if kind in host and buffer.memory.kind != "device":
+        return host[kind], device.local_hardware_id
+    return kind, max(0, device.local_hardware_id)
+
+
+# ---- out
+
+# What others use, by the address of what they were given.
+_lent: dict[int, tuple[Any, ...]] = {}
+
+
+def _take_back(address: int) -> None:
+    buffer, *_ = _lent.pop(address, (None,))
+    if buffer is not None:
+        buffer.take_back()
+
+
+def _unused(capsule: int) -> None:
+    """A capsule ends: if nobody took what is in it, nobody will."""
+    if _is_valid(capsule, b"dltensor"):
+        _take_back(_pointer_at(capsule, b"dltensor"))
+
+
+_take_back_in_c = callbacks.guarded(_DELETER, _take_back, callbacks.report)
+# It is called with Python's lock held.
+_unused_in_c = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_unused)
+
+
+def capsule(buffer: Buffer) -> Any:
+    """`__dlpack__`: a capsule over a buffer's memory, once its elements are there.
+
+    Raises BufferError for a dtype or a memory that DLPack has not.
+    """
+    kind = _TYPES.get(buffer.dtype.name)
+    if kind is None:
+        raise BufferError(f"DLPack has no type for dtype {buffer.dtype}")
+    where = device_of(buffer)
+    dims = array_of(buffer.shape)
+    managed = _Managed()
+    tensor = managed.tensor
+    tensor.data = buffer.lend()
+    tensor.device_type, tensor.device_id = where
+    tensor.code, tensor.bits, tensor.lanes = *kind, 1
+    tensor.ndim, tensor.shape = len(buffer.shape), ctypes.addressof(dims)
+    managed.deleter = callbacks.address_of(_take_back_in_c)
+    address = ctypes.addressof(managed)
+    _lent[address] = buffer, managed, dims
+    destructor = ctypes.cast(_unused_in_c, ctypes.c_void_p)
+    return _new(address, ctypes.addressof(_NAME), destructor)
+
+
+class Shared:
+    """A buffer as an object that other libraries take: `torch.from_dlpack(it)`."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """A capsule; the elements are there, so that no stream has to wait."""
+        wanted = options.get("dl_device")
+        if options.get("copy") or wanted not in (None, self.__dlpack_device__()):
+            raise BufferError("the memory of a device is shared where it is, uncopied")
+        return capsule(self.buffer)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return device_of(self.buffer)
+
+
+def cuda_array_interface(buffer: Buffer) -> dict[str, Any]:
+    """`__cuda_array_interface__` of a buffer.
+
+    Raises AttributeError for other platforms and for dtypes that NumPy has not.
+    """
+    if buffer.client.platform.lower() != "cuda":
+        raise AttributeError(
+            "__cuda_array_interface__ is only defined for NVidia GPU buffers."
+        )
+    if buffer.dtype.kind == "V":
+        raise AttributeError(
+            f"__cuda_array_interface__ is not supported for {buffer.dtype} buffers."
+        )
+    buffer.block_until_ready()
+    return {
+        "shape": buffer.shape,
+        "typestr": buffer.dtype.str,
+        "data": (buffer.address(), False),
+        "version": 2,
+    }
+
+
+# ---- in
+
+_borrowed: dict[int, int] = {}
+
+
+def _release(memory: int, managed: int) -> None:
+    """A buffer over another library's memory ends."""
+    if _borrowed.pop(managed, None) is not None:
+        deleter = _Managed.from_address(managed).deleter
+        if deleter:
+            _DELETER(deleter)(managed)
+
+
+_release_in_c = callbacks.guarded(_RELEASE, _release, callbacks.report)
+
+
+def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
+    """A buffer over the memory of another library's array on a device of ours.
+
+    Raises:
+      BufferError: it is on another device, or of a dtype not known.
+      ValueError: its elements do not lie one after the other.
+    """
+    kind, number = external.__dlpack_device__()
+    expected = _DEVICE_TYPES.get(client.platform.lower())
+    if kind != expected or (kind != CPU and number != device.local_hardware_id):
+        raise BufferError(
+            f"the array lies on device {(int(kind), number)} of DLPack, not on {device}"
+        )
+    stream = _stream(client, device) if kind != CPU else None
+    ready = {} if stream is None else {"stream": stream}
+    made = external.__dlpack__(**ready)
+    address = _pointer(made, b"dltensor")
+    tensor = _Managed.from_address(address).tensor
+    dtype = _dtype(tensor)
+    shape = tuple(integers(tensor.shape, tensor.ndim))
+    _check_dense(tensor, shape)
+    dims = array_of(shape)
+    _borrowed[address] = address
+    try:
+        found = client.library.call(
+            "Client_CreateViewOfDeviceBuffer",
+            client=client.address,
+            device_buffer_ptr=(tensor.data or 0) + tensor.byte_offset,
+            dims=ctypes.addressof(dims),
+            num_dims=len(shape),
+            element_type=element_type(dtype),
+            device=device.address,
+            memory=device.default_memory.address,
+            on_delete_callback=callbacks.address_of(_release_in_c),
+            on_delete_callback_arg=address,
+            stream=stream,
+        )
+    except JaxRuntimeError:
+        del _borrowed[address]
+        raise
+    _rename(made, ctypes.addressof(_USED))
+    return Buffer(client, found.buffer, shape, dtype)
+
+
+def _stream(client: Client, device: Device) -> int | None:
+    """The stream on which the plugin waits for others' work; None if it has none."""
+    at = client.library.extension(STREAM_EXTENSION)
+    if at is None:
+        return None
+    head = ctypes.sizeof(structs()["Extension_Base"])
+    function = ctypes.c_void_p.from_address(at + head).value or 0
+    args: Any = structs()["Get_Stream_For_External_Ready_Events_Args"]()
+    args.struct_size, args.device = type(args).c_size, device.address
+    if error := FUNCTION(function)(ctypes.addressof(args)):
+        client.library.take_error(error)
+        return None
+    return args.stream
+
+
+def _dtype(tensor: Any) -> np.dtype[Any]:
+    name = _DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if name is None:
+        said = (tensor.code, tensor.bits, tensor.lanes)
+        raise BufferError(f"no dtype is DLPack's type {said}")
+    return dtype_of(ELEMENT_TYPES[name])
+
+
+def _check_dense(tensor: Any, shape: tuple[int, ...]) -> None:
+    if not tensor.strides or 0 in shape:
+        return
+    strides, expected = integers(tensor.strides, len(shape)), 1
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if size != 1 and stride != expected:
+            raise ValueError(
+                f"an array of shape {shape} with strides {strides} (of elements) does"
+                " not lie one element after the other: copy it first"
+            )
+        expected *= size
