@@ -11,12 +11,11 @@ from curta import tree_util
 from curta.compiler.stablehlo.attributes import (
     Text,
     commas,
-    dense,
     dictionary,
-    scalar,
     symbol,
     text,
 )
+from curta.compiler.stablehlo.constants import dense, scalar
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.shape import barrier

@@ -42,6 +42,11 @@ def dense(values: np.ndarray[Any, Any]) -> Text:
     )
 
 
+def scalar(value: Any) -> str:
+    """One element of a constant."""
+    return _written(np.asarray(value).reshape(1), element_type(value.dtype))[0]
+
+
 def _elements(values: np.ndarray[Any, Any], element: str) -> str:
     if values.size == 0:
         return ""

@@ -1,4 +1,4 @@
-"""Changes of dtype, by value and by bits; ops that give their operand back."""
+"""Changes of dtype, by value and by bits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.dtypes import float0, physical_dtype
 from curta.primitives.elementwise.complex import part_dtype
-from curta.primitives.elementwise.convert import (
-    BitcastConvertType,
-    ConvertElementType,
-    Identity,
-)
+from curta.primitives.elementwise.convert import BitcastConvertType, ConvertElementType
 
 
 @rule(ConvertElementType)
@@ -28,8 +24,9 @@ def _convert(b: Builder, op: ConvertElementType, x: Value) -> Value:
         old = part_dtype(old)
         x = b.op("real", [x], with_element(x.type, element_type(old)))
     if new.kind == "b":
-        zero = filled(b, 0, aval.update(dtype=old))
-        return compare(b, "NE", x, zero, kind=compare_type(old))
+        part = aval.update(dtype=old)
+        zero = filled(b, 0, part)
+        return compare(b, "NE", x, zero, kind=compare_type(part))
     type_ = tensor_type(out)
     return x if x.type == type_ else b.op("convert", [x], type_)
 
@@ -38,8 +35,3 @@ def _convert(b: Builder, op: ConvertElementType, x: Value) -> Value:
 def _bitcast(b: Builder, op: BitcastConvertType, x: Value) -> Value:
     type_ = tensor_type(b.outs[0])
     return x if x.type == type_ else b.op("bitcast_convert", [x], type_)
-
-
-@rule(Identity)
-def _identity(b: Builder, op: Identity, x: Value) -> Value:
-    return x

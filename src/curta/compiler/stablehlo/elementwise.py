@@ -15,7 +15,10 @@ from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.constants import float_text
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
-from curta.compiler.stablehlo.scalars import compare_type, elementwise
+from curta.compiler.stablehlo.scalars import (
+    compare_type as compare_type,
+    elementwise,
+)
 from curta.compiler.stablehlo.types import (
     element_type,
     tensor,
@@ -300,7 +303,7 @@ def _selected(b: Builder, which: Value, cases: Sequence[Value], first: int) -> V
         return cases[0]
     aval, half = b.ins[0], len(cases) // 2
     limit = filled(b, first + half, aval)
-    below = compare(b, "LT", which, limit, kind=compare_type(aval.dtype))
+    below = compare(b, "LT", which, limit, kind=compare_type(aval))
     low = _selected(b, which, cases[:half], first)
     high = _selected(b, which, cases[half:], first + half)
     return b.op("select", [below, low, high], cases[0].type)
@@ -328,7 +331,7 @@ _DIRECTIONS: dict[type[Op], str] = {
 
 @rule(*_DIRECTIONS)
 def _compare(b: Builder, op: comparison.Comparison, *xs: Value) -> Value:
-    kind = compare_type(b.ins[0].dtype)
+    kind = compare_type(b.ins[0])
     if isinstance(op, comparison.TotalOrder) and kind == "FLOAT":
         kind = "TOTALORDER"
     return compare(b, _DIRECTIONS[type(op)], *broadcast_all(b, xs), kind=kind)

@@ -141,25 +141,6 @@ class Program:
         self.module.functions[function.name] = function
         return function
 
-    def helper(
-        self,
-        name: str,
-        types: Sequence[str],
-        results: Sequence[str],
-        body: Callable[[Builder], Sequence[Value]],
-    ) -> Function:
-        """A private function that is no jaxpr's: one for each name and types."""
-        key = name, *types
-        found = self._known.get(key)
-        if found is None:
-            block = Block([Value(t) for t in types])
-            found = Function(self.module.unused_name(name), block, results)
-            self._known[key] = found
-            self.module.functions[found.name] = found
-            b = Builder(self, block)
-            b.emit("func.return", body(b), [])
-        return found
-
     def define(
         self,
         closed: ClosedJaxpr,

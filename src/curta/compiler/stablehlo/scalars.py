@@ -123,13 +123,13 @@ class _Emitter:
             xs,
             self.type(np.dtype(bool)),
             comparison_direction=direction.upper(),
-            compare_type=compare_type(expr.args[0].dtype),
+            compare_type=compare_type(expr.args[0]),
         )
 
 
-def compare_type(dtype: Any) -> str:
-    """How elements are compared: FLOAT, SIGNED or UNSIGNED."""
-    name = element_type(dtype)
+def compare_type(x: Any) -> str:
+    """How elements of x's dtype are compared: FLOAT, SIGNED or UNSIGNED."""
+    name = element_type(x.dtype)
     if name.startswith("i") and name != "i1":
         return "SIGNED"
     return "UNSIGNED" if name.startswith(("u", "i1")) else "FLOAT"

@@ -19,6 +19,7 @@ from curta.compiler.llvm.vector_math.common import BIAS, MANTISSA
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder
 from curta.compiler.stablehlo.types import tensor
+from curta.core.avals import ShapedArray
 
 _DTYPES = {
     "i1": np.dtype(bool),
@@ -365,14 +366,13 @@ class TensorBuilder:
     def apart(self, name: str, rule: Callable[..., Tensor], xs: Tensors) -> Tensor:
         """A long rule for doubles, as a function of the module."""
         wide = TensorType("f64", xs[0].lanes)
-        types = [wide.text] * len(xs)
+        aval = ShapedArray(wide.lanes, _DTYPES["f64"])
 
-        def body(inner: Builder) -> list[Value]:
+        def body(inner: Builder, *values: Value) -> list[Value]:
             b = TensorBuilder(inner)
-            arguments = [Tensor(v, wide, b) for v in inner.block.arguments]
-            return [rule(b, *arguments).value]
+            return [rule(b, *[Tensor(v, wide, b) for v in values]).value]
 
-        function = self.b.program.helper(name, types, [wide.text], body)
+        function = self.b.program.helper(name, None, [aval] * len(xs), body)
         given = [self.convert(x, "f64").value for x in xs]
         (value,) = self.b.emit("func.call", given, [wide.text], callee=function.name)
         return self.convert(Tensor(value, wide, self), xs[0].type.kind)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import Text, array, dense
+from curta.compiler.stablehlo.attributes import Text, array
+from curta.compiler.stablehlo.constants import dense
 from curta.compiler.stablehlo.elementwise import compare, compare_type
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, rule
