@@ -9,10 +9,11 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.stablehlo.attributes import Text, commas
-from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.regions import op_region, region, scalars
+from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import broadcast_in_dim, full
 from curta.compiler.stablehlo.types import tensor_type
 from curta.control.scatter_apply import ScatterApply

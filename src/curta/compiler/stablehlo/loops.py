@@ -275,8 +275,8 @@ class _Scan:
             part = b.op("dynamic_slice", args, type_, slice_sizes=sizes)
             return [reshape(b, part, ShapedArray(aval.shape[1:], aval.dtype))]
 
-        avals = [aval, ShapedArray((), self.index)]
-        function = b.program.helper("dynamic_index_in_dim", None, avals, write)
+        types = [x.type, index.type]
+        function = b.program.helper("dynamic_index_in_dim", types, write)
         return b.call_helper(function, [x, index])[0]
 
     def _write(
@@ -287,10 +287,8 @@ class _Scan:
             args = [y, row, index, *self._zeros(b, aval.ndim - 1)]
             return [b.op("dynamic_update_slice", args, y.type)]
 
-        inner = ShapedArray(aval.shape[1:], aval.dtype)
-        avals = [aval, inner, ShapedArray((), self.index)]
-        name = "dynamic_update_index_in_dim"
-        function = b.program.helper(name, None, avals, write)
+        types = [y.type, row.type, index.type]
+        function = b.program.helper("dynamic_update_index_in_dim", types, write)
         return b.call_helper(function, [y, row, index])[0]
 
     def _zeros(self, b: Builder, count: int) -> list[Value]:

@@ -108,17 +108,17 @@ class Program:
     def helper(
         self,
         name: str,
-        key: Any,
-        avals: Sequence[ShapedArray],
+        types: Sequence[str],
         write: Callable[..., Sequence[Value]],
+        key: Any = None,
     ) -> Function:
-        """A private function that `write(builder, *args)` gives the body of.
+        """A private function that is no jaxpr's: `write(builder, *args)` gives it.
 
-        There is one for each name, key and avals of the arguments.
+        There is one for each name, types of arguments, and key.
         """
 
         def make() -> Function:
-            body = Block([Value(tensor_type(a)) for a in avals])
+            body = Block([Value(t) for t in types])
             function = self._new_function(name, body, [])
             b = Builder(self, body)
             outs = write(b, *body.arguments)
@@ -126,7 +126,7 @@ class Program:
             b.emit("func.return", outs, [])
             return function
 
-        return self._kept((name, key, *avals), make)
+        return self._kept((name, *types, key), make)
 
     def _kept(self, key: Any, make: Callable[[], Function], *alive: Any) -> Function:
         found = self._known.get(key)
@@ -279,7 +279,8 @@ class Builder:
             b.ins, b.outs, b.place = ins, outs, place
             return write(b, *args)
 
-        function = self.program.helper(op.name, op, ins, body)
+        types = [x.type for x in args]
+        function = self.program.helper(op.name, types, body, (op, *ins))
         return self.call_helper(function, args)
 
     def apply(

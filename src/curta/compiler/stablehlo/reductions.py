@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import dtypes
-from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.regions import jaxpr_region, op_region, region, scalars
+from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.control.reduction import Reduce
 from curta.core.avals import ShapedArray
@@ -119,7 +120,7 @@ def _place(b: Builder, op: ArgReduction, x: Value) -> Value:
 def _better_pair(b: Builder, op: ArgReduction, dtype: Any, index_dtype: Any) -> Block:
     """The pair of the better element: NaN is best, and the first of equal ones."""
     pair = scalars(dtype, index_dtype)
-    kind, index_kind = map(compare_type, pair)
+    kind, index_kind = [compare_type(a) for a in pair]
 
     def write(
         inner: Builder, x: Value, i: Value, y: Value, j: Value

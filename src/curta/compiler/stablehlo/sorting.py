@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.regions import region, scalars
+from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import slice_of
 from curta.compiler.stablehlo.types import tensor_type
 from curta.core.avals import ShapedArray

@@ -19,7 +19,6 @@ from curta.compiler.llvm.vector_math.common import BIAS, MANTISSA
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder
 from curta.compiler.stablehlo.types import tensor
-from curta.core.avals import ShapedArray
 
 _DTYPES = {
     "i1": np.dtype(bool),
@@ -366,15 +365,15 @@ class TensorBuilder:
     def apart(self, name: str, rule: Callable[..., Tensor], xs: Tensors) -> Tensor:
         """A long rule for doubles, as a function of the module."""
         wide = TensorType("f64", xs[0].lanes)
-        aval = ShapedArray(wide.lanes, _DTYPES["f64"])
+        types = [wide.text] * len(xs)
 
-        def body(inner: Builder, *values: Value) -> list[Value]:
+        def body(inner: Builder, *arguments: Value) -> list[Value]:
             b = TensorBuilder(inner)
-            return [rule(b, *[Tensor(v, wide, b) for v in values]).value]
+            return [rule(b, *[Tensor(v, wide, b) for v in arguments]).value]
 
-        function = self.b.program.helper(name, None, [aval] * len(xs), body)
+        function = self.b.program.helper(name, types, body)
         given = [self.convert(x, "f64").value for x in xs]
-        (value,) = self.b.emit("func.call", given, [wide.text], callee=function.name)
+        (value,) = self.b.call_helper(function, given)
         return self.convert(Tensor(value, wide, self), xs[0].type.kind)
 
     # ------------------------------------------------- what StableHLO has itself

@@ -9,7 +9,7 @@ import numpy as np
 
 from curta.compiler.stablehlo.attributes import Text, array
 from curta.compiler.stablehlo.constants import dense
-from curta.compiler.stablehlo.elementwise import compare, compare_type
+from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.reductions import in_working_dtype
@@ -19,6 +19,7 @@ from curta.compiler.stablehlo.regions import (
     region,
     scalars,
 )
+from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import slice_of
 from curta.compiler.stablehlo.types import tensor_type
 from curta.control.reduction import ReduceWindow, SelectAndScatter
