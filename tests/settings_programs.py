@@ -194,6 +194,7 @@ ELSEWHERE = {
     *("jax_check_tracer_leaks", "jax_experimental_unsafe_xla_runtime_errors"),
     *("jax_disable_bwd_checks", "jax_auto_pcast", "jax_disable_vmap_shmap_error"),
     *("jax_remove_size_one_mesh_axis_from_type", "jax_default_device"),
+    "jax_use_shardy_partitioner",
     "curta_mesh_context",
 }
 

@@ -379,6 +379,12 @@ disable_vmap_shmap_error = _define(
     "vmap may split its axis over one that a shard_map within it uses too.",
     traced=True,
 )
+use_shardy_partitioner = _define(
+    "jax_use_shardy_partitioner",
+    True,
+    parse_boolean,
+    "StableHLO has Shardy's attributes; else those of XLA's older partitioner.",
+)
 default_device = _define(
     "jax_default_device",
     None,

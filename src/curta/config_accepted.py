@@ -20,7 +20,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_scan3": False,
         "jax_threefry_gpu_kernel_lowering": False,
         "jax_use_direct_linearize": True,
-        "jax_use_shardy_partitioner": True,
         "jax_use_simplified_jaxpr_constants": False,
     },
     "jaxprs are printed in colour only where pretty_print is asked to": {

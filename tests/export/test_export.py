@@ -39,9 +39,10 @@ def test_description():
     assert found.out_avals == (core.ShapedArray((3,), np.dtype(np.float32)),)
     assert found.nr_devices == 1 and found.module_kept_var_idx == (0, 2)
     assert not found.uses_global_constants
-    assert (
-        "mul" in found.mlir_module() and str(found) == "Exported(fun_name=scale, ...)"
-    )
+    assert str(found) == "Exported(fun_name=scale, ...)"
+    text = found.mlir_module()
+    assert "stablehlo.multiply" in text and "%arg1" in text and "%arg2" not in text
+    assert found.mlir_module_serialized == str(found.mlir_module(False)).encode()
     np.testing.assert_array_equal(
         found.call((np.ones(3, np.float32), 2), by=np.float32(3))["out"], 3.0
     )
@@ -328,3 +329,11 @@ def test_devices_asked_for_within():
     found = export.export(f)(jnp.ones(4))
     assert found.nr_devices == 1
     np.testing.assert_array_equal(found.call(jnp.ones(4)), 2.0)
+
+
+def test_programs_for_several_platforms():
+    found = export.export(curta.jit(jnp.sin), platforms=("cpu", "cuda"))(jnp.ones(3))
+    assert (
+        '@main(%arg0: tensor<i32> {jax.global_constant = "_platform_index"},'
+        " %arg1: tensor<3xf32>) -> (tensor<3xf32>"
+    ) in found.mlir_module()

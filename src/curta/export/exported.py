@@ -13,6 +13,7 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.api.custom_derivatives import custom_vjp
 from curta.api.jit_shardings import constrained
+from curta.api.lowered import canonical_platforms, entry, result_names
 from curta.control.call_exported import CallExported, calls_refined
 from curta.control.platform import PLATFORM
 from curta.core.avals import ShapedArray
@@ -136,12 +137,33 @@ class Exported:
         """The other effects."""
         return tuple(sorted((e for e in self.jaxpr.effects if not e.ordered), key=str))
 
-    def mlir_module(self, serialized: bool = True) -> str:
-        """The text of the program.
+    def mlir_module(self, serialized: bool = True) -> Any:
+        """The program as the text of a module of StableHLO.
 
-        It is a jaxpr: Curta compiles jaxprs, and has no MLIR modules.
+        It takes the arguments that are used. Where the function is for several
+        platforms, they come after the index of that which it runs on. Without
+        `serialized` it is the module, whose `str` is the text.
         """
-        return str(self.jaxpr)
+        return str(self._module) if serialized else self._module
+
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The text of `mlir_module` as bytes, which MLIR's tools take as they are.
+
+        JAX has bytecode here, which only MLIR itself can write.
+        """
+        return str(self._module).encode()
+
+    @functools.cached_property
+    def _module(self) -> Any:
+        description = entry.Entry(
+            self.fun_name,
+            result_names=result_names(self.out_tree),
+            in_shardings=self._in_named_shardings,
+            out_shardings=self._out_named_shardings,
+            platforms=canonical_platforms(self.platforms),
+        )
+        return entry.lower_program(self.jaxpr, description).module
 
     # ---- shardings
 

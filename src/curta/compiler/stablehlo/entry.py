@@ -53,11 +53,12 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     path = EMPTY.extend(f"jit({entry.name})")
     function = program.define(closed, "main", public=True, path=path)
     first = len(ordered_effects(closed.effects))
-    attributes = function.argument_attributes[first:]
+    before = len(program.numbers) + first
+    attributes = function.argument_attributes[before:]
     for i, found in zip(kept, attributes, strict=True):
         _place(program, found, in_shardings[i], ins[i])
     names = [entry.argument_names[i] for i in kept] if entry.argument_names else []
-    function.argument_names = [""] * first + names
+    function.argument_names = [""] * before + names if names else ()
     _donate(entry, kept, closed, attributes, out_shardings, count, first)
     results = function.result_attributes[first:]
     for i, found in enumerate(results):

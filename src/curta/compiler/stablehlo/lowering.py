@@ -26,7 +26,7 @@ from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
 from curta.compiler.stablehlo.locations import Place
 from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_by_type
 from curta.compiler.stablehlo.types import TOKEN, element_type, tensor_type
-from curta.control.callback import ORDERED_DEBUG, ORDERED_IO
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
@@ -61,22 +61,37 @@ def rule_of(op: Op) -> Rule | None:
     return None
 
 
+PLATFORM_INDEX = "_platform_index"
+
+
+def number_type() -> str:
+    """The type of the numbers that functions get, as of Python's ints."""
+    return "tensor<i64>" if config.jax_enable_x64 else "tensor<i32>"
+
+
 def ordered_effects(effects: Iterable[Effect]) -> list[Effect]:
     """Those effects whose order is kept, by a token each."""
-    found = {*effects}
-    return [e for e in (ORDERED_DEBUG, ORDERED_IO) if e in found]
+    return sorted([e for e in effects if e.ordered], key=str)
 
 
 class Program:
     """What the functions of one module share.
 
     `platforms` are those that the module is for; where there are several, its
-    functions get the index of the one it runs on. `callbacks` are the functions of
-    Python that it calls, by number.
+    functions get the index of the one it runs on. It is among the numbers that all
+    functions get first, by the names `numbers`. `callbacks` are the functions of Python
+    that it calls, by number.
     """
 
-    def __init__(self, name: str, platforms: Sequence[str] = ("cpu",)) -> None:
+    def __init__(
+        self,
+        name: str,
+        platforms: Sequence[str] = ("cpu",),
+        numbers: Sequence[str] = (),
+    ) -> None:
         self.platforms = tuple(platforms)
+        several = len(self.platforms) > 1
+        self.numbers = (*[PLATFORM_INDEX] * several, *numbers)
         self.module = PrintedModule(
             name,
             {
@@ -152,21 +167,25 @@ class Program:
     ) -> Function:
         """A new function for a jaxpr; its constants are constants of the function.
 
-        Tokens come before its arguments and results.
+        Numbers and tokens come before its arguments, tokens before its results.
         """
-        jaxpr = closed.jaxpr
+        jaxpr, first = closed.jaxpr, len(self.numbers)
         effects = ordered_effects(closed.effects)
         tokens = [TOKEN] * len(effects)
-        body = Block([Value(t) for t in [*tokens, *map(tensor_type, jaxpr.in_avals)]])
+        before = [*[number_type()] * first, *tokens]
+        body = Block([Value(t) for t in [*before, *map(tensor_type, jaxpr.in_avals)]])
         results = [*tokens, *map(tensor_type, jaxpr.out_avals)]
         function = self._new_function(name, body, results, public)
+        for i, number in enumerate(self.numbers):
+            function.argument_attributes[i]["jax.global_constant"] = number
         for i in range(len(effects)):
-            function.argument_attributes[i]["jax.token"] = True
+            function.argument_attributes[first + i]["jax.token"] = True
             function.result_attributes[i]["jax.token"] = True
         b = Builder(self, body)
         b.manual, b.place = manual, path
-        b.tokens = dict(zip(effects, body.arguments))
-        outs = lower_closed(b, closed, body.arguments[len(effects) :])
+        b.numbers = dict(zip(self.numbers, body.arguments))
+        b.tokens = dict(zip(effects, body.arguments[first:]))
+        outs = lower_closed(b, closed, body.arguments[len(before) :])
         b.emit("func.return", [*b.tokens.values(), *outs], [])
         return function
 
@@ -175,8 +194,8 @@ class Builder:
     """Appends operations to a block.
 
     While a rule runs, `ins` and `outs` are the avals of its eqn. `tokens` are what
-    the next operation with an ordered effect comes after; `manual` says which axes of
-    which mesh are mapped over.
+    the next operation with an ordered effect comes after, `numbers` those of the
+    program; `manual` says which axes of which mesh are mapped over.
     """
 
     def __init__(self, program: Program, block: Block) -> None:
@@ -186,6 +205,7 @@ class Builder:
         self.outs: Sequence[ShapedArray] = ()
         self.place: Any = UNKNOWN
         self.tokens: dict[Effect, Value] = {}
+        self.numbers: dict[str, Value] = {}
         self.manual: Manual | None = None
 
     @property
@@ -242,7 +262,7 @@ class Builder:
         inner = Builder(self.program, Block([Value(t) for t in types]))
         inner.ins, inner.outs = self.ins, self.outs
         inner.place, inner.manual = self.place, self.manual
-        inner.tokens = dict(self.tokens)
+        inner.tokens, inner.numbers = dict(self.tokens), self.numbers
         yield inner
 
     def finish(self, *values: Value) -> Block:
@@ -254,7 +274,8 @@ class Builder:
         """Call a jaxpr as a function of the module."""
         function = self.program.function(jaxpr, name, self.manual)
         effects = ordered_effects(jaxpr.effects)
-        given = [*[self.tokens[e] for e in effects], *args]
+        tokens = [self.tokens[e] for e in effects]
+        given = [*self.numbers.values(), *tokens, *args]
         found = self.emit(
             "func.call", given, function.result_types, callee=function.name
         )

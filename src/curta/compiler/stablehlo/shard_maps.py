@@ -41,20 +41,26 @@ def _shard_map(b: Builder, op: ShardMap, *xs: Value) -> Sequence[Value]:
     mesh = _with_manual_axes(op.mesh.abstract_mesh, mapped)
     whole = f"<@{b.program.meshes.name(mesh.shape_tuple)}, []>"
     ins, outs = (
-        ", ".join([whole] * len(effects) + [*map(_sharding(b, op, mesh), specs, avals)])
-        for specs, avals in ((op.in_specs, b.ins), (op.out_specs, b.outs))
+        ", ".join([whole] * count + [*map(_sharding(b, op, mesh), specs, avals)])
+        for count, specs, avals in (
+            (len(b.numbers) + len(effects), op.in_specs, b.ins),
+            (len(effects), op.out_specs, b.outs),
+        )
     )
     tokens = [TOKEN] * len(effects)
-    with b.region([*tokens, *map(tensor_type, body.in_avals)]) as inner:
+    first = len(b.numbers)
+    before = [*[x.type for x in b.numbers.values()], *tokens]
+    with b.region([*before, *map(tensor_type, body.in_avals)]) as inner:
         inner.manual = manual
         arguments = inner.block.arguments
-        inner.tokens = dict(zip(effects, arguments))
+        inner.numbers = dict(zip(b.numbers, arguments))
+        inner.tokens = dict(zip(effects, arguments[first:]))
         with op.inside():
-            found = lower_closed(inner, body, arguments[len(effects) :])
+            found = lower_closed(inner, body, arguments[len(before) :])
         inner.emit("sdy.return", [*inner.tokens.values(), *found], [])
     results = b.emit(
         "sdy.manual_computation",
-        [*[b.tokens[e] for e in effects], *xs],
+        [*b.numbers.values(), *[b.tokens[e] for e in effects], *xs],
         [*tokens, *b.out_types],
         [inner.block],
         in_shardings=ins,
