@@ -162,6 +162,7 @@ class Exported:
             in_shardings=self._in_named_shardings,
             out_shardings=self._out_named_shardings,
             platforms=canonical_platforms(self.platforms),
+            solve=lambda actual: solve(self.in_avals, self.in_tree, actual),
         )
         return entry.lower_program(self.jaxpr, description).module
 

@@ -19,6 +19,7 @@ from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.shardings import Manual
 from curta.compiler.stablehlo.types import (
+    element_of,
     element_type,
     tensor,
     with_element,
@@ -75,14 +76,9 @@ def _groups_attribute(groups: Groups) -> Text:
 
 def _reducer(b: Builder, name: str, x: Value) -> Block:
     """The region that applies one operation to two elements."""
-    element = with_element("tensor<>", element_of(x))
+    element = with_element("tensor<>", element_of(x.type))
     with b.region([element, element]) as inner:
         return inner.finish(inner.op(name, inner.block.arguments, element))
-
-
-def element_of(x: Value) -> str:
-    """The element type of a tensor."""
-    return x.type.removesuffix(">").removeprefix("tensor<").rpartition("x")[2]
 
 
 _REDUCERS: dict[type[Op], str] = {Psum: "add", Pmax: "maximum", Pmin: "minimum"}
@@ -109,7 +105,7 @@ def _reduced(b: Builder, name: str, x: Value, groups: Groups) -> Value:
 
 def _of_elements(name: str, x: Value) -> str:
     """The operation by which elements are reduced: bools have no sum of their own."""
-    return "or" if name == "add" and element_of(x) == "i1" else name
+    return "or" if name == "add" and element_of(x.type) == "i1" else name
 
 
 @rule(PVary)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.lowering import Program, ordered_effects
+from curta.compiler.stablehlo.sized import define_sized, variables_of
 from curta.compiler.stablehlo.shardings import physical_rank, sharding_attribute
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from curta.core.name_stack import EMPTY
 from curta.core.sharding import NamedSharding, Sharding
@@ -32,6 +34,8 @@ class Entry(NamedTuple):
     out_shardings: Sequence[Sharding | None] = ()
     keep_unused: bool = False
     platforms: Sequence[str] = ("cpu",)
+    solve: Callable[[Sequence[Any]], Any] | None = None
+    """Where dims are symbolic: the values of their variables, from actual shapes."""
 
 
 def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
@@ -40,20 +44,29 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     So are arguments that nothing reads, unless they are to be kept.
     """
     closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr, within=True), closed.consts)
-    used = used_inputs(closed.jaxpr)
-    kept = [i for i, u in enumerate(used) if u or entry.keep_unused]
     ins, outs = closed.in_avals, closed.out_avals
+    kept = [
+        i
+        for i, used in enumerate(used_inputs(closed.jaxpr))
+        if used or entry.keep_unused or any(map(is_symbolic_dim, ins[i].shape))
+    ]
     in_shardings = _shardings(entry.in_shardings, ins)
     out_shardings = _shardings(entry.out_shardings, outs)
-    program = Program(module_name(entry.name), entry.platforms)
+    variables = variables_of(ins)
+    program = Program(module_name(entry.name), entry.platforms, variables)
     count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
     program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")
 
     closed = with_inputs(closed, [i in kept for i in range(len(ins))])
     path = EMPTY.extend(f"jit({entry.name})")
-    function = program.define(closed, "main", public=True, path=path)
+    if variables:
+        assert entry.solve is not None
+        shapes = [a.shape for a in ins]
+        function = define_sized(program, closed, path, kept, shapes, entry.solve)
+    else:
+        function = program.define(closed, "main", public=True, path=path)
     first = len(ordered_effects(closed.effects))
-    before = len(program.numbers) + first
+    before = len(program.numbers) - len(variables) + first
     attributes = function.argument_attributes[before:]
     for i, found in zip(kept, attributes, strict=True):
         _place(program, found, in_shardings[i], ins[i])

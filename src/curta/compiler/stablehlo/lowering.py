@@ -22,10 +22,11 @@ import numpy as np
 from curta.compiler.stablehlo.asm import PrintedModule
 from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.constants import dense, elements
+from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
 from curta.compiler.stablehlo.locations import Place
 from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_by_type
-from curta.compiler.stablehlo.types import TOKEN, element_type, tensor_type
+from curta.compiler.stablehlo.types import TOKEN, Dynamic, element_type, tensor_type
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
@@ -134,7 +135,7 @@ class Program:
 
         def make() -> Function:
             body = Block([Value(t) for t in types])
-            function = self._new_function(name, body, [])
+            function = self.new_function(name, body, [])
             b = Builder(self, body)
             outs = write(b, *body.arguments)
             function.set_results([x.type for x in outs])
@@ -149,7 +150,7 @@ class Program:
             found = self._known[key] = make(), alive
         return found[0]
 
-    def _new_function(
+    def new_function(
         self, name: str, body: Block, results: Sequence[str], public: bool = False
     ) -> Function:
         function = Function(self.module.unused_name(name), body, results, public)
@@ -175,7 +176,7 @@ class Program:
         before = [*[number_type()] * first, *tokens]
         body = Block([Value(t) for t in [*before, *map(tensor_type, jaxpr.in_avals)]])
         results = [*tokens, *map(tensor_type, jaxpr.out_avals)]
-        function = self._new_function(name, body, results, public)
+        function = self.new_function(name, body, results, public)
         for i, number in enumerate(self.numbers):
             function.argument_attributes[i]["jax.global_constant"] = number
         for i in range(len(effects)):
@@ -237,6 +238,10 @@ class Builder:
         self, name: str, operands: Sequence[Value], type_: str, /, **attributes: Any
     ) -> Value:
         """Append an operation of StableHLO with one result."""
+        if type(type_) is Dynamic:
+            found = dynamic_op(self, name, operands, type_, attributes)
+            if found is not None:
+                return found
         (result,) = self.emit(f"stablehlo.{name}", operands, [type_], **attributes)
         return result
 

@@ -14,6 +14,7 @@ from curta.compiler.stablehlo import (
     reductions,
     shape,
     shard_maps,
+    sized,
     sorting,
     windows,
 )
@@ -32,6 +33,7 @@ FAMILIES = (
     reductions,
     shape,
     shard_maps,
+    sized,
     sorting,
     windows,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from curta.compiler.stablehlo.attributes import Text, string
 from curta.compiler.stablehlo.ir import Module, Value
+from curta.compiler.stablehlo.types import physical
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.mesh import AbstractMesh, AxisType, BaseMesh
@@ -147,5 +148,4 @@ def _is_explicit(mesh: BaseMesh, spec: PartitionSpec) -> bool:
 
 def physical_rank(aval: ShapedArray) -> int:
     """The rank of the array that a value is, which is more than a key's own."""
-    element: tuple[int, ...] = getattr(aval.dtype, "element_shape", ())
-    return aval.ndim + len(element)
+    return physical(aval).ndim

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,10 +44,27 @@ def element_type(dtype: Any) -> str:
     return _ELEMENTS[name]
 
 
-def tensor(shape: tuple[Any, ...], element: str) -> str:
-    """The type of a tensor; symbolic dims are dynamic."""
-    dims = "".join("?x" if isinstance(d, SymbolicDim) else f"{d}x" for d in shape)
-    return f"tensor<{dims}{element}>"
+class Dynamic(str):
+    """The type of a tensor with symbolic dims, which are `?` in its text."""
+
+    __slots__ = ("shape",)
+
+    shape: tuple[Any, ...]
+
+
+def tensor(shape: Sequence[Any], element: str) -> str:
+    """The type of a tensor."""
+    for d in shape:
+        if isinstance(d, SymbolicDim):
+            return _dynamic(shape, element)
+    return f"tensor<{''.join([f'{d}x' for d in shape])}{element}>"
+
+
+def _dynamic(shape: Sequence[Any], element: str) -> Dynamic:
+    dims = ["?x" if isinstance(d, SymbolicDim) else f"{d}x" for d in shape]
+    found = Dynamic(f"tensor<{''.join(dims)}{element}>")
+    found.shape = tuple(shape)
+    return found
 
 
 def physical(aval: ShapedArray) -> ShapedArray:
@@ -64,9 +83,21 @@ def tensor_type(aval: ShapedArray) -> str:
 
 def with_element(type_: str, element: str) -> str:
     """The type of a tensor of the same shape with other elements."""
+    if isinstance(type_, Dynamic):
+        return _dynamic(type_.shape, element)
     dims = type_.removeprefix("tensor<").removesuffix(">").split("x")
     sizes = [d + "x" for d in dims if d == "?" or d.isdigit()]
     return f"tensor<{''.join(sizes)}{element}>"
+
+
+def element_of(type_: str) -> str:
+    """The element type of a tensor."""
+    dims = _DIMS.match(type_)
+    assert dims is not None
+    return type_[dims.end() : -1]
+
+
+_DIMS = re.compile(r"tensor<(?:[\d?]+x)*")
 
 
 TOKEN = "!stablehlo.token"
