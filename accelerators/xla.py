@@ -11,6 +11,7 @@ import numpy as np
 from jax._src.sharding_impls import GSPMDSharding
 from jax.interpreters import mlir
 from jaxlib import xla_client
+from jaxlib._jax import mlir as mlir_passes
 from jaxlib.mlir import ir
 
 jax.config.update("jax_platforms", "cpu")
@@ -34,6 +35,13 @@ def parse(text: str) -> ir.Module:
         except ir.MLIRError as error:
             raise InvalidModule(explained(error, text)) from None
     return module
+
+
+def refined(text: str) -> str:
+    """A module with dynamic shapes as one with those of the arguments of `@main`."""
+    made = mlir_passes.refine_polymorphic_shapes(text.encode())
+    with mlir.make_ir_context():
+        return str(ir.Module.parse(made))
 
 
 def explained(error: Exception, text: str) -> str:

@@ -99,8 +99,10 @@ class Number(SymbolicDim):
         return 0 - self
 
     def __mul__(self, other: Any) -> Number:
-        return self if isinstance(other, int) and other == 1 else self._op(
-            "multiply", self, other
+        return (
+            self
+            if isinstance(other, int) and other == 1
+            else self._op("multiply", self, other)
         )
 
     __rmul__ = __mul__
@@ -167,7 +169,9 @@ def number(b: Builder, dim: Any, type_: str) -> Value:
         return number_constant(b, dim, type_)
     values = {k: Number(b, x, Ledger()) for k, x in b.numbers.items()}
     found = dim._evaluate(values)
-    return found.value if isinstance(found, Number) else number_constant(b, found, type_)
+    return (
+        found.value if isinstance(found, Number) else number_constant(b, found, type_)
+    )
 
 
 def vector(b: Builder, dims: Sequence[Any]) -> Value:
@@ -200,7 +204,11 @@ def _form(name: str) -> Callable[[Form], Form]:
 
 
 def dynamic_op(
-    b: Builder, name: str, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
+    b: Builder,
+    name: str,
+    xs: Sequence[Value],
+    type_: Dynamic,
+    attributes: Mapping[str, Any],
 ) -> Value | None:
     """An operation in the form that takes its shapes as operands; None without one."""
     form = _FORMS.get(name)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.lowering import Program, ordered_effects
-from curta.compiler.stablehlo.sized import define_sized, variables_of
 from curta.compiler.stablehlo.shardings import physical_rank, sharding_attribute
+from curta.compiler.stablehlo.sized import define_sized, variables_of
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
