@@ -191,7 +191,7 @@ def vector(b: Builder, dims: Sequence[Any]) -> Value:
 
 # ---------------------------------------------------------------- dynamic forms
 
-Form = Callable[["Builder", Sequence[Value], str, Mapping[str, Any]], Value]
+Form = Callable[["Builder", Sequence[Value], Dynamic, Mapping[str, Any]], Value]
 _FORMS: dict[str, Form] = {}
 
 
