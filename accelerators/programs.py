@@ -9,11 +9,12 @@ import numpy as np
 from tests.conformance.checks import as_list, evaluate
 from tests.conformance.samples import Case
 
+import curta
+import curta.numpy as jnp
 from accelerators import xla
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.lowering import Program
-from curta.config import enable_x64
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
@@ -29,12 +30,12 @@ def lower(closed: ClosedJaxpr, name: str = "jit_f") -> str:
     return module_text(program.module)
 
 
-def run(fun: Callable[..., Any], *args: np.ndarray) -> list[np.ndarray]:
+def run_staged(fun: Callable[..., Any], *args: Any) -> list[np.ndarray]:
     """The results of a function of arrays, which gives a list, run by XLA."""
-    avals = [ShapedArray(x.shape, x.dtype) for x in args]
-    with enable_x64(True):
-        closed = stage(fun, avals)
-        return xla.run(lower(closed), args)
+    arrays = [np.asarray(x) for x in map(jnp.asarray, args)]
+    closed = curta.make_jaxpr(lambda *xs: list(fun(*xs)))(*args)
+    results = xla.run(lower(closed), arrays)
+    return [stored(x, a) for x, a in zip(results, closed.out_avals, strict=True)]
 
 
 def run_cases(found: Sequence[Case]) -> list[list[np.ndarray]]:

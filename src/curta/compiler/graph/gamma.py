@@ -14,7 +14,8 @@ import numpy as np
 from curta.compiler.graph.scans import inlined
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
 from curta.control.while_loop import While
-from curta.core.jaxpr import Eqn, Jaxpr
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
@@ -43,8 +44,12 @@ def gamma_in_loops(eqn: Eqn, context: Context) -> Results | None:
     keys, a = (v.aval for v in eqn.invars)
     if a.dtype not in _KINDS or not a.size:
         return None
-    closed = stage(lambda *args: [_Draws(op, a.dtype).gamma(*args)], [keys, a])
-    return inlined(closed.jaxpr, eqn.invars, context)
+    return inlined(gamma_program(op, keys, a).jaxpr, eqn.invars, context)
+
+
+def gamma_program(op: RandomGamma, keys: ShapedArray, a: ShapedArray) -> ClosedJaxpr:
+    """The op on float32 or float64 as a jaxpr of loops."""
+    return stage(lambda *args: [_Draws(op, a.dtype).gamma(*args)], [keys, a])
 
 
 class _Draws:

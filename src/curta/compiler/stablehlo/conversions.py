@@ -12,7 +12,7 @@ from curta.primitives.elementwise.complex import part_dtype
 from curta.primitives.elementwise.convert import BitcastConvertType, ConvertElementType
 
 
-@rule(ConvertElementType)
+@rule(ConvertElementType, keys=True)
 def _convert(b: Builder, op: ConvertElementType, x: Value) -> Value:
     (aval,), (out,) = b.ins, b.outs
     old, new = physical_dtype(aval.dtype), physical_dtype(out.dtype)

@@ -15,19 +15,21 @@ from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.constants import float_text
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.regions import op_region
 from curta.compiler.stablehlo.scalars import (
     compare_type as compare_type,
     elementwise,
 )
 from curta.compiler.stablehlo.types import (
     element_type,
+    physical,
     tensor,
     tensor_type,
     with_element,
 )
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
-from curta.dtypes import issubdtype, itemsize_bits
+from curta.dtypes import KeyDType, issubdtype, itemsize_bits
 from curta.primitives.base import Elementwise
 from curta.primitives.elementwise import (
     arithmetic,
@@ -329,12 +331,40 @@ _DIRECTIONS: dict[type[Op], str] = {
 }
 
 
-@rule(*_DIRECTIONS)
+@rule(*_DIRECTIONS, keys=True)
 def _compare(b: Builder, op: comparison.Comparison, *xs: Value) -> Value:
+    if isinstance(b.ins[0].dtype, KeyDType):
+        return _compare_keys(b, op, *xs)
     kind = compare_type(b.ins[0])
     if isinstance(op, comparison.TotalOrder) and kind == "FLOAT":
         kind = "TOTALORDER"
     return compare(b, _DIRECTIONS[type(op)], *broadcast_all(b, xs), kind=kind)
+
+
+def _compare_keys(b: Builder, op: Op, *xs: Value) -> Value:
+    """Whether all words are equal, or one is not."""
+    equal = isinstance(op, comparison.Eq)
+    shape = b.outs[0].shape
+    words = [physical(a) for a in b.ins]
+    whole = ShapedArray((*shape, words[0].shape[-1]), words[0].dtype)
+    spread = []
+    for x, aval in zip(xs, words, strict=True):
+        if aval.shape != whole.shape:
+            dims = [*range(aval.ndim - 1), len(shape)]
+            type_ = tensor_type(whole)
+            x = b.op("broadcast_in_dim", [x], type_, broadcast_dimensions=dims)
+        spread.append(x)
+    each = compare(b, "EQ" if equal else "NE", *spread, kind="UNSIGNED")
+    block = op_region(b, bitwise.and_ if equal else bitwise.or_, np.dtype(bool))
+    start = b.constant(np.bool_(equal))
+    (found,) = b.emit(
+        "stablehlo.reduce",
+        [each, start],
+        [b.out_type],
+        [block],
+        dimensions=(len(shape),),
+    )
+    return found
 
 
 def compare(b: Builder, direction: str, x: Value, y: Value, *, kind: str) -> Value:

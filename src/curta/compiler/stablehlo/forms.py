@@ -246,6 +246,12 @@ def _rng_bit_generator(p: Printer, op: Operation, indent: str) -> str:
     )
 
 
+@_form("rng")
+def _rng(p: Printer, op: Operation, indent: str) -> str:
+    how = op.attributes["rng_distribution"]
+    return f"{op.name} {p.names(op.operands)}, distribution = {how} : {_signature(op)}"
+
+
 # ------------------------------------------------------------ calls and regions
 
 

@@ -24,6 +24,7 @@ from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.constants import dense, elements
 from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
+from curta.compiler.stablehlo.key_words import moves_keys, on_words
 from curta.compiler.stablehlo.locations import Place
 from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_by_type
 from curta.compiler.stablehlo.types import TOKEN, Dynamic, element_type, tensor_type
@@ -43,12 +44,21 @@ RULES: dict[type[Op], Rule] = {}
 F = TypeVar("F", bound=Rule)
 
 
-def rule(*classes: type[Op]) -> Callable[[F], F]:
-    """Register a rule for op classes and their subclasses."""
+_KNOW_KEYS: set[Rule] = set()
+
+
+def rule(*classes: type[Op], keys: bool = False) -> Callable[[F], F]:
+    """Register a rule for op classes and their subclasses.
+
+    `keys` says that it knows random keys as words along a last dim. Ops that know
+    nothing of it, and hold no jaxprs, are lowered as their batch over that dim.
+    """
 
     def register(function: F) -> F:
         for cls in classes:
             RULES[cls] = function
+        if keys:
+            _KNOW_KEYS.add(function)
         return function
 
     return register
@@ -366,6 +376,8 @@ def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
             f"StableHLO lowering rule for primitive '{op.name}' not found, for"
             f" platforms {b.program.platforms}. {line}"
         )
+    if found not in _KNOW_KEYS and moves_keys(op, b.ins):
+        return lower_closed(b, on_words(op, b.ins), args)
     results = found(b, op, *args)
     results = [results] if isinstance(results, Value) else results
     if op.places_outputs:

@@ -24,7 +24,7 @@ from curta.primitives.placing import (
 )
 
 
-@rule(ShardingConstraint)
+@rule(ShardingConstraint, keys=True)
 def _constraint(b: Builder, op: ShardingConstraint, x: Value) -> Value:
     target, where = op.target, b.outs[0].placement
     if target.named and where is not None and where.entries:
@@ -38,7 +38,7 @@ def _constraint(b: Builder, op: ShardingConstraint, x: Value) -> Value:
     return constrained(b, x, target, physical_rank(b.ins[0]))
 
 
-@rule(Reshard)
+@rule(Reshard, keys=True)
 def _reshard(b: Builder, op: Reshard, x: Value) -> Value:
     if b.outs[0].placement is not None:
         return constrained_by_type(b, x, b.outs[0])
@@ -48,7 +48,7 @@ def _reshard(b: Builder, op: Reshard, x: Value) -> Value:
     return constrained(b, x, target, physical_rank(b.ins[0]), by_types=True)
 
 
-@rule(DevicePut)
+@rule(DevicePut, keys=True)
 def _device_put(b: Builder, op: DevicePut, x: Value) -> Value:
     kind = getattr(op.target, "memory_kind", None)
     if "cpu" in b.program.platforms or kind in (None, "device"):
@@ -71,12 +71,12 @@ def in_memory(b: Builder, x: Value, kind: str) -> Value:
     )
 
 
-@rule(InspectSharding)
+@rule(InspectSharding, keys=True)
 def _inspect(b: Builder, op: InspectSharding, x: Value) -> Sequence[Value]:
     return []  # it is shown by Curta, which knows it
 
 
-@rule(ShardAlike)
+@rule(ShardAlike, keys=True)
 def _alike(b: Builder, op: ShardAlike, x: Value, y: Value) -> Sequence[Value]:
     group = b.program.new_group()
     if uses_shardy():

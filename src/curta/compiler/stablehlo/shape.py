@@ -169,12 +169,12 @@ def _along(
 # ------------------------------------------------------------- no part of a program
 
 
-@rule(Identity, Stage)
+@rule(Identity, Stage, keys=True)
 def _identity(b: Builder, op: Op, x: Value) -> Value:
     return x
 
 
-@rule(OptimizationBarrier)
+@rule(OptimizationBarrier, keys=True)
 def _barrier(b: Builder, op: Op, *xs: Value) -> Sequence[Value]:
     return barrier(b, xs)
 

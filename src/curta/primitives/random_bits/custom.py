@@ -37,6 +37,15 @@ class CustomGenerator(KeyImplementation):
         """The dtype of its keys."""
         return KeyDType(self.tag, self.words, self._serial)
 
+    def of_one(self, name: str) -> Callable[..., Any]:
+        """The function of single keys for `seed`, `split`, `fold_in` or `bits`."""
+        return {
+            "seed": self._seed,
+            "split": self._split,
+            "fold_in": self._fold_in,
+            "bits": self._random_bits,
+        }[name]
+
     def seed(self, seeds: Any) -> Any:
         return self._as_keys(seeds.shape, map(self._seed, seeds.reshape(-1)))
 

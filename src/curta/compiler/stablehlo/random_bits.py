@@ -1,0 +1,128 @@
+"""Random keys, and bits from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from curta.compiler.graph.gamma import gamma_program
+from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.generators import (
+    ThreefryProgram,
+    drawn,
+    each_drawn,
+    generator,
+)
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.types import physical
+from curta.compiler.stablehlo.words import Words
+from curta.primitives.random_bits.gamma import RandomGamma
+from curta.primitives.random_bits.generator import RngBitGenerator, RngUniform
+from curta.primitives.random_bits.ops import (
+    RandomBits,
+    RandomClone,
+    RandomFoldIn,
+    RandomSeed,
+    RandomSplit,
+    RandomUnwrap,
+    RandomWrap,
+    Threefry2x32,
+)
+
+
+def _words(b: Builder, *values: Value) -> list[Words]:
+    """The operands of the eqn."""
+    pairs = zip(values, b.ins, strict=True)
+    return [Words(b, v, physical(a)) for v, a in pairs]
+
+
+def _result(b: Builder, found: Words) -> Value:
+    """The words as the eqn gives them."""
+    out = physical(b.outs[0])
+    return found.astype(out.dtype).reshape(*out.shape).value
+
+
+@rule(RandomSeed, keys=True)
+def _seed(b: Builder, op: RandomSeed, seeds: Value) -> Value:
+    (words,) = _words(b, seeds)
+    return _result(b, generator(b, op.impl).seed(words))
+
+
+@rule(RandomWrap, RandomUnwrap, keys=True)
+def _reshaped(b: Builder, op: RandomWrap | RandomUnwrap, x: Value) -> Value:
+    (words,) = _words(b, x)
+    return _result(b, words)
+
+
+@rule(RandomClone, keys=True)
+def _clone(b: Builder, op: RandomClone, keys: Value) -> Value:
+    return keys
+
+
+@rule(RandomSplit, keys=True)
+def _split(b: Builder, op: RandomSplit, keys: Value) -> Value:
+    (words,) = _words(b, keys)
+    program = generator(b, op.impl)
+    return _result(b, program.split(words, math.prod(op.shape), op.partitionable))
+
+
+@rule(RandomFoldIn, keys=True)
+def _fold_in(b: Builder, op: RandomFoldIn, keys: Value, data: Value) -> Value:
+    shape = b.outs[0].shape
+    words, numbers = _words(b, keys, data)
+    words = words.spread((*shape, words.shape[-1]), _leading(words.shape, shape))
+    program = generator(b, op.impl)
+    return _result(b, program.fold_in(words, numbers.spread(shape)))
+
+
+def _leading(own: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """The dims of keys with their words among those of a shape and words."""
+    return [*range(len(own) - 1), len(shape)]
+
+
+@rule(RandomBits, keys=True)
+def _bits(b: Builder, op: RandomBits, keys: Value) -> Value:
+    (words,) = _words(b, keys)
+    program = generator(b, op.impl)
+    return _result(b, program.bits(words, op.bit_width, op.shape, op.partitionable))
+
+
+@rule(Threefry2x32)
+def _threefry(b: Builder, op: Threefry2x32, *xs: Value) -> Sequence[Value]:
+    shape = b.outs[0].shape
+    key0, key1, *counter = _words(b, *xs)
+    key = [k if not k.shape else k.spread(shape) for k in (key0, key1)]
+    found = ThreefryProgram(b, None).hash(key, [c.spread(shape) for c in counter])
+    return [w.value for w in found]
+
+
+_ALGORITHMS = {0: "DEFAULT", 1: "THREE_FRY", 2: "PHILOX"}
+
+
+@rule(RngBitGenerator)
+def _rng_bit_generator(b: Builder, op: RngBitGenerator, x: Value) -> Sequence[Value]:
+    (states,) = _words(b, x)
+    *lead, words = states.shape
+    dtype, algorithm = np.dtype(op.dtype), _ALGORITHMS[int(op.algorithm)]
+    if not lead:
+        return [w.value for w in drawn(states, op.shape, dtype, algorithm)]
+    rows = states.reshape(math.prod(lead), words)
+    after, bits = each_drawn(rows, op.shape, dtype, algorithm)
+    return [after.reshape(*lead, words).value, bits.reshape(*lead, *op.shape).value]
+
+
+@rule(RngUniform)
+def _rng_uniform(b: Builder, op: RngUniform, low: Value, high: Value) -> Value:
+    shape = b.constant(np.asarray(op.shape, np.int64))
+    distribution = Text("UNIFORM")
+    operands = [low, high, shape]
+    return b.op("rng", operands, b.out_type, rng_distribution=distribution)
+
+
+@rule(RandomGamma, keys=True)
+def _gamma(b: Builder, op: RandomGamma, *args: Value) -> Value:
+    (found,) = lower_closed(b, gamma_program(op, *b.ins), args)
+    return found
