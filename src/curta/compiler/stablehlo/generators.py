@@ -77,7 +77,8 @@ class Generator:
                 found = hash_(words[: len(key)], words[len(key) :])
             return [w.value for w in found]
 
-        function = b.program.helper(name, None, avals, write)
+        types = [tensor_type(a) for a in avals]
+        function = b.program.helper(name, types, write)
         shape = max((a.shape for a in avals), key=len)
         aval = ShapedArray(shape, UINT32)
         results = b.call_helper(function, [w.value for w in given])
