@@ -50,14 +50,10 @@ def _platform_index(b: Builder, op: PlatformIndex) -> Value:
     )
 
 
-_FAMILIES = {"cuda": "gpu", "rocm": "gpu"}
-
-
 def platform_place(among: Platforms, platform: str) -> int:
     """The place among names of platforms of the one that is meant; None is any."""
-    names = {platform, _FAMILIES.get(platform, platform)}
-    for i, known in enumerate(among):
-        if known is not None and not names.isdisjoint(known):
+    for i, names in enumerate(among):
+        if names is not None and platform in names:
             return i
     if None in among:
         return among.index(None)

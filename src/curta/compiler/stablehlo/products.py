@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from curta import dtypes
-from curta.compiler.stablehlo.attributes import Text, commas, enum, text
+from curta.compiler.stablehlo.algorithms import way_of
+from curta.compiler.stablehlo.attributes import Text, commas, enum
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.shape import full
@@ -17,7 +16,7 @@ from curta.core.avals import ShapedArray
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.dot import DotGeneral
 from curta.primitives.fft import Fft, FftType
-from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+from curta.primitives.precision import DotAlgorithm, Precision
 
 
 def converted(b: Builder, x: Value, dtype: Any) -> Value:
@@ -37,102 +36,11 @@ def precisions(given: Any) -> list[str]:
 # ------------------------------------------------------------- products of matrices
 
 
-class _Preset(NamedTuple):
-    """What an algorithm takes its operands for, sums in, and how many products."""
-
-    operands: str
-    sums: str
-    products: int = 1
-    takes: tuple[str, ...] = ("float32",)
-    gives: tuple[str, ...] = ()
-
-
-_P = DotAlgorithmPreset
-_PRESETS = {
-    _P.F16_F16_F16: _Preset("f16", "float16", 1, ("float16",)),
-    _P.F16_F16_F32: _Preset("f16", "float32", 1, ("float16",), ("float16",)),
-    _P.BF16_BF16_BF16: _Preset("bf16", "bfloat16", 1, ("bfloat16", "float32")),
-    _P.BF16_BF16_F32: _Preset(
-        "bf16", "float32", 1, ("bfloat16", "float32"), ("bfloat16",)
-    ),
-    _P.BF16_BF16_F32_X3: _Preset("bf16", "float32", 3),
-    _P.BF16_BF16_F32_X6: _Preset("bf16", "float32", 6),
-    _P.BF16_BF16_F32_X9: _Preset("bf16", "float32", 9),
-    _P.TF32_TF32_F32: _Preset("tf32", "float32"),
-    _P.TF32_TF32_F32_X3: _Preset("tf32", "float32", 3),
-    _P.F32_F32_F32: _Preset("f32", "float32"),
-    _P.F64_F64_F64: _Preset("f64", "float64", 1, ("float64",)),
-}
-_ANY_SUM = (_P.DEFAULT, _P.ANY_F8_ANY_F8_ANY, _P.ANY_F8_ANY_F8_ANY_FAST_ACCUM)
-
-
-class _Way(NamedTuple):
-    """How a product is computed: dtypes of operands and sums, and the algorithm."""
-
-    operands: Sequence[Any]
-    sums: Any
-    algorithm: Text | None = None
-
-
-def _way(precision: Any, operands: Sequence[Any], out: Any) -> _Way:
-    if isinstance(precision, DotAlgorithm):
-        return _given_algorithm(precision)
-    if isinstance(precision, DotAlgorithmPreset):
-        return _preset(precision, operands, out)
-    if operands[0] == operands[1] or all(_bytes_of_float(d) == 1 for d in operands):
-        return _Way(operands, out)
-    return _Way((out, out), out)  # few compilers have products of mixed dtypes
-
-
-def _bytes_of_float(dtype: Any) -> int:
-    return dtype.itemsize if dtypes.issubdtype(dtype, np.floating) else 0
-
-
-def _given_algorithm(given: DotAlgorithm) -> _Way:
-    lhs, rhs, sums = map(np.dtype, given[:3])
-    counts = given.lhs_component_count, given.rhs_component_count
-    names = element_type(lhs), element_type(rhs), element_type(sums)
-    operations, loose = given.num_primitive_operations, given[6]
-    return _Way((lhs, rhs), sums, _algorithm(names, counts, operations, loose))
-
-
-def _preset(preset: DotAlgorithmPreset, operands: Sequence[Any], out: Any) -> _Way:
-    if preset is _P.DEFAULT:
-        return _Way(operands, out)
-    known = _PRESETS.get(preset)
-    if known is None:  # of floats of a byte, as they are
-        names = (*map(element_type, operands), "f32")
-        fast = preset.name.endswith("FAST_ACCUM")
-        small = out.itemsize <= 2 or preset in _ANY_SUM
-        sums = out if small else np.dtype(np.float32)
-        return _Way(operands, sums, _algorithm(names, (1, 1), 1, fast))
-    taken = [
-        d if d.name in known.takes else dtypes.dtype(known.takes[0]) for d in operands
-    ]
-    same = {d.name for d in taken} == {out.name}
-    sums = out if same and out.name in known.gives else dtypes.dtype(known.sums)
-    names = known.operands, known.operands, element_type(dtypes.dtype(known.sums))
-    return _Way(taken, sums, _algorithm(names, (1, 1), known.products, False))
-
-
-def _algorithm(
-    names: Sequence[str], counts: tuple[int, int], operations: int, loose: bool
-) -> Text:
-    kinds = ("lhs_precision_type", "rhs_precision_type", "accumulation_type")
-    entries = dict(zip(kinds, names, strict=True)) | {
-        "lhs_component_count": str(counts[0]),
-        "rhs_component_count": str(counts[1]),
-        "num_primitive_operations": str(operations),
-        "allow_imprecise_accumulation": text(loose),
-    }
-    return Text(f"<{', '.join(f'{k} = {v}' for k, v in entries.items())}>")
-
-
 @rule(DotGeneral)
 def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
     (out,) = b.outs
     contract, batch = op.dimension_numbers
-    way = _way(op.precision, [a.dtype for a in b.ins], out.dtype)
+    way = way_of(op.precision, [a.dtype for a in b.ins], out.dtype)
     found = b.op(
         "dot_general",
         [converted(b, v, d) for v, d in zip((x, y), way.operands, strict=True)],
