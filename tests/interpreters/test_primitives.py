@@ -351,3 +351,15 @@ def test_parameters_without_a_hash():
     assert curta.jvp(apply, (x,), (x,))[1].tolist() == [2, 2]
     by[0] = 3
     assert apply(x).tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("kind", [ad.Zero, ad.UndefinedPrimal])
+def test_what_stands_for_values_is_a_tree_without_leaves(kind):
+    """Rules that are batched may get and give one among their values."""
+    given = kind(curta.typeof(jnp.ones(3)))
+    assert curta.tree.leaves((given, 1)) == [1]
+    for transform in curta.vmap, curta.jit:
+        x, out = transform(lambda x, given: (x, given))(jnp.arange(3.0), given)
+        assert x.tolist() == [0, 1, 2]
+        assert type(out) is kind
+        assert out.aval == given.aval

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta.core.avals import ShapedArray
+from curta.tree.registration import register_pytree_node
 
 
 class Zero:
@@ -42,6 +43,11 @@ class LinearArg:
 
     def __repr__(self) -> str:
         return f"LinearArg({self.aval.str_short()})"
+
+
+# Neither has leaves: a function may take or give one among its values.
+register_pytree_node(Zero, lambda x: ((), x.aval), lambda aval, _: Zero(aval))
+register_pytree_node(LinearArg, lambda x: ((), x.aval), lambda aval, _: LinearArg(aval))
 
 
 def is_linear(x: Any) -> bool:

@@ -42,6 +42,10 @@ _REMEDY = {
 }
 
 
+class NoMLIR(NotImplementedError, AttributeError):
+    """A lowering rule asks for a part of MLIR, of which there is nothing."""
+
+
 class EffectfulRule:
     """A rule that gives the aval (or avals) and the effects, for the avals alone."""
 

@@ -16,23 +16,72 @@ Array(8., dtype=float32, weak_type=True)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
+from curta.api.callbacks import io_callback, pure_callback
+from curta.control.platform import PLATFORM
 from curta.core.primitive import Primitive
-from curta.core.user_op import lowering_rules
+from curta.core.trace import typeof
+from curta.core.user_op import NoMLIR, lowering_rules
 from curta.on_demand import listed
+from curta.runtime.shape_struct import ShapeDtypeStruct
 
-__all__ = ["LoweringRule", "LoweringRuleContext", "lower_fun", "register_lowering"]
+__all__ = [
+    "LoweringRule",
+    "LoweringRuleContext",
+    "Value",
+    "emit_python_callback",
+    "lower_fun",
+    "register_lowering",
+]
 __dir__ = listed(__all__)
 
 
-class LoweringRuleContext:
-    """The first argument of JAX's rules, for their annotations: nothing makes one."""
+def __getattr__(name: str) -> NoReturn:
+    raise NoMLIR(
+        f"There is no MLIR in curta, and no {name!r} in {__name__}."
+        " See curta.interpreters.mlir.lower_fun."
+    )
 
-    def __init__(self) -> None:
-        raise NotImplementedError(
-            "There is no MLIR in curta. See curta.interpreters.mlir.lower_fun."
-        )
+
+class _Nothing:
+    """What has nothing more than its own attributes: the rest would be MLIR's."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NoMLIR(f"There is no MLIR in curta: {type(self).__name__} has no {name}.")
+
+
+class Value(_Nothing):
+    """An operand or result, as rules get and give them.
+
+    >>> from curta.interpreters import mlir
+    >>> hasattr(mlir.Value(1.0), "type")
+    False
+    """
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class ModuleContext(_Nothing):
+    """What a rule knows of the program that is compiled: the platforms."""
+
+    platforms = (PLATFORM,)
+
+    def add_keepalive(self, keepalive: Any) -> None:
+        """Do nothing: programs keep what they call."""
+
+
+class LoweringRuleContext(_Nothing):
+    """The first argument of rules: the avals, and what they know of the program."""
+
+    def __init__(
+        self, primitive: Primitive, avals_in: Sequence[Any], avals_out: Sequence[Any]
+    ) -> None:
+        self.primitive = primitive
+        self.avals_in, self.avals_out = [*avals_in], [*avals_out]
+        self.module_context = ModuleContext()
 
 
 class LoweringRule:
@@ -48,10 +97,13 @@ class LoweringRule:
         self.fun, self.multiple_results = fun, multiple_results
 
     def __call__(self, ctx: Any, *args: Any, **params: Any) -> Any:
-        raise NotImplementedError(
-            "A rule of lower_fun is not called: curta compiles its function, and there"
-            " is no MLIR. Call the function itself."
-        )
+        """The results for `Value`s, as another rule asks for them."""
+        if not all(isinstance(x, Value) for x in args):
+            raise NotImplementedError(
+                "A rule of lower_fun is called by rules, and there is no MLIR that it"
+                " could write. Call the function itself."
+            )
+        return [Value(x) for x in self.results(*(x.held for x in args), **params)]
 
     def results(self, *args: Any, **params: Any) -> Sequence[Any]:
         """The results, as a sequence."""
@@ -72,6 +124,49 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Lowerin
     return LoweringRule(fun, multiple_results)
 
 
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable[..., Any],
+    token: Any,
+    operands: Sequence[Value],
+    operand_avals: Sequence[Any],
+    result_avals: Sequence[Any],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[list[Value], Any, Any]:
+    """The results of a Python function that the program calls, for a lowering rule.
+
+    Returns:
+      The results, the `token`, and what a program has to keep: None.
+
+    Raises:
+      NotImplementedError: for callbacks `partitioned` over devices.
+
+    >>> import curta, numpy as np
+    >>> from curta.extend.core import Primitive
+    >>> from curta.interpreters import mlir
+    >>> def rule(ctx, x):
+    ...     results, _, _ = mlir.emit_python_callback(
+    ...         ctx, lambda x: [np.hypot(x, 4)], None, [x], ctx.avals_in, ctx.avals_out,
+    ...         has_side_effect=False)
+    ...     return results
+    >>> distance = Primitive("distance")
+    >>> _ = distance.def_abstract_eval(lambda x: x)
+    >>> mlir.register_lowering(distance, rule)
+    >>> print(curta.jit(distance.bind)(3.0))
+    5.0
+    """
+    if partitioned:
+        raise NotImplementedError("callbacks partitioned over devices")
+    shapes = [ShapeDtypeStruct(a.shape, a.dtype) for a in result_avals]
+    call = io_callback if has_side_effect else pure_callback
+    outs = call(callback, shapes, *(x.held for x in operands))
+    return [Value(x) for x in outs], token, None
+
+
 def register_lowering(
     prim: Primitive,
     rule: Callable[..., Any],
@@ -79,11 +174,12 @@ def register_lowering(
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """Compile a primitive that the program has defined by `rule`, one of `lower_fun`.
+    """Compile a primitive that the program has defined by `rule`.
 
-    A rule that writes MLIR itself is left aside, as are those for another `platform`
-    than the CPU; the primitive is then run by its `def_impl` rule, outside of machine
-    code.
+    Most are made by `lower_fun`. Others, `rule(ctx, *values, **params)`, may use
+    `emit_python_callback` and rules of `lower_fun`, and give a sequence of `Value`s. If
+    they ask for more of MLIR, or are for another `platform` than the CPU, the primitive
+    is run by its `def_impl` rule, outside of machine code.
 
     >>> import curta
     >>> from curta.extend.core import Primitive
@@ -95,5 +191,23 @@ def register_lowering(
     >>> curta.jit(cube.bind)(2.0)
     Array(8., dtype=float32, weak_type=True)
     """
-    if platform in (None, "cpu") and isinstance(rule, LoweringRule):
-        lowering_rules[prim] = rule.results
+    if platform not in (None, "cpu"):
+        return
+    lowered = partial(_lowered, prim, rule)
+    lowering_rules[prim] = rule.results if isinstance(rule, LoweringRule) else lowered
+
+
+def _lowered(
+    prim: Primitive, rule: Callable[..., Any], *args: Any, **params: Any
+) -> list[Any]:
+    """The results of a rule that gets a context and `Value`s."""
+    avals = [typeof(x) for x in args]
+    out = prim.with_params(**params).aval(*avals)
+    ctx = LoweringRuleContext(prim, avals, out if prim.multiple_results else [out])
+    results = [
+        x[0] if isinstance(x, (tuple, list)) and len(x) == 1 else x
+        for x in rule(ctx, *map(Value, args), **params)
+    ]
+    if not all(isinstance(x, Value) for x in results):
+        raise NoMLIR(f"The lowering rule of {prim} gives what is no Value: {results}.")
+    return [x.held for x in results]

@@ -10,7 +10,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.core.op import Op
 from curta.core.stage import stage
-from curta.core.user_op import UserOp, lowering_rules
+from curta.core.user_op import NoMLIR, UserOp, lowering_rules
 from curta.primitives.composed import Composed
 
 Expand = Callable[[Op, Sequence[ShapedArray]], ClosedJaxpr | None]
@@ -21,13 +21,13 @@ def inline_calls(closed: ClosedJaxpr, expand: Expand | None = None) -> ClosedJax
 
     `expand` says which jaxprs other ops stand for.
     """
-    if not any(_stands_for(e.op, e.invars, expand) for e in closed.eqns):
-        return closed
     inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts), expand)
     jaxpr = closed.jaxpr
     env: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
         inliner.add(eqn, env)
+    if not inliner.has_replaced:
+        return closed
     outs = [called(v, env) for v in jaxpr.outvars]
     flat = jaxpr.replace(
         constvars=tuple(inliner.constvars),
@@ -45,6 +45,7 @@ class _Inliner:
         self.constvars = constvars
         self.consts = consts
         self.eqns: list[Eqn] = []
+        self.has_replaced = False
 
     def add(self, eqn: Eqn, env: dict[Var, Atom]) -> None:
         """Append the eqn, or what it calls; `env` says how variables are now called."""
@@ -55,6 +56,7 @@ class _Inliner:
                 eqn.replace(invars=invars) if invars != eqn.invars else eqn
             )
             return
+        self.has_replaced = True
         outs = self._call(body, invars)
         env.update(zip(eqn.outvars, outs, strict=True))
 
@@ -91,7 +93,10 @@ def _lowered(op: UserOp, avals: list[ShapedArray]) -> ClosedJaxpr | None:
     """What the lowering rule of a program's own primitive does, if it has one."""
     if op.primitive not in lowering_rules:
         return None
-    return stage(op.lowered, avals)
+    try:
+        return stage(op.lowered, avals)
+    except NoMLIR:
+        return None
 
 
 def called(atom: Atom, names: Mapping[Var, Atom]) -> Atom:
