@@ -59,7 +59,6 @@ _NAMES: dict[type[Op], str] = {
     bitwise.ShiftLeft: "shift_left",
     bitwise.ShiftRightLogical: "shift_right_logical",
     bitwise.ShiftRightArithmetic: "shift_right_arithmetic",
-    bitwise.PopulationCount: "popcnt",
     bitwise.Clz: "count_leading_zeros",
     complexes.Real: "real",
     complexes.Imag: "imag",
@@ -228,6 +227,19 @@ def _mulhi(b: Builder, op: arithmetic.Mulhi, *xs: Value) -> Value:
     shift = "shift_right_logical" if prefix else "shift_right_arithmetic"
     high = b.op(shift, [product, filled(b, bits, aval)], wide)
     return b.op("convert", [high], tensor_type(b.outs[0]))
+
+
+@rule(bitwise.PopulationCount)
+def _population_count(b: Builder, op: bitwise.PopulationCount, x: Value) -> Value:
+    (aval,) = b.ins
+    bits, unsigned = itemsize_bits(aval.dtype), f"uint{itemsize_bits(aval.dtype)}"
+    if bits >= 8 or aval.dtype.name == unsigned:
+        return b.op("popcnt", [x], x.type)
+    # XLA widens them by their sign before it counts.
+    bytes_ = with_element(x.type, "ui8")
+    x = b.op("bitcast_convert", [x], with_element(x.type, f"ui{bits}"))
+    count = b.op("popcnt", [b.op("convert", [x], bytes_)], bytes_)
+    return b.op("convert", [count], tensor_type(b.outs[0]))
 
 
 @rule(exponential.Logistic)
