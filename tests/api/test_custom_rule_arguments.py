@@ -8,7 +8,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.config import custom_vjp3
 from curta.custom_derivatives import SymbolicZero
-from curta.errors import UnexpectedTracerError
+from curta.errors import CustomVJPException, UnexpectedTracerError
 
 ARRAY = jnp.ones(2)
 
@@ -222,3 +222,62 @@ def test_the_older_name_of_tangent_avals():
     for x in 1.0, 1, jnp.ones((2, 3)), jnp.arange(3), True:
         aval = curta.typeof(x)
         assert aval.at_least_vspace() is aval.to_tangent_aval()
+
+
+def constant_rule(y):
+    @curta.custom_vjp
+    def f(x):
+        return x * y
+
+    f.defvjp(lambda x: (x * y, None), lambda _, ct: (ct,))
+    return f
+
+
+def constant_tangent(y):
+    @curta.custom_jvp
+    def f(x):
+        return x * y
+
+    f.defjvp(lambda p, t: (p[0] * y, t[0]))
+    return f
+
+
+@pytest.mark.parametrize("made", [constant_rule, constant_tangent])
+@pytest.mark.parametrize("within", [lambda f: f, curta.jit])
+def test_differentiated_values_closed_over(made, within):
+    """The rules say nothing of them: their derivative would be lost."""
+    uses = [
+        lambda y: made(y)(2.0),
+        lambda y: made(y)(y),
+        lambda y: curta.vmap(made(y))(jnp.ones(3) * y).sum(),
+        lambda y: made(y)(2.0) + y,
+    ]
+    for use in uses:
+        for derivative in curta.grad, curta.jacfwd:
+            if derivative is curta.jacfwd and made is constant_rule:
+                continue
+            with pytest.raises(UnexpectedTracerError, match="pass it as an argument"):
+                within(derivative(use))(3.0)
+
+
+def test_differentiated_values_closed_over_by_jitted_functions():
+    for use in (
+        lambda y: curta.jit(constant_rule(y))(2.0),
+        lambda y: curta.jit(constant_rule(y))(y),
+        lambda y: curta.checkpoint(constant_rule(y))(y),
+    ):
+        with pytest.raises(CustomVJPException, match="closed-over value"):
+            curta.jit(curta.grad(use))(3.0)
+
+
+def test_backward_rules_may_close_over_differentiated_values():
+    def outer(y):
+        @curta.custom_vjp
+        def f(x):
+            return 2 * x
+
+        f.defvjp(lambda x: (2 * x, None), lambda _, ct: (ct * y,))
+        return curta.grad(f)(2.0)
+
+    for run in curta.grad(outer), curta.jit(curta.grad(outer)):
+        assert float(run(3.0)) == 1.0

@@ -101,6 +101,8 @@ class JaxprTrace(Trace):
             return x._var
         if isinstance(x, Tracer):
             refuse_dead_tracer(x)
+            if not _is_within(self, x._trace):  # of a transformation inside this one
+                raise foreign_tracer(x)
         elif is_python_scalar(x):
             return Literal(x)
         elif type(x) is RefTracer and x._trace is self:
@@ -292,6 +294,13 @@ def axes_in_scope() -> tuple[Any, ...]:
     return () if trace.is_evaluating() else tuple(trace.axis_sizes().items())
 
 
+def _is_within(trace: Trace | None, outer: Trace) -> bool:
+    """Whether a trace is another, or at work inside it."""
+    while trace is not None and trace is not outer:
+        trace = trace.parent
+    return trace is outer
+
+
 def refuse_dead_tracer(x: Tracer) -> None:
     """Raise UnexpectedTracerError if the trace that made `x` is over."""
     if x._trace.finished:
@@ -304,15 +313,32 @@ def leaked(x: Tracer) -> errors.UnexpectedTracerError:
     traced = f"{info.function()} traced for {info.traced_for}" if info else "not known"
     line = getattr(x, "source", "<unknown>")
     return errors.UnexpectedTracerError(
+        f"{_escaped(x)}\nThe function being traced when the value leaked was {traced}."
+        f"\nThe leaked intermediate value was created on line {line}.\nReturn the value"
+        " from the function instead of storing it; the setting jax_check_tracer_leaks"
+        " finds where it is kept."
+    )
+
+
+def foreign_tracer(x: Tracer) -> errors.UnexpectedTracerError:
+    """The error for a tracer whose trace is not at work where it is used."""
+    refuse_dead_tracer(x)
+    return errors.UnexpectedTracerError(
+        f"{_escaped(x)}\nThe value belongs to a transformation that is not at work"
+        f" here: {x!r}. Functions with derivatives of their own, and their rules, may"
+        " not close over values that are differentiated or batched: pass it as an"
+        " argument."
+    )
+
+
+def _escaped(x: Tracer) -> str:
+    return (
         "Encountered an unexpected tracer. A function transformed by JAX had a side"
         " effect, allowing for an intermediate value with type"
         f" {x.aval.str_short()} wrapped in a {type(x).__name__} to escape the scope"
         " of the transformation.\nJAX transformations require that functions"
         " explicitly return their outputs, and disallow saving intermediate values to"
-        f" global state.\nThe function being traced when the value leaked was {traced}."
-        f"\nThe leaked intermediate value was created on line {line}.\nReturn the value"
-        " from the function instead of storing it; the setting jax_check_tracer_leaks"
-        " finds where it is kept."
+        " global state."
     )
 
 

@@ -12,9 +12,9 @@ from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray, is_string
 from curta.core.buffers import empty
-from curta.core.stage import refuse_dead_tracer
+from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
-from curta.errors import JaxRuntimeError, UnexpectedTracerError
+from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
 
 logger = logging.getLogger(__name__)
@@ -121,17 +121,3 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
             " or of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
         )
     return ArrayImpl(to_storage(data, aval), aval)
-
-
-def foreign_tracer(x: Tracer) -> Exception:
-    """The error for a tracer that reached evaluation: its trace is not running."""
-    refuse_dead_tracer(x)
-    return UnexpectedTracerError(
-        "Encountered an unexpected tracer. A function transformed by JAX had a side"
-        f" effect, allowing for an intermediate value with type {x.aval.str_short()}"
-        f" wrapped in a {type(x).__name__} to escape the scope of the"
-        " transformation.\nJAX transformations require that functions explicitly"
-        " return their outputs, and disallow saving intermediate values to global"
-        " state.\nThe value belongs to a transformation that is not at work here:"
-        f" {x!r}."
-    )
