@@ -187,10 +187,12 @@ def debug_callback(
       *args, **kwargs: pytrees; leaves that are no arrays are passed as they are.
       ordered: whether the order among such calls matters. Calls are made in the
         order of the program in any case.
-      partitioned: whether each device may show its own part; there is one device.
+      partitioned: whether in a program over several devices there is a call for each
+        of them, with its parts of the arrays, rather than one with the whole arrays.
 
     Raises:
       TypeError: if `callback` cannot be called.
+      ValueError: if it is ordered, in a compiled program over several devices.
 
     What `callback` raises comes out of the program as it is.
 
@@ -238,12 +240,14 @@ def debug_print(
       *args, **kwargs: what to show: arrays, or anything else.
       ordered: whether the order among such calls matters. Lines are printed in the
         order of the program in any case.
-      partitioned: whether each device may show its own part; there is one device.
+      partitioned: whether in a program over several devices there is a call for each
+        of them, with its parts of the arrays, rather than one with the whole arrays.
       skip_format_check: whether not to look whether `fmt` fits the arguments; those
         that a text without placeholders does not show are printed after it.
 
     Raises:
-      ValueError: for arguments that `fmt` does not show.
+      ValueError: for arguments that `fmt` does not show; if it is ordered, in a
+        compiled program over several devices.
       IndexError, KeyError: for placeholders without an argument.
 
     >>> import curta

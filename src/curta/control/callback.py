@@ -22,6 +22,7 @@ from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.op import Op
+from curta.core.sharding import Index
 from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
 from curta.errors import JaxRuntimeError
@@ -163,6 +164,10 @@ DEBUG, ORDERED_DEBUG = DebugEffect(), OrderedDebugEffect()
 IO, ORDERED_IO = NamedEffect("IO"), OrderedIOEffect("OrderedIO")
 
 
+# For each device, the index of its part of each operand; none if all show the whole.
+Parts = tuple[tuple[Index, ...], ...]
+
+
 class Debugging(HostCall):
     """A callback with no results, which transformations do not change.
 
@@ -170,9 +175,25 @@ class Debugging(HostCall):
     """
 
     key_signature: ClassVar[KeyReuseSignature | None] = NOTHING
+    partitioned: bool
+    parts: Parts
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+    def shown(self, args: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        """The operands of each call: whole, or the parts that each device holds."""
+        if not self.parts:
+            return [args]
+        return [
+            [np.asarray(x)[part] for x, part in zip(args, own, strict=True)]
+            for own in self.parts
+        ]
+
+    def params(self) -> dict[str, Any]:
+        shown = super().params()
+        del shown["parts"]
+        return shown
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         self.check_operands(avals)
@@ -195,19 +216,25 @@ class Debugging(HostCall):
 
 @dataclass(frozen=True, eq=False)
 class DebugCallback(Debugging):
-    """Call `callback` with the operands."""
+    """Call `callback` with the operands.
+
+    If it is `partitioned`, in programs over several devices `parts` has for each of
+    them the indices of its part of each operand.
+    """
 
     name: ClassVar[str] = "debug_callback"
     callback: Callable[..., Any]
     effect: DebugEffect
     partitioned: bool = False
+    parts: Parts = ()
 
     @property
     def effects(self) -> frozenset[Effect]:
         return frozenset({self.effect})
 
     def eval(self, *args: Any) -> Any:
-        call_outside(self.callback, args)
+        for own in self.shown(args):
+            call_outside(self.callback, own)
         return []
 
 
@@ -229,6 +256,7 @@ class DebugPrint(Debugging):
     partitioned: bool = False
     logging_record: logging.LogRecord | None = None
     keys: tuple[tuple[int, KeyImplementation], ...] = ()
+    parts: Parts = ()
 
     def params(self) -> dict[str, Any]:
         shown = super().params()
@@ -241,7 +269,8 @@ class DebugPrint(Debugging):
 
     def eval(self, *args: Any) -> Any:
         leaves = self.in_tree, self.static_args, self.keys
-        call_outside(MixedCallback(self._print, *leaves), args)
+        for own in self.shown(args):
+            call_outside(MixedCallback(self._print, *leaves), own)
         return []
 
     def _print(self, *args: Any, **kwargs: Any) -> None:

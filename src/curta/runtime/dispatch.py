@@ -15,6 +15,11 @@ from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.device_effects import (
+    refuse_ordered,
+    showing_parts,
+    shows_parts,
+)
 from curta.runtime.donation import donate, find_donation, take_back
 from curta.runtime.executables import checked, overwriting
 from curta.runtime.native_executable import NativeExecutable, start
@@ -45,6 +50,9 @@ class CompiledCall:
         # Who looks for special values may have to run the program again.
         reused = {} if checks else self.consumed
         self.executable = run = overwriting(closed, reused)
+        self.watched = bool(closed.effects)  # what they do depends on the devices
+        self.made_of = closed, name, donated, in_shardings, out_shardings, mesh
+        self.by_device: dict[Any, CompiledCall] = {}
         self.out_avals = closed.out_avals
         self.without_bits = [
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
@@ -84,7 +92,10 @@ class CompiledCall:
         ]
         where: Shardings = [None] * len(self.out_avals)
         if self.places or any(type(x) is ArrayImpl and x._sharding for x in args):
-            where = self.out_shardings(args)
+            given = self.placed_arguments(args)
+            if self.watched and (other := self.over_devices(given)):
+                return other._start(args)
+            where = self.destinations.results(given)
         outs = (
             self._consuming(args, inputs) if self.consumed else self._run(args, inputs)
         )
@@ -114,13 +125,32 @@ class CompiledCall:
         """The shardings of the arguments, None for those that are not read."""
         return self.destinations.read_alone(placed)
 
-    def out_shardings(self, args: Sequence[Any]) -> Shardings:
-        """Where the outputs are; ValueError if the arguments are on other devices."""
+    def placed_arguments(self, args: Sequence[Any]) -> Shardings:
+        """Where the arguments are; ValueError if they are on different devices."""
         to = self.destinations
         given = to.arguments(shardings_of(args), self.in_avals)
         needed = needed_devices(to.named, given)
         check_devices(to.function, self.in_avals, given, needed, to.arg_names)
-        return to.results(given)
+        return given
+
+    def over_devices(self, given: Shardings) -> CompiledCall | None:
+        """What runs instead over several devices, if callbacks show parts of arrays.
+
+        Raises ValueError for effects that programs over several devices may not have.
+        """
+        mesh = self.destinations.mesh(given)
+        if mesh is None or mesh.size < 2:
+            return None
+        closed, name, *rest = self.made_of
+        refuse_ordered(closed.effects)
+        if not shows_parts(closed.jaxpr):
+            return None
+        key = tuple(given), mesh
+        found = self.by_device.get(key)
+        if found is None:
+            found = CompiledCall(showing_parts(closed, given, mesh), name, *rest)
+            found = self.by_device.setdefault(key, found)
+        return found
 
 
 def copied(x: Any) -> Any:

@@ -251,9 +251,11 @@ class Walk:
             return self.scan(op, split)
         if isinstance(op, While):
             consts, carry = split[op.cond_nconsts :], op.body_nconsts
+            tested = [*split[: op.cond_nconsts], *consts[carry:]]
+            self.jaxpr(op.cond_jaxpr.jaxpr, tested)
             return self.jaxpr(op.body_jaxpr.jaxpr, [*consts[:carry], *consts[carry:]])
         if isinstance(op, Cond):
-            return self.jaxpr(op.branches[0].jaxpr, split[1:])
+            return [self.jaxpr(b.jaxpr, split[1:]) for b in op.branches][0]
         explicit = [a.placement.entries if a.placement else () for a in outs]
         if all(explicit):
             return explicit

@@ -114,6 +114,10 @@ class Destinations:
             results.append(wanted or s or default)
         return results
 
+    def mesh(self, placed: Shardings) -> Mesh | None:
+        """The mesh that the program runs over, given where its arguments are."""
+        return program_mesh(self.named, placed, self.around)
+
     def types(self) -> dict[Var, ShapedArray]:
         """The types of values, with the splits that were found."""
         shardings = self.in_shardings or (None,) * len(self.closed.in_avals)
@@ -121,7 +125,7 @@ class Destinations:
         if mesh is None:
             return {}
         walk = Walk(mesh, tells=False)
-        _walked(walk, self.closed, [s and (s.named or s) for s in shardings])
+        walked(walk, self.closed, [s and (s.named or s) for s in shardings])
         return {v: walk.typed(v.aval, split) for v, split in walk.found.items()}
 
 
@@ -225,9 +229,7 @@ def _program_shardings(
 ) -> Shardings:
     given = dict(zip(closed.jaxpr.invars, shardings, strict=True))
     shardings = tuple(s and (s.named or s) for s in shardings)
-    mesh = chosen_mesh(named_mesh(closed.jaxpr), shardings)
-    if mesh is None and not any(shardings):
-        mesh = around
+    mesh = program_mesh(named_mesh(closed.jaxpr), shardings, around)
     outs = closed.out_avals
     if mesh is None:
         placed = [s for s in shardings if s is not None]
@@ -236,7 +238,7 @@ def _program_shardings(
             _show_all(closed.jaxpr, placed[0] if placed else default_sharding())
         return [(last or (placed[0] if placed else None))] * len(outs)
     walk = Walk(mesh)
-    found = walk.shardings(_walked(walk, closed, shardings), outs)
+    found = walk.shardings(walked(walk, closed, shardings), outs)
     found = _spelt_as_given(found, outs, shardings, closed.in_avals)
     handed_on = [given.get(v) for v in closed.jaxpr.outvars]  # type: ignore
     return [
@@ -245,7 +247,15 @@ def _program_shardings(
     ]
 
 
-def _walked(walk: Walk, closed: ClosedJaxpr, shardings: Shardings) -> list[Entries]:
+def program_mesh(
+    named: NamedMesh | None, shardings: Shardings, around: Mesh | None
+) -> Mesh | None:
+    """The mesh of a program: its own, that of its arguments, or the one `around`."""
+    mesh = chosen_mesh(named, [s and (s.named or s) for s in shardings])
+    return around if mesh is None and not any(shardings) else mesh
+
+
+def walked(walk: Walk, closed: ClosedJaxpr, shardings: Shardings) -> list[Entries]:
     """The splits of the outputs, after a walk through the whole program."""
     placed = list(zip(closed.jaxpr.invars, shardings, strict=True))
     split = [walk.entries(s, v.aval.ndim) for v, s in placed]
