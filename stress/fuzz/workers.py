@@ -27,8 +27,8 @@ def _set_environment(values: dict[str, str]) -> None:
 class Worker:
     """One process with environment variables of its own, started anew when it dies."""
 
-    def __init__(self, **environment: str):
-        self.environment = environment
+    def __init__(self, seconds: float = SECONDS, **environment: str):
+        self.environment, self.seconds = environment, seconds
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, fun: Callable[..., Any], *args: Any) -> Any:
@@ -41,13 +41,13 @@ class Worker:
                 (self.environment,),
             )
         try:
-            return self._pool.submit(fun, *args).result(SECONDS)
+            return self._pool.submit(fun, *args).result(self.seconds)
         except BrokenProcessPool:
             self.stop()
             raise Crash(f"the process died ({self.environment})") from None
         except TimeoutError:
             self.stop()
-            raise Crash(f"no answer in {SECONDS} s ({self.environment})") from None
+            raise Crash(f"no answer in {self.seconds} s ({self.environment})") from None
 
     def stop(self) -> None:
         """End the process."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
+import itertools
 import pickle
+import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -257,6 +262,59 @@ def test_callbacks_see_results_and_keep_their_order():
     report(START)
     curta.effects_barrier()
     assert seen == [DONE, 0.0]
+
+
+class InterruptedAt:
+    """Raise KeyboardInterrupt before the n-th instruction of a function's frame."""
+
+    def __init__(self, function, n):
+        self.code, self.left, self.reached = function.__code__, n, False
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self.trace)
+
+    def __exit__(self, *error):
+        sys.settrace(self.before)
+
+    def trace(self, frame, event, arg):
+        if frame.f_code is not self.code:
+            return None
+        frame.f_trace_opcodes = True
+        self.left -= event == "opcode"
+        if self.left < 0 and not self.reached:
+            self.reached = True
+            raise KeyboardInterrupt
+        return self.trace
+
+
+@needs_queue
+def test_a_job_has_what_it_needs_wherever_its_submission_is_interrupted():
+    class Kept:
+        pass
+
+    jobs = queue._queue()
+    for n in itertools.count():
+        kept, there = Kept(), []
+        ref = weakref.ref(kept)
+        hold = Hold()  # noqa: F821
+        job = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(
+            lambda _, ref=ref, there=there: there.append(ref() is not None)
+        )
+        address = ctypes.cast(job, ctypes.c_void_p).value
+        interrupted = InterruptedAt(type(jobs).submit, n)
+        with contextlib.suppress(KeyboardInterrupt), interrupted:
+            jobs.submit(address, b"", 0, None, kept)
+        del kept
+        gc.collect()
+        hold.released.set()
+        jobs.wait_for_all()
+        jobs.forget()
+        assert not jobs._jobs, n
+        assert all(there), n
+        if not interrupted.reached:
+            break
+    assert there and n > 20
 
 
 def test_checks_of_results_are_not_put_off():

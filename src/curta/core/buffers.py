@@ -183,10 +183,10 @@ class _SmallAllocator(Allocator):
     def __call__(self) -> NDArray:
         kept = self._kept
         try:
-            array = kept[0]
+            held = (kept[0],)
             kept.rotate(-1)
-            if getrefcount(array) == _ALONE:
-                return array
+            if getrefcount(held[0]) == _ALONE:
+                return held[0]
         except IndexError:  # the first one, or the ring was trimmed
             self._batch = 1
         else:
@@ -310,12 +310,12 @@ def _dead(blocks: deque[NDArray], tries: int | None = None) -> NDArray | None:
     """The first dead block of a ring, among so many; None if there is none."""
     for _ in range(len(blocks) if tries is None else min(len(blocks), tries)):
         try:
-            block = blocks[0]
+            held = (blocks[0],)
             blocks.rotate(-1)
         except IndexError:  # another thread gave the blocks back
             break
-        if getrefcount(block) == _ALONE:
-            return block
+        if getrefcount(held[0]) == _ALONE:
+            return held[0]
     return None
 
 
@@ -324,9 +324,9 @@ def _sorted_out(blocks: deque[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
     alive: list[NDArray] = []
     dead: list[NDArray] = []
     for _ in range(len(blocks)):
-        block = blocks[0]
+        held = (blocks[0],)
         blocks.rotate(-1)
-        (dead if getrefcount(block) == _ALONE else alive).append(block)
+        (dead if getrefcount(held[0]) == _ALONE else alive).append(held[0])
     return alive, dead
 
 
@@ -416,10 +416,14 @@ def _can_recycle() -> bool:
 
 
 def _count_alone() -> int:
-    """What getrefcount says of an array that a ring and a local variable hold."""
+    """What getrefcount says of an array that a ring and a tuple hold.
+
+    Not a local variable: whether the call counts as one more reference to what is in
+    it depends from Python 3.14 on on the code around.
+    """
     ring = deque([np.ndarray(1, np.uint8, bytearray(1))])
-    array = ring[0]
-    return getrefcount(array)
+    held = (ring[0],)
+    return getrefcount(held[0])
 
 
 def _count_alone_in_list() -> int:

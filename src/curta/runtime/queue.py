@@ -13,7 +13,6 @@ leaves what may take long to the queue's thread, and can be interrupted while it
 from __future__ import annotations
 
 import atexit
-import contextlib
 import ctypes
 import os
 import sys
@@ -91,11 +90,12 @@ _donating = Lock()
 class _Job(NamedTuple):
     """A job that is not done.
 
-    `size` are the bytes of its results, `caller` is whose call it is, which knows
-    whether it `lingers`. It came at `begin`, and uses `keep`.
+    `number` is 0 until it is submitted. `size` are the bytes of its results, `caller`
+    is whose call it is, which knows whether it `lingers`. It came at `begin`, and uses
+    `keep`.
     """
 
-    number: int
+    number: ctypes.c_uint64
     size: int
     caller: Any
     begin: float
@@ -109,16 +109,18 @@ class _Queue:
         size = queue_code.STATE_SIZE
         self._memory = ctypes.create_string_buffer(size + 64)
         self._state = -(-ctypes.addressof(self._memory) // 64) * 64
-        self._finished = ctypes.c_uint64.from_address(self._state + queue_code.FINISHED)
+        count = ctypes.c_uint64.from_address
+        self._submitted = count(self._state + queue_code.SUBMITTED)
+        self._finished = count(self._state + queue_code.FINISHED)
         self._started = ctypes.c_uint32.from_address(self._state + queue_code.STARTED)
         self._code = self._load()
         submit, wait = map(self._code.address, queue_code.EXPORTS)
         word, pointer = ctypes.c_int64, ctypes.c_void_p
-        self._submit = ctypes.PYFUNCTYPE(word, pointer, ctypes.c_char_p)(submit)
+        submitting = ctypes.PYFUNCTYPE(None, pointer, ctypes.c_char_p, pointer)
+        self._submit = submitting(submit)
         self._wait = ctypes.CFUNCTYPE(word, word, word)(wait)
         self._lock = Lock()
         self._jobs: deque[_Job] = deque()  # those that are not done
-        self._bytes = 0
         self._arena: Any = None
         # The thread may run this code until the very end of the process.
         for owner in (self, self._memory, self._code):
@@ -145,33 +147,44 @@ class _Queue:
 
     def has_room(self, size: int) -> bool:
         """Whether a job with so many bytes of results may be added."""
-        self.forget()
-        few = len(self._jobs) < queue_code.MOST_JOBS
-        fits = self._bytes + size <= config.tuning.waiting_bytes
-        return few and (fits or not self._jobs)
+        with self._lock:
+            self.forget()
+            under_way = self._submitted.value - self._finished.value
+            taken = sum([job.size for job in self._jobs])
+        fits = taken + size <= config.tuning.waiting_bytes
+        return under_way < queue_code.MOST_JOBS and (fits or not under_way)
 
     def make_room(self, size: int) -> None:
         """Wait until there is room; memory of what is done can be used again."""
         while not self.has_room(size):
-            with contextlib.suppress(IndexError):  # another thread has let it go
-                self.wait(self._jobs[0].number)
+            self.wait(min(self._finished.value + 1, self._submitted.value))
 
     def submit(
         self, address: int, table: bytes, size: int, caller: Any, keep: Any
     ) -> int:
-        """Add a job; its number. What it needs stays alive until it is done."""
+        """Add a job; its number. What it needs stays alive until it is done.
+
+        Once it is submitted it runs, whatever is raised here: a signal, or for want of
+        memory. So it is among the jobs before, and native code writes its number.
+        """
+        number = ctypes.c_uint64(0)
         while True:
             self.make_room(size)
             with self._lock:
                 if not self.has_room(size):
                     continue
-                number: int = self._submit(address, table)
                 begin = time.perf_counter()
-                self._jobs.append(_Job(number, size, caller, begin, (table, keep)))
-                self._bytes += size
+                job = _Job(number, size, caller, begin, (table, keep))
+                try:
+                    self._jobs.append(job)
+                    self._submit(address, table, ctypes.byref(number))
+                except BaseException:
+                    if not number and self._jobs and self._jobs[-1] is job:
+                        self._jobs.pop()
+                    raise
             if not self._started.value:  # the system gives no thread
-                self.wait(number)
-            return number
+                self.wait(number.value)
+            return number.value
 
     def arena(self, size: int) -> Any:
         """The arena of the jobs, or one that is large enough from now on."""
@@ -202,23 +215,23 @@ class _Queue:
 
     def _lingers(self, number: int) -> bool:
         """Whether a job may take too long for a signal to wait for its end."""
-        found = (job.caller for job in list(self._jobs) if job.number == number)
+        jobs = list(self._jobs)
+        found = (job.caller for job in jobs if job.number.value == number)
         caller = next(found, None)
         return caller is not None and caller.lingers
 
     def wait_for_all(self) -> None:
         """Return when no job is left."""
-        while jobs := list(self._jobs):
-            self.wait(jobs[-1].number)
+        while self._finished.value < (last := self._submitted.value):
+            self.wait(last)
 
     def forget(self) -> None:
         """Let go of what finished jobs have used."""
         done = []  # what they kept alive goes when the lock is free
         with self._lock:
             finished = self._finished.value
-            while self._jobs and self._jobs[0].number <= finished:
+            while self._jobs and 0 < self._jobs[0].number.value <= finished:
                 done.append(self._jobs.popleft())
-                self._bytes -= done[-1].size
             if not self._jobs:
                 self._arena = None
         for job in done:

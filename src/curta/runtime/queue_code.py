@@ -39,10 +39,10 @@ _PATIENCE = 50_000_000
 def queue_module(module: Module, system: System) -> str:
     """IR with the functions of the queue; it imports `state`.
 
-    `i64 submit(function, table)` gives the number of the job, for which there must be
-    room. `i64 wait(number, helps)` waits until it is done, and returns 0 if it is not
-    after a while; who `helps` runs it if nobody does. Only one thread at a time may
-    submit.
+    `submit(function, table, number)` stores the number of the job, for which there
+    must be room. `i64 wait(number, helps)` waits until it is done, and returns 0 if it
+    is not after a while; who `helps` runs it if nobody does. Only one thread at a time
+    may submit.
     """
     _run_until(module, system)
     _serve(module, system)
@@ -118,12 +118,13 @@ def _serve(module: Module, system: System) -> None:
 
 
 def _submit(module: Module, system: System) -> None:
-    b = module.function("submit", [PTR, PTR], I64)
-    function, table = b.arguments
+    b = module.function("submit", [PTR, PTR, PTR])
+    function, table, place = b.arguments
     number = atomics.load(b, SUBMITTED, I64)
     job = b.offset(atomics.at(b, JOBS), (number & (MOST_JOBS - 1)) * 2, I64)
     b.store(function, job)
     b.store(table, b.offset(job, 1, I64))
+    b.store(number + 1, place)
     atomics.add(b, SUBMITTED, I64, 1)
     with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
         atomics.set(b, STARTED, I32, 1)
@@ -136,7 +137,7 @@ def _submit(module: Module, system: System) -> None:
             lambda: [atomics.add(b, STARTED, I32, -1)],
         )
     _wake_thread(b, system)
-    b.ret(number + 1)
+    b.ret()
 
 
 def _wait(module: Module, system: System) -> None:
