@@ -10,6 +10,7 @@
 #   make test-all   the tests on every Python that this machine has
 #   make test-cpus  tests of compiled code, made for older processors of this kind
 #   make test-aarch64  a sample of them on an emulated 64-bit ARM processor
+#   make stress-aarch64  code for 64-bit ARM of all ops, made and assembled, not run
 #   make fuzz       random programs against `eval`, for MINUTES=10
 #   make stress-accuracy  errors of the elementwise functions against mpmath
 #   make stress-compile-time  programs of thousands of eqns: steps for each must not grow

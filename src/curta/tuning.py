@@ -54,6 +54,9 @@ class Tuning:
     most_chunks: int = limit(64, shrunk=5)
     # Indices of a map's long dim that are a turn.
     piece_of_map: int = limit(1 << 14, shrunk=16)
+    # The same where it is walked for each of a few neighbours, whose lines of the cache
+    # stay in the first level from one to the next.
+    piece_of_neighbours: int = limit(512, shrunk=8)
     # Columns that a turn of a fold by columns takes, 4 KiB of float32; a power of two.
     piece_of_columns: int = limit(1024, shrunk=8)
     # Rows and columns of the tile of a transpose; a power of two.

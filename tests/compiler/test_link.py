@@ -160,7 +160,7 @@ def test_threads_compile_at_once():
 
 
 def test_llvmlites_python_functions_do_as_well():
-    engine = binding._Public()
+    engine = binding.Public()
     compiled = engine.compile(IR, 0, assembly=False, verify=True)
     assert call(link.load(compiled, EXPORTS, imports()), "f", 1) == 40
     with pytest.raises(binding.CompileError):

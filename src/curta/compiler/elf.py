@@ -21,6 +21,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 
+_X86_64 = 62
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8
 _WRITE, _ALLOC = 1, 2
 _UNDEFINED, _FIRST_SPECIAL = 0, 0xFF00
@@ -50,15 +51,15 @@ class _Section:
     align: int
 
 
-class _Object:
-    """The parsed tables of a relocatable ELF file."""
+class ObjectFile:
+    """The parsed tables of a relocatable ELF file for a processor, by its number."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, processor: int = _X86_64) -> None:
         if data[:6] != b"\x7fELF\x02\x01" or len(data) < 64:
             raise UnsupportedObject("not a 64-bit little-endian ELF file")
         kind, machine = struct.unpack_from("<HH", data, 16)
-        if (kind, machine) != (1, 62):
-            raise UnsupportedObject("not a relocatable object for x86-64")
+        if (kind, machine) != (1, processor):
+            raise UnsupportedObject("not a relocatable object for this processor")
         start, = struct.unpack_from("<Q", data, 0x28)  # fmt: skip
         size, count = struct.unpack_from("<HH", data, 0x3A)
         self.data = data
@@ -86,11 +87,11 @@ class Image:
 
     def __init__(self, data: bytes, imports: Mapping[str, int]) -> None:
         try:
-            self._load(_Object(data), imports)
+            self._load(ObjectFile(data), imports)
         except (struct.error, IndexError, ValueError) as error:
             raise UnsupportedObject(f"damaged object file: {error}") from error
 
-    def _load(self, parsed: _Object, imports: Mapping[str, int]) -> None:
+    def _load(self, parsed: ObjectFile, imports: Mapping[str, int]) -> None:
         outside = [n for n, section, _ in parsed.symbols if n and section == _UNDEFINED]
         stubs = {name: 16 * i for i, name in enumerate(outside)}
         places, code_size, size = _lay_out(parsed.sections, 16 * len(stubs))
@@ -122,7 +123,7 @@ class Image:
     def _relocate(
         self,
         image: bytearray,
-        parsed: _Object,
+        parsed: ObjectFile,
         section: _Section,
         places: dict[int, int],
         stubs: dict[str, int],

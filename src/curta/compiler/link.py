@@ -22,7 +22,7 @@ from curta.once import once
 
 # What LLVM's code generator may call without being asked, and what vector math calls
 # for rare arguments.
-_RUNTIME_NAMES = frozenset(
+RUNTIME_NAMES = frozenset(
     "memcpy memset memmove fma fmaf fmod fmodf floor floorf ceil ceilf trunc truncf "
     "roundeven roundevenf ldexp ldexpf sqrt sqrtf sin sinf cos cosf tan tanf".split()
 )
@@ -65,17 +65,17 @@ class _Imports(Mapping[str, int]):
     def __getitem__(self, name: str) -> int:
         if name in self._given:
             return self._given[name]
-        if name not in _RUNTIME_NAMES or not hasattr(_c_library(), name):
+        if name not in RUNTIME_NAMES or not hasattr(_c_library(), name):
             raise LookupError(f"native code calls {name!r}, which was not imported")
         function = getattr(_c_library(), name)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def __iter__(self) -> Any:
-        present = (n for n in _RUNTIME_NAMES if hasattr(_c_library(), n))
+        present = (n for n in RUNTIME_NAMES if hasattr(_c_library(), n))
         return itertools.chain(self._given, present)
 
     def __len__(self) -> int:
-        return len(self._given) + len(_RUNTIME_NAMES)
+        return len(self._given) + len(RUNTIME_NAMES)
 
 
 def c_function(name: str) -> int:

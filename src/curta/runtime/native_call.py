@@ -200,7 +200,7 @@ def _record(head: list[int], constants: Sequence[int], walk: _Walk) -> bytes:
 @once
 def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
     """What makes the built-in function of a list of entries, if that is possible."""
-    layout = _layout()
+    layout = known_layout()
     if layout is None:
         return None
     try:
@@ -239,7 +239,7 @@ def _python_function(name: str) -> int:
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
-def _layout() -> call_code.Layout | None:
+def known_layout() -> call_code.Layout | None:
     """Where the fields of arrays lie; None if they are not found or not as needed."""
     header = known_header()
     if header is None or not getattr(sys, "_is_gil_enabled", lambda: True)():

@@ -242,7 +242,7 @@ class _Library(_Machines):
             self._call("DisposeMemoryBuffer", buffer)
 
 
-class _Public(_Machines):
+class Public(_Machines):
     """LLVM through llvmlite's Python functions, for versions not known here."""
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ class _Public(_Machines):
 
 
 @once
-def llvm() -> _Library | _Public:
+def llvm() -> _Library | Public:
     """LLVM itself; the first call loads it.
 
     Raises:
@@ -304,4 +304,4 @@ def llvm() -> _Library | _Public:
                     return _Library(path)
                 except (OSError, AttributeError):
                     break
-    return _Public()
+    return Public()

@@ -118,18 +118,25 @@ class _KernelEmitter:
         return self._tile(b.mul(b.urem(turn, blocks), plan.block))
 
     def _tile(self, first_row: Value) -> None:
-        """A tile of a transpose: all at once, or row by row if it is cut off."""
+        """A tile of a transpose: all at once, or row by row if it is no square."""
         b, size, (stage,) = self.b, self.plan.block, self.kernel.stages
         row, lane = self.plan.outer[-1], stage.dims[0]
-        first, last = self._bounds(lane)
         end = b.min(b.add(first_row, size), row.extent)
+        if self.plan.piece != size:
+            return self._rows_of_tile(row, first_row, end)
+        first, last = self._bounds(lane)
         whole = b.eq(b.add(b.sub(last, first), b.sub(end, first_row)), 2 * size)
         loads = turnable(stage, row, lane)
         with b.when(whole), self.values.vectorised(lane, first, size, None):
             for values in turned_rows(self.values, loads, (row, first_row), lane):
                 with values:
                     self._body(stage, [])
-        with b.when(b.not_(whole)), b.loop(first_row, end) as loop, self.values.scope():
+        with b.when(b.not_(whole)):
+            self._rows_of_tile(row, first_row, end)
+        return None
+
+    def _rows_of_tile(self, row: LoopVar, first: Value, end: Value) -> None:
+        with self.b.loop(first, end) as loop, self.values.scope():
             self.values.bind(row, loop.index)
             self._stages()
 

@@ -43,7 +43,7 @@ class Schedule:
 
     `column` is the outer dim walked by vectors, or None; `vectors` has the width of the
     vectors of each stage. With a `block` of more than one, a turn takes so many indices
-    of the last outer dim and as many of the split dim: the tile of a transpose.
+    of the last outer dim and a piece of the split dim: the tile of a transpose.
     """
 
     outer: tuple[LoopVar, ...]
@@ -88,7 +88,8 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
     if neighbours is not None:
         outer = (*(v for v in outer if v != neighbours), neighbours)
         split = kernel.stages[0].dims[-1]
-        piece = block = tuning.tile
+        block = min(tuning.tile, neighbours.extent)
+        piece = block if block == tuning.tile else tuning.piece_of_neighbours
     little = kernel_cost(kernel) < tuning.little_cost and not often
     vectors = tuple(
         _vectors(s, _lane_extent(s, column), vector_bytes, little)
@@ -103,19 +104,33 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
 
 
 def _neighbours(kernel: Kernel) -> LoopVar | None:
-    """The outer dim along which a map reads neighbours, where the last dim jumps."""
+    """The outer dim along which a map reads neighbours, where the last dim jumps.
+
+    If that dim has fewer than a tile takes, there must be much to read: otherwise the
+    caches still have it for the next one. Picking elements of one or two bytes out of
+    vectors takes longer than reading them again.
+    """
     stage = kernel.stages[0]
     if len(kernel.stages) > 1 or stage.folds or stage.ordered or len(stage.dims) != 1:
         return None
-    tile, near = config.tuning.tile, config.tuning.far_apart
-    if stage.dims[0].extent < tile:
-        return None
+    tuning, (last,) = config.tuning, stage.dims
     for load in kernel.loads():
-        if abs(load.offset.coefficient(stage.dims[0])) > near:
-            for variable in kernel.dims:
-                if load.offset.coefficient(variable) == 1 and variable.extent >= tile:
-                    return variable
+        jump = abs(load.offset.coefficient(last))
+        for variable in kernel.dims:
+            if load.offset.coefficient(variable) != 1:
+                continue
+            tiles = min(variable.extent, last.extent) >= tuning.tile
+            if jump > tuning.far_apart and tiles:
+                return variable
+            wide = load.buffer.dtype.itemsize >= 4
+            if jump > 1 < variable.extent < tuning.tile and _is_long(last) and wide:
+                return variable
     return None
+
+
+def _is_long(variable: LoopVar) -> bool:
+    """Whether a map takes the dim in pieces."""
+    return variable.extent >= 2 * config.tuning.piece_of_map
 
 
 def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:

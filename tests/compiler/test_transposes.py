@@ -1,0 +1,50 @@
+"""Maps that read neighbours in another order than they write them: in tiles."""
+
+import numpy as np
+import pytest
+from tests.compiler.programs import staged
+
+import curta
+import curta.numpy as jnp
+from curta.compiler.graph.fuse import fuse
+from curta.compiler.graph.itemise import itemise
+from curta.compiler.loops.assemble import assemble
+from curta.compiler.loops.schedule import schedule
+from curta.tuning import Tuning
+
+LONG = 2 * Tuning().piece_of_map + 5
+
+
+def plan_of(fun, shape, dtype=np.float32):
+    program = itemise(staged(fun, np.zeros(shape, dtype)).jaxpr)
+    (group,) = fuse(program).groups
+    return schedule(assemble(group, program.builder), 64)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 8, 15])
+def test_a_few_columns_are_read_once(columns):
+    """A turn takes all columns of some rows: their lines are read from memory once."""
+    plan = plan_of(lambda x: [x.T], (LONG, columns))
+    assert (plan.block, plan.outer[-1].extent) == (columns, columns)
+    assert plan.piece == Tuning().piece_of_neighbours
+    assert plan.turns == -(-LONG // plan.piece)
+
+
+def test_other_transposes():
+    tile = Tuning().tile
+    square = plan_of(lambda x: [x.T], (LONG, tile))
+    assert (square.block, square.piece) == (tile, tile)
+    assert plan_of(lambda x: [x.T], (LONG, 1)).block == 1  # a copy
+    assert plan_of(lambda x: [x.T], (300, 3)).block == 1  # stays in the caches
+    assert plan_of(lambda x: [x.T], (LONG, 3), np.int8).block == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("shape", [(LONG, 2), (LONG, 3), (2, LONG, 5), (LONG, 15)])
+def test_values(shape, dtype):
+    with curta.enable_x64(True):
+        x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        y = curta.jit(lambda x: (jnp.swapaxes(x, -1, -2), jnp.swapaxes(x, -1, -2) + 1))
+        plain, added = y(x)
+    np.testing.assert_array_equal(plain, np.swapaxes(x, -1, -2))
+    np.testing.assert_array_equal(added, np.swapaxes(x, -1, -2) + np.ones((), dtype))
