@@ -132,8 +132,7 @@ class _KernelEmitter:
                 with values:
                     self._body(stage, [])
         with b.when(b.not_(whole)):
-            self._rows_of_tile(row, first_row, end)
-        return None
+            return self._rows_of_tile(row, first_row, end)
 
     def _rows_of_tile(self, row: LoopVar, first: Value, end: Value) -> None:
         with self.b.loop(first, end) as loop, self.values.scope():
