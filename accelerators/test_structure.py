@@ -8,7 +8,7 @@ import curta
 import curta.numpy as jnp
 from accelerators import xla
 from accelerators.programs import given, lower, stored
-from curta import lax, tree_util
+from curta import lax, random, tree_util
 from curta.core.trace import typeof
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
@@ -288,3 +288,23 @@ def test_algorithms(preset):
     (found,) = results(lambda x: lax.dot(x, x.T, precision=preset), jnp.asarray(X))
     wanted = X.astype(np.float64) @ X.T
     np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=0.02)
+
+
+KEYS = {
+    "scan": lambda k: lax.scan(lambda c, x: (x, c), k[0], k),
+    "cond": lambda k: lax.cond(jnp.bool_(True), lambda: k[0], lambda: k[1]),
+    "index": lambda k: k[1],
+    "indices": lambda k: k[jnp.array([1, 0])],
+    "reshape": lambda k: k.reshape(3, 1).T,
+    "stack": lambda k: jnp.stack([k, k]),
+    "concatenate": lambda k: jnp.concatenate([k, k])[::2],
+    "broadcast": lambda k: jnp.broadcast_to(k, (2, 3)),
+    "update": lambda k: k.at[0].set(k[1]),
+    "slice": lambda k: lax.dynamic_slice(k, (1,), (2,)),
+    "where": lambda k: jnp.where(jnp.array([True, False, True]), k, k[::-1]),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_are_moved(name):
+    check(KEYS[name], random.split(random.key(3), 3))

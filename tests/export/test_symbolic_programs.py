@@ -57,6 +57,7 @@ FUNCTIONS = {
     "sort": lambda x: (jnp.sort(x, 0), jnp.median(x, axis=0), lax.top_k(x.T, 2)[0]),
     "one hot": lambda x: curta.nn.one_hot(jnp.array([0, 1]), x.shape[0]),
     "scan": lambda x: lax.scan(lambda c, row: (c + row, c.sum()), x[0], x),
+    "fori": lambda x: lax.fori_loop(0, x.shape[0], lambda i, y: 2 * y + i, x),
     "while": lambda x: lax.while_loop(lambda y: y[0, 0] < 9, lambda y: y + 2, x),
     "cond": lambda x: lax.cond(x.sum() > 0, lambda y: y + 1, lambda y: y * 2, x),
     "vmap": lambda x: curta.vmap(lambda row: row / row.shape[0] + jnp.flip(row))(x),

@@ -120,8 +120,9 @@ class Number(SymbolicDim):
         rest = self._op("remainder", self, other)
         # Both go toward zero, and are to go down.
         divisor = self._made(self._value(other))
-        signs = [self._compared("LT", x, 0) for x in (rest, divisor)]
-        differ = self.b.op("xor", signs, "tensor<i1>")
+        # (These ops are among those that are folded where sizes become known.)
+        signs = [self.b.op("sign", [x.value], x.value.type) for x in (rest, divisor)]
+        differ = self._compared("NE", *map(self._made, signs))
         some = self._compared("NE", rest, 0)
         wrong = self.b.op("and", [differ, some], "tensor<i1>")
         choose = [(quotient - 1, quotient), (rest + other, rest)]
@@ -191,7 +192,7 @@ def vector(b: Builder, dims: Sequence[Any]) -> Value:
 
 # ---------------------------------------------------------------- dynamic forms
 
-Form = Callable[["Builder", Sequence[Value], Dynamic, Mapping[str, Any]], Value]
+Form = Callable[["Builder", Sequence[Value], Any, Mapping[str, Any]], Value]
 _FORMS: dict[str, Form] = {}
 
 
@@ -207,7 +208,7 @@ def dynamic_op(
     b: Builder,
     name: str,
     xs: Sequence[Value],
-    type_: Dynamic,
+    type_: str,
     attributes: Mapping[str, Any],
 ) -> Value | None:
     """An operation in the form that takes its shapes as operands; None without one."""

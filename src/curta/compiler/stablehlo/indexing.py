@@ -9,15 +9,27 @@ import numpy as np
 
 from curta import dtypes
 from curta.compiler.stablehlo.attributes import Text, commas
+from curta.compiler.stablehlo.dims import number_constant, vector
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.lowering import (
+    Builder,
+    lower_closed,
+    number_type,
+    rule,
+)
 from curta.compiler.stablehlo.regions import op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
-from curta.compiler.stablehlo.shape import broadcast_in_dim, full
+from curta.compiler.stablehlo.shape import (
+    broadcast_in_dim,
+    converted,
+    full,
+    reshape,
+)
 from curta.compiler.stablehlo.types import tensor_type
 from curta.control.scatter_apply import ScatterApply
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
 from curta.primitives.indexing.gather import Gather, Scattering
@@ -35,8 +47,27 @@ FILL_OR_DROP, CLIP = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP
 
 @rule(DynamicSlice)
 def _dynamic_slice(b: Builder, op: DynamicSlice, x: Value, *starts: Value) -> Value:
-    starts = _of_one_dtype(b, starts, b.ins[1:])
-    return b.op("dynamic_slice", [x, *starts], b.out_type, slice_sizes=op.slice_sizes)
+    starts, sizes = _of_one_dtype(b, starts, b.ins[1:]), op.slice_sizes
+    if any(map(is_symbolic_dim, sizes)):
+        return _sized_slice(b, x, starts, sizes)
+    return b.op("dynamic_slice", [x, *starts], b.out_type, slice_sizes=sizes)
+
+
+def _sized_slice(
+    b: Builder, x: Value, starts: Sequence[Value], sizes: Sequence[Any]
+) -> Value:
+    """A slice of a size that is a number of the program."""
+    aval, (first, *_) = b.ins[0], b.ins[1:]
+    index = ShapedArray((len(starts),), first.dtype)
+    one = ShapedArray((1,), first.dtype)
+    parts = [reshape(b, start, one) for start in starts]
+    start = b.op("concatenate", parts, tensor_type(index), dimension=0)
+    last = _limits(b, _last_starts(aval.shape, sizes), first.dtype)
+    start = b.op("clamp", [full(b, index, 0), start, last], start.type)
+    length = _limits(b, sizes, first.dtype)
+    limit = b.op("add", [start, length], start.type)
+    operands = [x, start, limit, b.constant(np.ones(len(starts), first.dtype))]
+    return b.emit("stablehlo.real_dynamic_slice", operands, [b.out_type])[0]
 
 
 @rule(DynamicUpdateSlice)
@@ -82,12 +113,12 @@ def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
     inside = None
     if op.mode is FILL_OR_DROP:
         dims = numbers.start_index_map
-        last = _last_starts(aval.shape, op.slice_sizes, dims, places.dtype)
-        inside = _are_inside(b, indices, places, last)
-    found = b.emit(
-        "stablehlo.gather",
+        last = _last_starts(aval.shape, op.slice_sizes)
+        inside = _are_inside(b, indices, places, [last[d] for d in dims])
+    found = b.op(
+        "gather",
         [x, indices],
-        [b.out_type],
+        b.out_type,
         dimension_numbers=_numbers_attribute(
             "gather",
             [
@@ -101,7 +132,7 @@ def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
         ),
         slice_sizes=op.slice_sizes,
         indices_are_sorted=op.indices_are_sorted,
-    )[0]
+    )
     if inside is None:
         return found
     (out,) = b.outs
@@ -112,23 +143,33 @@ def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
     return b.op("select", [inside, found, fill], b.out_type)
 
 
-def _last_starts(
-    shape: Sequence[int], sizes: Sequence[int], dims: Sequence[int], dtype: Any
-) -> np.ndarray[Any, Any]:
-    """The last places along `dims` where windows of `sizes` may start.
+def _last_starts(shape: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
+    """The last places along each dim where windows of `sizes` may start."""
+    return [d - size for d, size in zip(shape, sizes, strict=True)]
 
-    Where that is more than the dtype of the indices holds, all of them are less.
+
+def _limits(b: Builder, dims: Sequence[Any], dtype: Any) -> Value:
+    """Sizes or places as a tensor of rank 1.
+
+    Where one is more than the dtype of indices holds, all indices are less.
     """
     least, most = int(dtypes.iinfo(dtype).min), int(dtypes.iinfo(dtype).max)
-    return np.array([min(max(shape[d] - sizes[d], least), most) for d in dims], dtype)
+    if not any(map(is_symbolic_dim, dims)):
+        return b.constant(np.array([min(max(d, least), most) for d in dims], dtype))
+    found = vector(b, dims)
+    if dtypes.itemsize_bits(dtype) < 32:
+        limit = number_constant(b, most, number_type())
+        whole = b.op("broadcast_in_dim", [limit], found.type, broadcast_dimensions=())
+        found = b.op("minimum", [found, whole], found.type)
+    return converted(b, found, dtype)
 
 
 def _are_inside(
-    b: Builder, indices: Value, places: ShapedArray, last: np.ndarray[Any, Any]
+    b: Builder, indices: Value, places: ShapedArray, last: Sequence[Any]
 ) -> Value:
     """Whether the windows are within the operand, for each index vector."""
     kind, deep = compare_type(places), places.ndim - 1
-    limits = b.constant(last)
+    limits = _limits(b, last, places.dtype)
     low = full(b, places, 0)
     after = compare(b, "GE", indices, low, kind=kind)
     limits = broadcast_in_dim(b, limits, places, (deep,))
@@ -181,8 +222,8 @@ def scatter(
         gathered = GatherDimensionNumbers(*numbers)
         sizes = window_sizes(gathered, given.shape, aval.ndim)
         dims = numbers.scatter_dims_to_operand_dims
-        last = _last_starts(aval.shape, sizes, dims, places.dtype)
-        indices = _clipped(b, indices, places, last)
+        last = _last_starts(aval.shape, sizes)
+        indices = _clipped(b, indices, places, [last[d] for d in dims])
     (result,) = b.emit(
         "stablehlo.scatter",
         [x, indices, updates],
@@ -212,8 +253,8 @@ def scatter(
 
 
 def _clipped(
-    b: Builder, indices: Value, places: ShapedArray, last: np.ndarray[Any, Any]
+    b: Builder, indices: Value, places: ShapedArray, last: Sequence[Any]
 ) -> Value:
-    limits = b.constant(last)
+    limits = _limits(b, last, places.dtype)
     limits = broadcast_in_dim(b, limits, places, (places.ndim - 1,))
     return b.op("clamp", [full(b, places, 0), indices, limits], indices.type)

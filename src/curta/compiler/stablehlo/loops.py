@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from curta.compiler.stablehlo.dims import number
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import (
@@ -20,7 +21,9 @@ from curta.config import config
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.effects import Effect
+from curta.primitives.indexing.dynamic import DynamicSlice
 
 # ---------------------------------------------------------------------- any loop
 
@@ -96,23 +99,26 @@ class _Scan:
 
     def __init__(self, b: Builder, op: Scan) -> None:
         self.b, self.op = b, op
-        self.trips, self.rest = divmod(op.length, op.unroll)
-        if op.unroll > 1 and self.trips == 1 and not self.rest:
-            self.trips, self.rest = 0, op.length
+        self.trips, self.rest = op.length, 0
+        if op.unroll > 1:
+            self.trips, self.rest = divmod(op.length, op.unroll)
+            if self.trips == 1 and not self.rest:
+                self.trips, self.rest = 0, op.length
+        self.loops = is_symbolic_dim(self.trips) or self.trips > 0
         _, _, self.x_avals = op.parts([physical(a) for a in b.ins])
         self.y_avals = [physical(a) for a in b.outs[op.num_carry :]]
         _, _, self.row_avals = op.parts(op.jaxpr.in_avals)
-        wide = config.jax_enable_x64 or op.length > np.iinfo(np.int32).max
-        self.index = np.dtype(np.int64 if wide else np.int32)
+        # Numbers of the program, of which the length may be one, are as Python's ints.
+        self.index = np.dtype(np.int64 if config.jax_enable_x64 else np.int32)
 
     def run(self, args: Sequence[Value]) -> list[Value]:
         """The final carry, and the stacked results."""
         consts, carry, xs = self.op.parts(args)
         inside, outside = self._parted(xs)
         ys: list[Value] | None = None
-        if self.trips or not self.rest:
+        if self.loops or not self.rest:
             ys = [full(self.b, self._blocks(a), 0) for a in self.y_avals]
-        if self.trips:
+        if self.loops:
             assert ys is not None
             carry, ys = self._loop(consts, carry, inside, ys)
             if self.op.unroll > 1:
@@ -137,7 +143,7 @@ class _Scan:
 
     def _parted(self, xs: Sequence[Value]) -> tuple[list[Value], list[Value]]:
         """What the loop reads, by blocks, and what is left."""
-        if not self.trips:
+        if not self.loops:
             return [], list(xs)
         b, whole = self.b, self.trips * self.op.unroll
         first, last = (0, whole), (whole, self.op.length)
@@ -176,7 +182,7 @@ class _Scan:
         end = place + 1 + len(carry)
 
         def goes_on(b: Builder, *given: Value) -> Value:
-            count = b.constant(self.index.type(self.trips))
+            count = number(b, self.trips, given[place].type)
             return compare(b, "LT", given[place], count, kind="SIGNED")
 
         def step(b: Builder, *given: Value) -> Sequence[Value]:
@@ -203,7 +209,7 @@ class _Scan:
 
     def _reversed(self, b: Builder, count: Value) -> Value:
         """`trips - count - 1`."""
-        trips = b.constant(self.index.type(self.trips))
+        trips = number(b, self.trips, count.type)
         left = b.op("subtract", [trips, count], count.type)
         one = b.constant(self.index.type(1))
         return b.op("subtract", [left, one], count.type)
@@ -269,10 +275,10 @@ class _Scan:
 
     def _read(self, b: Builder, x: Value, aval: ShapedArray, index: Value) -> Value:
         def write(b: Builder, x: Value, index: Value) -> Sequence[Value]:
-            row = _of_length(aval, 1)
+            op = DynamicSlice(_of_length(aval, 1).shape)
+            places = [ShapedArray((), self.index)] * aval.ndim
             args = [x, index, *self._zeros(b, aval.ndim - 1)]
-            type_, sizes = tensor_type(row), row.shape
-            part = b.op("dynamic_slice", args, type_, slice_sizes=sizes)
+            (part,) = b.apply(op, [aval, *places], *args)
             return [reshape(b, part, ShapedArray(aval.shape[1:], aval.dtype))]
 
         types = [x.type, index.type]

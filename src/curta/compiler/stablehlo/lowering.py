@@ -140,19 +140,23 @@ class Program:
     ) -> Function:
         """A private function that is no jaxpr's: `write(builder, *args)` gives it.
 
-        There is one for each name, types of arguments, and key.
+        There is one for each name, types of arguments, and key. It gets the numbers
+        if there are any.
         """
+        first = len(self.numbers)
 
         def make() -> Function:
-            body = Block([Value(t) for t in types])
+            body = Block([Value(t) for t in [*[number_type()] * first, *types]])
             function = self.new_function(name, body, [])
             b = Builder(self, body)
-            outs = write(b, *body.arguments)
+            b.numbers = dict(zip(self.numbers, body.arguments))
+            outs = write(b, *body.arguments[first:])
             function.set_results([x.type for x in outs])
             b.emit("func.return", outs, [])
             return function
 
-        return self._kept((name, *types, key), make)
+        shapes = tuple(t.shape if isinstance(t, Dynamic) else t for t in types)
+        return self._kept((name, *types, shapes, key), make)
 
     def _kept(self, key: Any, make: Callable[[], Function], *alive: Any) -> Function:
         found = self._known.get(key)
@@ -299,8 +303,8 @@ class Builder:
 
     def call_helper(self, function: Function, args: Sequence[Value]) -> list[Value]:
         """Call a function that no jaxpr stands for."""
-        results = function.result_types
-        return self.emit("func.call", args, results, callee=function.name)
+        given, results = [*self.numbers.values(), *args], function.result_types
+        return self.emit("func.call", given, results, callee=function.name)
 
     def outlined(
         self, op: Op, write: Callable[..., Sequence[Value]], args: Sequence[Value]

@@ -10,19 +10,14 @@ from curta.compiler.stablehlo.algorithms import way_of
 from curta.compiler.stablehlo.attributes import Text, commas, enum
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
-from curta.compiler.stablehlo.shape import full
+from curta.compiler.stablehlo.shape import converted, full
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.dot import DotGeneral
 from curta.primitives.fft import Fft, FftType
 from curta.primitives.precision import DotAlgorithm, Precision
-
-
-def converted(b: Builder, x: Value, dtype: Any) -> Value:
-    """`x` with elements of a dtype."""
-    type_ = with_element(x.type, element_type(dtype))
-    return x if x.type == type_ else b.op("convert", [x], type_)
 
 
 def precisions(given: Any) -> list[str]:
@@ -136,7 +131,12 @@ _MOST_DIMS = 3  # that compilers transform at once
 def _fft(b: Builder, op: Fft, x: Value) -> Value:
     (aval,), (out,) = b.ins, b.outs
     lengths = op.fft_lengths
-    if not out.size or not aval.size:
+    if any(map(is_symbolic_dim, lengths)):
+        raise NotImplementedError(
+            "Shape polymorphism for FFT with non-constant fft_length is not supported:"
+            f" fft_lengths={lengths}. Export the program for sizes that are known."
+        )
+    if 0 in out.shape or 0 in aval.shape:
         return full(b, out, 0)
     if not lengths:
         return converted(b, x, out.dtype)

@@ -11,7 +11,8 @@ from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.regions import jaxpr_region, op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
-from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
+from curta.compiler.stablehlo.shape import converted
+from curta.compiler.stablehlo.types import tensor_type
 from curta.control.reduction import Reduce
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
@@ -66,10 +67,7 @@ def in_working_dtype(
     working = dtypes.working_dtype(aval.dtype)
     if working == aval.dtype:
         return fold(x, working)
-    found = fold(
-        b.op("convert", [x], with_element(x.type, element_type(working))), working
-    )
-    return b.op("convert", [found], with_element(found.type, element_type(aval.dtype)))
+    return converted(b, fold(converted(b, x, working), working), aval.dtype)
 
 
 @rule(*_COMBINING)

@@ -6,10 +6,17 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
-from curta.compiler.stablehlo.types import physical, tensor_type
+from curta.compiler.stablehlo.types import (
+    element_type,
+    physical,
+    tensor_type,
+    with_element,
+)
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.op import Op
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.effects import (
@@ -41,6 +48,12 @@ def reshape(b: Builder, x: Value, aval: ShapedArray) -> Value:
     return b.op("reshape", [x], tensor_type(aval))
 
 
+def converted(b: Builder, x: Value, dtype: Any) -> Value:
+    """`x` with elements of a dtype."""
+    type_ = with_element(x.type, element_type(dtype))
+    return x if x.type == type_ else b.op("convert", [x], type_)
+
+
 def full(b: Builder, aval: ShapedArray, value: Any) -> Value:
     """A tensor of `aval` with every element `value`."""
     whole = physical(aval)
@@ -64,9 +77,19 @@ def slice_of(
         -((lo - hi) // step) for lo, hi, step in zip(starts, limits, steps, strict=True)
     )
     type_ = tensor_type(ShapedArray(shape, aval.dtype))
-    return b.op(
-        "slice", [x], type_, start_indices=starts, limit_indices=limits, strides=steps
-    )
+    keys = ("start_indices", "limit_indices", "strides")
+    return sized_op(b, "slice", [x], type_, dict(zip(keys, (starts, limits, steps))))
+
+
+def sized_op(
+    b: Builder, name: str, xs: Sequence[Value], type_: str, sizes: dict[str, Any]
+) -> Value:
+    """An operation whose attributes may be symbolic where its shape is not."""
+    if any(is_symbolic_dim(d) for dims in sizes.values() for d in dims):
+        found = dynamic_op(b, name, xs, type_, sizes)
+        assert found is not None
+        return found
+    return b.op(name, xs, type_, **sizes)
 
 
 # -------------------------------------------------------------- elements as they are
@@ -112,14 +135,12 @@ def _slice(b: Builder, op: Slice, x: Value) -> Value:
 @rule(Pad)
 def _pad(b: Builder, op: Pad, x: Value, value: Value) -> Value:
     config = op.padding_config
-    return b.op(
-        "pad",
-        [x, value],
-        b.out_type,
-        edge_padding_low=[low for low, _, _ in config],
-        edge_padding_high=[high for _, high, _ in config],
-        interior_padding=[between for _, _, between in config],
-    )
+    sizes = {
+        "edge_padding_low": [low for low, _, _ in config],
+        "edge_padding_high": [high for _, high, _ in config],
+        "interior_padding": [between for _, _, between in config],
+    }
+    return sized_op(b, "pad", [x, value], b.out_type, sizes)
 
 
 @rule(Iota)

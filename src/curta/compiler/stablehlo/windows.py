@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from curta import dtypes
 from curta.compiler.stablehlo.attributes import Text, array
 from curta.compiler.stablehlo.constants import dense
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.reductions import in_working_dtype
 from curta.compiler.stablehlo.regions import (
     jaxpr_region,
@@ -23,13 +24,17 @@ from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import slice_of
 from curta.compiler.stablehlo.types import tensor_type
 from curta.control.reduction import ReduceWindow, SelectAndScatter
+from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.primitives.cumulative import CumLogSumExp, CumProd, CumSum, Cumulative
 from curta.primitives.elementwise.arithmetic import add
+from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.magnitude import max_, min_
+from curta.primitives.structure import full, move_dim
 from curta.primitives.windowed.reductions import (
     ReduceWindowMax,
     ReduceWindowMin,
@@ -109,7 +114,9 @@ def _prefixes(b: Builder, op: Any, x: Value) -> Value:
     """Windows that end, or begin, at each element and contain all before, or after."""
     (aval,) = b.ins
     size = aval.shape[op.axis]
-    if not aval.size:
+    if is_symbolic_dim(size):
+        return lower_closed(b, _steps(op, aval), [x])[0]
+    if 0 in aval.shape:
         return x
     ones = (1,) * aval.ndim
     lengths, padding = [1] * aval.ndim, [(0, 0)] * aval.ndim
@@ -125,6 +132,26 @@ def _prefixes(b: Builder, op: Any, x: Value) -> Value:
     if isinstance(op, (CumSum, CumProd, CumLogSumExp)):
         return in_working_dtype(b, x, aval, fold)
     return fold(x, aval.dtype)
+
+
+def _steps(op: Any, aval: ShapedArray) -> ClosedJaxpr:
+    """A loop, for a dim whose size is a number of the program."""
+    dtype, size = dtypes.working_dtype(aval.dtype), aval.shape[op.axis]
+    shape = tuple(d for i, d in enumerate(aval.shape) if i != op.axis)
+    row = ShapedArray(shape, dtype)
+
+    def step(before: Any, x: Any) -> Sequence[Any]:
+        found = op.joined(before, x)
+        return [found, found]
+
+    loop = Scan(stage(step, [row, row]), size, op.reverse, 0, 1)
+
+    def run(x: Any) -> Sequence[Any]:
+        rows = move_dim(convert_element_type(x, dtype), op.axis, 0)
+        _, found = loop(full(row, _identity(op, dtype)), rows)
+        return [convert_element_type(move_dim(found, 0, op.axis), aval.dtype)]
+
+    return stage(run, [ShapedArray(aval.shape, aval.dtype)])
 
 
 def _identity(op: Any, dtype: Any) -> Any:

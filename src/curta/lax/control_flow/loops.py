@@ -11,6 +11,7 @@ from curta import dtypes, tree_util
 from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.trace import concrete_or_none, typeof
 from curta.core.tracebacks import api_boundary
 from curta.errors import ConcretizationTypeError
@@ -146,6 +147,7 @@ def fori_loop(
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    lower, upper = (b.as_value() if is_symbolic_dim(b) else b for b in (lower, upper))
     lower, upper, dtype = _bounds(lower, upper)
     first, last = concrete_or_none(lower), concrete_or_none(upper)
     static = first is not None and last is not None
