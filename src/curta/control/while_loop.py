@@ -389,9 +389,10 @@ def _masked_body(
 
     def run(*args: Any) -> list[Any]:
         carry = args[n_cond + n_body :]
+        outs = run_closed(body, args[n_cond:])
         with NamedScope("body_pred"):
             (going,) = run_closed(cond, [*args[:n_cond], *carry])
-        after = step.raise_where(going, run_closed(body, args[n_cond:]))
+        after = step.raise_where(going, outs)
         return [
             select_n(_over_dims(going, typeof(x).shape), x, y) if b else y
             for x, y, b in zip(carry, after, batched, strict=True)

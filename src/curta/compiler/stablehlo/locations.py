@@ -16,11 +16,12 @@ from curta.core.source_info import UNKNOWN, SourceInfo
 
 
 class Place(NamedTuple):
-    """An eqn of a jaxpr, which is a function's or in another eqn."""
+    """An eqn of a jaxpr, which is a function's or in another eqn, or a part of it."""
 
     eqn: Eqn
     jaxpr: Jaxpr
     outer: Place | NameStack
+    part: str = ""
 
 
 class Locations:
@@ -66,7 +67,7 @@ class Locations:
 
     def _path(self, place: Place) -> NameStack:
         path, _ = paths(place.eqn, self._inside(place.outer, place.jaxpr))
-        return path
+        return path.extend(place.part) if place.part else path
 
     def _inside(self, outer: Place | NameStack, jaxpr: Jaxpr) -> NameStack:
         """The path to a jaxpr."""

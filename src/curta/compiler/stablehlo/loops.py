@@ -9,6 +9,7 @@ import numpy as np
 from curta.compiler.stablehlo.dims import number
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.locations import Place
 from curta.compiler.stablehlo.lowering import (
     Builder,
     lower_closed,
@@ -33,9 +34,13 @@ def _carried(values: Sequence[Value]) -> list[Value]:
     return [Value(x.type, "iterArg") for x in values]
 
 
-def _region(b: Builder, initial: Sequence[Value], effects: Sequence[Effect]) -> Builder:
+def _region(
+    b: Builder, part: str, initial: Sequence[Value], effects: Sequence[Effect]
+) -> Builder:
     """The builder of a region of a loop; first of its arguments are tokens."""
     with b.region([]) as inner:
+        if isinstance(b.place, Place):
+            inner.place = b.place._replace(part=part)
         inner.block.arguments = [Value(x.type, "iterArg") for x in initial]
         inner.tokens.update(zip(effects, inner.block.arguments))
         return inner
@@ -54,9 +59,9 @@ def while_loop(
     """
     count = len(effects)
     initial = [*[b.tokens[e] for e in effects], *initial]
-    inner = _region(b, initial, effects)
+    inner = _region(b, "cond", initial, effects)
     condition = inner.finish(goes_on(inner, *inner.block.arguments[count:]))
-    inner = _region(b, initial, effects)
+    inner = _region(b, "body", initial, effects)
     outs = step(inner, *inner.block.arguments[count:])
     body = inner.finish(*[inner.tokens[e] for e in effects], *outs)
     types = [x.type for x in initial]

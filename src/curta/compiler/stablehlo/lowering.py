@@ -295,9 +295,11 @@ class Builder:
         effects = ordered_effects(jaxpr.effects)
         tokens = [self.tokens[e] for e in effects]
         given = [*self.numbers.values(), *tokens, *args]
-        found = self.emit(
-            "func.call", given, function.result_types, callee=function.name
-        )
+        place, results = self.place, function.result_types
+        if isinstance(place, Place) and place.part:
+            self.place = place._replace(part=f"{place.part}/{name}")
+        found = self.emit("func.call", given, results, callee=function.name)
+        self.place = place
         self.tokens.update(zip(effects, found))
         return found[len(effects) :]
 
