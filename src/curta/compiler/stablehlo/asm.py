@@ -89,6 +89,16 @@ class _Printer:
         """Name the results of an operation; the text left of its `=`."""
         if not values:
             return ""
+        if len(values) == 1:
+            return f"{self._named(values)} = "
+        # A result with a name of its own begins another group.
+        starts = [i for i, v in enumerate(values) if not i or v.hint]
+        ends = [*starts[1:], len(values)]
+        groups = [values[i:j] for i, j in zip(starts, ends, strict=True)]
+        return ", ".join(map(self._named, groups)) + " = "
+
+    def _named(self, values: Sequence[Value]) -> str:
+        """Name results under one name; `%0:2` is that of two."""
         hint = values[0].hint
         if hint:
             base = self._unique(hint)
@@ -97,10 +107,10 @@ class _Printer:
             self._values += 1
         if len(values) == 1:
             self._names[values[0]] = base
-            return f"{base} = "
+            return base
         for i, value in enumerate(values):
             self._names[value] = f"{base}#{i}"
-        return f"{base}:{len(values)} = "
+        return f"{base}:{len(values)}"
 
     def _unique(self, hint: str) -> str:
         name = f"%{hint}"

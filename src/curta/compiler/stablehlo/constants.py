@@ -26,6 +26,23 @@ def elements(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(stored)[..., None].view(np.uint32)
 
 
+# The bits of the significand, the leading one included.
+_PRECISION = {
+    "f64": 53,
+    "f32": 24,
+    "f16": 11,
+    "bf16": 8,
+    "f8E3M4": 5,
+    "f8E4M3": 4,
+    "f8E4M3B11FNUZ": 4,
+    "f8E4M3FN": 4,
+    "f8E4M3FNUZ": 4,
+    "f8E5M2": 3,
+    "f8E5M2FNUZ": 3,
+    "f4E2M1FN": 2,
+    "f8E8M0FNU": 1,
+}
+
 _MOST_WRITTEN = 100  # elements; the bytes of more are written in hex
 
 
@@ -40,6 +57,29 @@ def dense(values: np.ndarray[Any, Any]) -> Text:
     return Text(
         f"dense<{_elements(values, element)}> : {tensor(values.shape, element)}"
     )
+
+
+def constant_text(values: np.ndarray[Any, Any]) -> tuple[Text, str, str]:
+    """A constant, its type, and what MLIR calls its value."""
+    if values.ndim:
+        return _constant_text(values)
+    return _scalar_constant(values.dtype, values.tobytes())
+
+
+@functools.lru_cache(1024)
+def _scalar_constant(dtype: Any, data: bytes) -> tuple[Text, str, str]:
+    return _constant_text(np.frombuffer(data, dtype).reshape(()))
+
+
+def _constant_text(values: np.ndarray[Any, Any]) -> tuple[Text, str, str]:
+    text = dense(values)
+    _, _, type_ = text.rpartition(" : ")
+    return text, type_, "cst" if type_.endswith(_NOT_INTEGERS) else "c"
+
+
+_NOT_INTEGERS = tuple(
+    f"{name}>" for name in (*_PRECISION, "complex<f32>", "complex<f64>")
+)
 
 
 def scalar(value: Any) -> str:
@@ -84,23 +124,6 @@ def _written(flat: np.ndarray[Any, Any], element: str) -> list[str]:
 
 
 # ---------------------------------------------------------------------- floats
-
-# The bits of the significand, the leading one included.
-_PRECISION = {
-    "f64": 53,
-    "f32": 24,
-    "f16": 11,
-    "bf16": 8,
-    "f8E3M4": 5,
-    "f8E4M3": 4,
-    "f8E4M3B11FNUZ": 4,
-    "f8E4M3FN": 4,
-    "f8E4M3FNUZ": 4,
-    "f8E5M2": 3,
-    "f8E5M2FNUZ": 3,
-    "f4E2M1FN": 2,
-    "f8E8M0FNU": 1,
-}
 
 
 def float_text(value: np.floating[Any]) -> str:

@@ -103,7 +103,10 @@ def broadcast(b: Builder, x: Value, aval: ShapedArray, shape: Sequence[int]) -> 
 def broadcast_all(b: Builder, xs: Sequence[Value]) -> list[Value]:
     """The operands of the eqn in the shape of its result."""
     shape = b.outs[0].shape
-    return [broadcast(b, x, a, shape) for x, a in zip(xs, b.ins, strict=True)]
+    return [
+        x if a.shape == shape else broadcast(b, x, a, shape)
+        for x, a in zip(xs, b.ins, strict=True)
+    ]
 
 
 def filled(b: Builder, value: Any, aval: ShapedArray) -> Value:
@@ -327,7 +330,7 @@ def _selected(b: Builder, which: Value, cases: Sequence[Value], first: int) -> V
 def _clamp(b: Builder, op: Clamp, *xs: Value) -> Value:
     if b.outs[0].dtype.kind in "bc":
         return _by_scalar_code(b, op, *xs)
-    return b.op("clamp", xs, tensor_type(b.outs[0]))
+    return b.op("clamp", broadcast_all(b, xs), tensor_type(b.outs[0]))
 
 
 _DIRECTIONS: dict[type[Op], str] = {

@@ -18,9 +18,10 @@ from curta.transforms.vmap import BatchAxis
 
 def moves_keys(op: Op, avals: Sequence[ShapedArray]) -> bool:
     """Whether keys are among the operands of an op that holds no jaxprs."""
-    return any(isinstance(a.dtype, KeyDType) for a in avals) and not any(
-        jaxprs_in_params(op.params())
-    )
+    for aval in avals:
+        if type(aval.dtype) is KeyDType:
+            return not any(jaxprs_in_params(op.params()))
+    return False
 
 
 def on_words(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr:

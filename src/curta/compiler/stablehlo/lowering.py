@@ -21,13 +21,13 @@ import numpy as np
 
 from curta.compiler.stablehlo.asm import PrintedModule
 from curta.compiler.stablehlo.attributes import Text
-from curta.compiler.stablehlo.constants import dense, elements
+from curta.compiler.stablehlo.constants import constant_text, elements
 from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
 from curta.compiler.stablehlo.key_words import moves_keys, on_words
 from curta.compiler.stablehlo.locations import Place
 from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_by_type
-from curta.compiler.stablehlo.types import TOKEN, Dynamic, element_type, tensor_type
+from curta.compiler.stablehlo.types import TOKEN, Dynamic, tensor_type
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
@@ -261,10 +261,8 @@ class Builder:
 
     def constant(self, value: Any) -> Value:
         """A constant tensor."""
-        array = np.asarray(value)
-        text = dense(array)
-        result = Value(text.rpartition(" : ")[2])
-        result.hint = "c" if element_type(array.dtype)[0] in "iu" else "cst"
+        text, type_, hint = constant_text(np.asarray(value))
+        result = Value(type_, hint)
         self.block.operations.append(
             Operation(
                 "stablehlo.constant", (), [result], {"value": text}, (), self.place

@@ -36,6 +36,7 @@ _ELEMENTS = {
 }
 
 
+@functools.lru_cache(256)
 def element_type(dtype: Any) -> str:
     """The element type for a dtype; raises NotImplementedError if there is none."""
     name = "float0" if dtype.name == "void" else dtype.name
