@@ -19,6 +19,7 @@ from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
 from curta.runtime.devices import Device, default_sharding
+from curta.runtime.dlpack_types import capsule_of
 from curta.runtime.queue import Pending
 
 _Any = np.ndarray[Any, Any]
@@ -153,7 +154,7 @@ class ArrayImpl(Array):
                     " max_version=(1, 0), or leave out copy=False for a copy"
                 )
             source = source.copy()
-        return source.__dlpack__(stream=stream, **given)
+        return capsule_of(source, stream=stream, **given)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self._storage().__dlpack_device__()

@@ -16,6 +16,7 @@ from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
+from curta.runtime.dlpack_types import array_from
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
             return x.copy()
         # A view, as another library would hold: `x` may still be donated.
         return ArrayImpl(x._storage().view(), x.aval, x._sharding)
-    data = np.from_dlpack(x)
+    data = array_from(x)
     aval = typeof(data)
     usable = data.flags.c_contiguous and data.flags.aligned
     if usable and data.dtype == aval.dtype and not copy:

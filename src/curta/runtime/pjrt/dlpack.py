@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from curta.errors import JaxRuntimeError
+from curta.runtime.dlpack_types import DTYPES, TYPES, Tensor
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import ELEMENT_TYPES, STREAM_EXTENSION, structs
 from curta.runtime.pjrt.buffers import Buffer, dtype_of, element_type
@@ -22,28 +23,11 @@ from curta.runtime.pjrt.library import FUNCTION
 from curta.runtime.pjrt.values import array_of, integers
 
 
-class _Tensor(ctypes.Structure):
-    """DLTensor."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
 class _Managed(ctypes.Structure):
     """DLManagedTensor."""
 
     _fields_ = [
-        ("tensor", _Tensor),
+        ("tensor", Tensor),
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
     ]
@@ -52,28 +36,6 @@ class _Managed(ctypes.Structure):
 # DLDeviceType by platform; that of memory of the host which a GPU reads.
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST = 1, 2, 3, 10, 11
 _DEVICE_TYPES = {"cpu": CPU, "cuda": CUDA, "rocm": ROCM}
-
-# DLDataType as (code, bits) by dtype.
-_TYPES = {
-    "bool": (6, 8),
-    **{f"int{n}": (0, n) for n in (8, 16, 32, 64)},
-    **{f"uint{n}": (1, n) for n in (8, 16, 32, 64)},
-    **{f"float{n}": (2, n) for n in (16, 32, 64)},
-    "bfloat16": (4, 16),
-    "complex64": (5, 64),
-    "complex128": (5, 128),
-    **{
-        name: (7 + code, 8)
-        for code, name in enumerate(
-            (
-                *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn"),
-                *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
-                "float8_e8m0fnu",
-            )
-        )
-    },
-}
-_DTYPES = {code: name for name, code in _TYPES.items()}
 
 # A capsule keeps the address of its name.
 _NAME, _USED = (ctypes.create_string_buffer(n) for n in (b"dltensor", b"used_dltensor"))
@@ -138,7 +100,7 @@ def capsule(buffer: Buffer) -> Any:
 
     Raises BufferError for a dtype or a memory that DLPack has not.
     """
-    kind = _TYPES.get(buffer.dtype.name)
+    kind = TYPES.get(buffer.dtype.name)
     if kind is None:
         raise BufferError(f"DLPack has no type for dtype {buffer.dtype}")
     where = device_of(buffer)
@@ -271,7 +233,7 @@ def _stream(client: Client, device: Device) -> int | None:
 
 
 def _dtype(tensor: Any) -> np.dtype[Any]:
-    name = _DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    name = DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if name is None:
         said = (tensor.code, tensor.bits, tensor.lanes)
         raise BufferError(f"no dtype is DLPack's type {said}")
