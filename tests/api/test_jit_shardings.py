@@ -258,3 +258,29 @@ def test_other_axes_for_the_devices_in_scope():
         out = fun(curta.device_put(X, P("x", "y")))
     assert (out.sharding.spec, out.sharding.mesh.axis_names) == (P("a"), ("a",))
     np.testing.assert_allclose(out, 2 * np.sin(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dims", [0, 1, 2])
+def test_specs_that_say_nothing_of_further_dims(dims):
+    mesh, shape = auto_mesh(), (8, 2)[:dims]
+    entries = ("x", "y")[:dims]
+    place = NamedSharding(mesh, P(*entries, None, None))
+    x = X[(0,) * (2 - dims)] if dims else np.float32(1)
+    for out in (
+        jnp.zeros(shape, device=place),
+        jnp.ones(shape, device=place),
+        jnp.full(shape, 2.0, device=place),
+        jnp.empty(shape, device=place),
+        jnp.zeros_like(x, shape=shape, device=place),
+        lax.full(shape, 1, sharding=place),
+    ):
+        assert out.shape == shape
+        assert out.sharding.is_equivalent_to(NamedSharding(mesh, P(*entries)), dims)
+    further = NamedSharding(mesh, P(*(None,) * dims, "x"))
+    for make in (
+        lambda: jnp.zeros(shape, device=further),
+        lambda: lax.full(shape, 1, sharding=further),
+        lambda: curta.device_put(jnp.ones(shape), place),
+    ):
+        with pytest.raises(ValueError, match="only valid for values of rank at least"):
+            make()

@@ -31,6 +31,7 @@ from curta.core.shapes import (
     sequence,
     static_axes,
 )
+from curta.core.sharding import NamedSharding
 from curta.core.trace import Tracer, concrete_or_error, typeof
 from curta.lax.conversion import convert_element_type as converted
 from curta.lax.scalars import refuse_complex, scalar_array
@@ -472,7 +473,17 @@ def full(
     else:
         value = _scalar(fill_value, dtype, weak_type)
         out = BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
-    return out if sharding is None else device_put(out, sharding)
+    return out if sharding is None else device_put(out, fitting(sharding, len(shape)))
+
+
+def fitting(sharding: Any, rank: int) -> Any:
+    """A sharding without what its spec says, as None, of dims beyond a rank."""
+    if not isinstance(sharding, NamedSharding) or len(sharding.spec) <= rank:
+        return sharding
+    entries = sharding.spec.partitions
+    if any(e is not None for e in entries[rank:]):
+        return sharding  # which will be refused
+    return sharding.update(spec=sharding.spec.update(entries[:rank]))
 
 
 def _full_of_keys(shape: tuple[int, ...], value: Any, dtype: dtypes.KeyDType) -> Any:

@@ -12,6 +12,7 @@ from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
+from curta.lax.shape import fitting
 from curta.numpy.arguments import (
     canonical_shape,
     check_arraylike,
@@ -78,7 +79,7 @@ def _filled(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Any:
             " argument for the shape?"
         )
     dtype = user_dtype(float if dtype is None else dtype, name)
-    return place_on(device, lax.full(canonical_shape(shape), value, dtype))
+    return lax.full(canonical_shape(shape), value, dtype, sharding=device)
 
 
 @takes_out_sharding
@@ -102,7 +103,7 @@ def full(
     if np.ndim(fill_value) == 0:
         if isinstance(fill_value, complex) and dtype is not None:
             fill_value = asarray(fill_value, dtype=dtype)  # TypeError for real dtypes
-        return place_on(device, lax.full(canonical_shape(shape), fill_value, dtype))
+        return lax.full(canonical_shape(shape), fill_value, dtype, sharding=device)
     fill_value = asarray(fill_value, dtype=dtype)
     return place_on(device, broadcast_to_shape(fill_value, canonical_shape(shape)))
 
@@ -197,7 +198,8 @@ def _filled_like(
             a = 0  # of which nothing is asked
     dtype = user_dtype(dtype, name)
     shape = None if shape is None else canonical_shape(shape)
-    return place_on(device, lax.full_like(a, value, dtype, shape))
+    out = lax.full_like(a, value, dtype, shape)
+    return place_on(fitting(device, out.ndim), out)
 
 
 def copy(a: Any, order: str | None = None) -> Any:
