@@ -182,6 +182,12 @@ def test_types():
     grid = mesh((2, 2), ("x", "y"), AxisType.Explicit)
     with curta.set_mesh(grid):
         check(lambda x: -x + 1, put(X, grid, "x", "y"))
+        check(lambda x: (jnp.sum(x), jnp.max(x, 0), jnp.sort(x, 1)), put(X, grid, "x"))
+        check(
+            lambda x: lax.while_loop(lambda c: jnp.sum(c) < 9, lambda c: c + 1, x),
+            put(X, grid, "x", "y"),
+        )
+        check(lambda x: lax.scan(lambda c, y: (c + y, -c), x[0], x), put(X, grid))
         spread = curta.sharding.reshard
         check(lambda x: spread(x * x, P("y", "x")), put(X, grid, "x", None))
 

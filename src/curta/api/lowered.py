@@ -44,6 +44,7 @@ def lowered_program(
             staged.out_shardings,
             staged.keep_unused,
             platforms,
+            staged.mesh and staged.mesh.abstract_mesh,
         ),
     )
 

@@ -20,6 +20,7 @@ from curta.compiler.stablehlo.scalars import (
     compare_type as compare_type,
     elementwise,
 )
+from curta.compiler.stablehlo.shardings import constrained_by_type
 from curta.compiler.stablehlo.types import (
     element_type,
     physical,
@@ -102,9 +103,11 @@ def broadcast(b: Builder, x: Value, aval: ShapedArray, shape: Sequence[int]) -> 
 
 def broadcast_all(b: Builder, xs: Sequence[Value]) -> list[Value]:
     """The operands of the eqn in the shape of its result."""
-    shape = b.outs[0].shape
+    out = b.outs[0]
     return [
-        x if a.shape == shape else broadcast(b, x, a, shape)
+        x
+        if a.shape == out.shape
+        else constrained_by_type(b, broadcast(b, x, a, out.shape), out)
         for x, a in zip(xs, b.ins, strict=True)
     ]
 

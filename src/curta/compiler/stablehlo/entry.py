@@ -16,6 +16,7 @@ from curta.compiler.stablehlo.sized import define_sized, variables_of
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from curta.core.mesh import AbstractMesh
 from curta.core.name_stack import EMPTY
 from curta.core.sharding import NamedSharding, Sharding
 from curta.transforms.dce import dce_jaxpr, used_inputs, with_inputs
@@ -34,6 +35,7 @@ class Entry(NamedTuple):
     out_shardings: Sequence[Sharding | None] = ()
     keep_unused: bool = False
     platforms: Sequence[str] = ("cpu",)
+    mesh: AbstractMesh | None = None
     solve: Callable[[Sequence[Any]], Any] | None = None
     """Where dims are symbolic: the values of their variables, from actual shapes."""
 
@@ -54,6 +56,7 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     out_shardings = _shardings(entry.out_shardings, outs)
     variables = variables_of(ins)
     program = Program(module_name(entry.name), entry.platforms, variables)
+    program.mesh = entry.mesh
     count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
     program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")
 

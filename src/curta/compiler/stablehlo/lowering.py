@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count, repeat
+from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,12 +26,13 @@ from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
 from curta.compiler.stablehlo.key_words import moves_keys, on_words
 from curta.compiler.stablehlo.locations import Place
-from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_by_type
+from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_results
 from curta.compiler.stablehlo.types import TOKEN, Dynamic, tensor_type
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from curta.core.mesh import AbstractMesh
 from curta.core.name_stack import EMPTY, NameStack
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN
@@ -91,7 +92,8 @@ class Program:
     `platforms` are those that the module is for; where there are several, its
     functions get the index of the one it runs on. It is among the numbers that all
     functions get first, by the names `numbers`. `callbacks` are the functions of Python
-    that it calls, by number.
+    that it calls, by number. Types that say nothing are those of values of which all
+    devices of `mesh` have the whole, if it has explicit axes.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Program:
             },
         )
         self.meshes = Meshes(self.module)
+        self.mesh: AbstractMesh | None = None
         self.callbacks: list[Any] = []
         self._groups = count()
         self._channels = count(2)  # the first is that of collectives
@@ -210,7 +213,8 @@ class Builder:
 
     While a rule runs, `ins` and `outs` are the avals of its eqn. `tokens` are what
     the next operation with an ordered effect comes after, `numbers` those of the
-    program; `manual` says which axes of which mesh are mapped over.
+    program; `manual` says which axes of which mesh are mapped over, and `of_elements`
+    that values are elements of arrays, which are nowhere in particular.
     """
 
     def __init__(self, program: Program, block: Block) -> None:
@@ -222,6 +226,7 @@ class Builder:
         self.tokens: dict[Effect, Value] = {}
         self.numbers: dict[str, Value] = {}
         self.manual: Manual | None = None
+        self.of_elements = False
 
     @property
     def out_type(self) -> str:
@@ -279,6 +284,7 @@ class Builder:
         inner = Builder(self.program, Block([Value(t) for t in types]))
         inner.ins, inner.outs = self.ins, self.outs
         inner.place, inner.manual = self.place, self.manual
+        inner.of_elements = self.of_elements
         inner.tokens, inner.numbers = dict(self.tokens), self.numbers
         yield inner
 
@@ -384,6 +390,4 @@ def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
         return lower_closed(b, on_words(op, b.ins), args)
     results = found(b, op, *args)
     results = [results] if isinstance(results, Value) else results
-    if op.places_outputs:
-        return results
-    return [*map(constrained_by_type, repeat(b), results, b.outs)]
+    return constrained_results(b, op, results)

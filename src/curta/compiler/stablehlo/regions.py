@@ -20,6 +20,7 @@ def region(
 ) -> Block:
     """The region of arguments of these avals that `write(builder, *args)` fills."""
     with b.region([tensor_type(a) for a in avals]) as inner:
+        inner.of_elements = True
         outs = write(inner, *inner.block.arguments)
         return inner.finish(*([outs] if isinstance(outs, Value) else outs))
 

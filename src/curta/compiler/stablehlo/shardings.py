@@ -9,10 +9,15 @@ from curta.compiler.stablehlo.attributes import Text, string
 from curta.compiler.stablehlo.ir import Module, Value
 from curta.compiler.stablehlo.types import physical
 from curta.config import config
+from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
-from curta.core.mesh import AbstractMesh, AxisType, BaseMesh
+from curta.core.mesh import AbstractMesh, AxisType
+from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 from curta.core.sharding import NamedSharding, Sharding
+from curta.primitives.collective import Collective
+from curta.primitives.exchange import Message
+from curta.primitives.placing import Placing
 
 if TYPE_CHECKING:
     from curta.compiler.stablehlo.lowering import Builder
@@ -131,19 +136,34 @@ def constrained(
     )
 
 
+_OWN_RULE = (JaxprOp, Placing, Collective, Message)
+"""Ops whose rule says where results are, or the eqns of their jaxpr."""
+
+
+def constrained_results(
+    b: Builder, op: Op, results: Sequence[Value]
+) -> Sequence[Value]:
+    """The results of an eqn, laid out as their types say."""
+    if isinstance(op, _OWN_RULE):
+        return results
+    return [constrained_by_type(b, x, a) for x, a in zip(results, b.outs, strict=True)]
+
+
 def constrained_by_type(b: Builder, x: Value, aval: ShapedArray) -> Value:
     """A value laid out as its type says, by explicit axes."""
     where = aval.placement
-    if where is None or not (where.entries or where.unreduced):
+    if b.of_elements:
         return x
-    sharding = NamedSharding(where.mesh, where.spec(aval.ndim))
-    if not _is_explicit(where.mesh, sharding.spec):
+    if where is not None:
+        mesh, spec = where.mesh, where.spec(aval.ndim)
+    elif b.program.mesh is not None and b.manual is None:
+        mesh, spec = b.program.mesh, PartitionSpec()
+    else:
         return x
+    if not mesh.explicit_axes:
+        return x
+    sharding = NamedSharding(mesh, spec)
     return constrained(b, x, sharding, physical_rank(aval), by_types=True)
-
-
-def _is_explicit(mesh: BaseMesh, spec: PartitionSpec) -> bool:
-    return bool({*spec.used_axes(), *spec.unreduced} & {*mesh.explicit_axes})
 
 
 def physical_rank(aval: ShapedArray) -> int:
