@@ -23,9 +23,9 @@ from curta.dtypes import KeyDType
 assert rules.FAMILIES  # the table of rules is full
 
 
-def lower(closed: ClosedJaxpr, name: str = "jit_f") -> str:
+def lower(closed: ClosedJaxpr, platforms: Sequence[str] = ("cpu",)) -> str:
     """The text of a jaxpr."""
-    program = Program(name)
+    program = Program("jit_f", platforms)
     program.define(closed, "main", public=True)
     return module_text(program.module)
 

@@ -143,6 +143,17 @@ def test_branches(name, index):
     check(BRANCHES[name], jnp.int32(index), jnp.asarray([0.5, 1.5, 2.5]))
 
 
+@pytest.mark.parametrize("index", range(3))
+def test_several_platforms(index):
+    def fun(x):
+        return lax.platform_dependent(x, cpu=jnp.sin, cuda=jnp.tan, default=jnp.cos)
+
+    closed = curta.make_jaxpr(lambda x: curta.jit(fun)(x))(V)
+    text = lower(closed, platforms=["cpu", "cuda", "rocm"])
+    (found,) = xla.run(text, [np.int32(index), V])
+    np.testing.assert_allclose(found, [np.sin, np.tan, np.cos][index](V), rtol=1e-6)
+
+
 @curta.custom_jvp
 def with_jvp(x):
     return jnp.sin(x)

@@ -11,6 +11,8 @@ from curta import lax
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.lowering import Program
+from curta.config import config
+from curta.experimental import checkify
 
 assert rules.FAMILIES  # the table of rules is full
 
@@ -134,6 +136,19 @@ def test_one_platform_has_one_branch(platform, op):
 
     found = text(fun, V, platforms=[platform])
     assert f"stablehlo.{op}" in found and "case" not in found
+
+
+def test_several_platforms_choose_by_an_index():
+    def fun(x):
+        return lax.platform_dependent(x, cpu=jnp.sin, default=curta.jit(jnp.cos))
+
+    found = text(lambda x: curta.jit(fun)(x), V, platforms=["cpu", "cuda", "rocm"])
+    index = 'tensor<i32> {jax.global_constant = "_platform_index"}'
+    assert f"@main(%arg0: {index}, %arg1: tensor<5xf32>)" in found
+    assert "call @fun(%arg0, %arg1)" in found and f"@fun(%arg0: {index}" in found
+    places = re.findall(r"%c = stablehlo.constant dense<(\d)> : tensor<i32>", found)
+    assert places == ["0", "1", "1"]
+    assert "stablehlo.sine" in found and "@cos(%arg0, %arg1)" in found
 
 
 def test_what_is_made_for_a_call_of_some_name():
@@ -272,3 +287,37 @@ def test_convolution():
 def test_transforms_of_many_dims():
     found = text(lambda x: lax.fft(x, "FFT", (2, 2, 2, 2)), jnp.ones((2,) * 4) + 0j)
     assert found.count("stablehlo.fft") == 2
+
+
+def test_references_that_a_program_gets():
+    def fun(ref, x):
+        ref[0] = 3.0
+        return ref[...].sum() + x
+
+    found = curta.jit(fun).lower(curta.new_ref(V), 2.0).as_text()
+    head = next(line for line in found.splitlines() if "@main" in line)
+    assert "@main(%arg0: tensor<5xf32> {tf.aliasing_output = 1 : i32}," in head
+    assert head.count("jax.result_info") == 2
+    read = curta.jit(lambda ref: ref[0]).lower(curta.new_ref(V)).as_text()
+    assert "aliasing" not in read
+
+
+def test_checks():
+    def fun(x):
+        checkify.check(x > 0, "x is {x}", x=x)
+        return x
+
+    with pytest.raises(ValueError, match="which was not functionalized"):
+        text(fun, 1.0)
+    assert "compare GT" in text(checkify.checkify(fun), 1.0)
+
+    def debugged(x):
+        checkify.debug_check(x > 0, "x")
+        return x
+
+    assert "custom_call" not in text(debugged, 1.0)
+    config.update("jax_experimental_unsafe_xla_runtime_errors", True)
+    try:
+        assert "custom_call @xla_ffi_python_cpu_callback" in text(fun, 1.0)
+    finally:
+        config.update("jax_experimental_unsafe_xla_runtime_errors", False)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import tree_util
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.op import Op
@@ -470,11 +471,17 @@ class Check(Op):
     def effects(self) -> frozenset[Any]:
         return frozenset(self.kinds)
 
-    @property
-    def needs_checkify(self) -> bool:
-        """Whether compiled programs cannot raise it."""
-        return not self.debug and any(
-            not k.error_type.raised_by_programs for k in self.kinds
+    def refuse_programs(self, where: Any) -> None:
+        """Raise ValueError if programs are not to raise it: it is to be checkified."""
+        if self.debug or config.jax_experimental_unsafe_xla_runtime_errors:
+            return
+        if all(k.error_type.raised_by_programs for k in self.kinds):
+            return
+        raise ValueError(
+            "Cannot abstractly evaluate a checkify.check which was not functionalized."
+            " This probably means you tried to stage (jit/scan/pmap/...) a `check`"
+            " without functionalizing it through `checkify.checkify`. The check is that"
+            f" of {where}."
         )
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:

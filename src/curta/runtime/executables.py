@@ -149,8 +149,7 @@ def backend_compile_and_load(
 
 def _raising(closed: ClosedJaxpr, backend: str) -> Executable:
     """A program that raises what the checks in it find, when it has run."""
-    if not config.jax_experimental_unsafe_xla_runtime_errors:
-        _refuse_checks(closed.jaxpr)
+    _refuse_checks(closed.jaxpr)
     checked = own_checks(closed)
     run = _without_checks(checked.closed, backend)
 
@@ -166,13 +165,8 @@ def _raising(closed: ClosedJaxpr, backend: str) -> Executable:
 
 def _refuse_checks(jaxpr: Jaxpr) -> None:
     for eqn in jaxpr.eqns:
-        if isinstance(eqn.op, Check) and eqn.op.needs_checkify:
-            raise ValueError(
-                "Cannot abstractly evaluate a checkify.check which was not"
-                " functionalized. This probably means you tried to stage"
-                " (jit/scan/pmap/...) a `check` without functionalizing it through"
-                f" `checkify.checkify`. The check is that of {eqn.source_info}."
-            )
+        if isinstance(eqn.op, Check):
+            eqn.op.refuse_programs(eqn.source_info)
         for inner in jaxprs_in_params(eqn.op.params()):
             _refuse_checks(inner)
 

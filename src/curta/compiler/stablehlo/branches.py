@@ -8,11 +8,13 @@ import numpy as np
 
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import (
+    PLATFORM_INDEX,
     Builder,
     lower_closed,
     ordered_effects,
     rule,
 )
+from curta.compiler.stablehlo.shape import converted
 from curta.control.cond import Cond
 from curta.control.platform import PlatformIndex, Platforms
 from curta.core.jaxpr import ClosedJaxpr
@@ -44,10 +46,14 @@ def _platform_index(b: Builder, op: PlatformIndex) -> Value:
     places = [platform_place(op.platforms, p) for p in b.program.platforms]
     if len(set(places)) == 1:
         return b.constant(np.int32(places[0]))
-    raise NotImplementedError(
-        "platform_index for several platforms at once is not lowered to StableHLO yet:"
-        f" {b.program.platforms}"
-    )
+
+    def region(place: int) -> Block:
+        with b.region([]) as inner:
+            return inner.finish(inner.constant(np.int32(place)))
+
+    index = converted(b, b.numbers[PLATFORM_INDEX], np.dtype(np.int32))
+    regions = [region(place) for place in places]
+    return b.emit("stablehlo.case", [index], [b.out_type], regions)[0]
 
 
 def platform_place(among: Platforms, platform: str) -> int:

@@ -17,8 +17,9 @@ from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, ordered_effects, rule
 from curta.compiler.stablehlo.shardings import uses_shardy
 from curta.compiler.stablehlo.types import TOKEN
-from curta.control.callback import Computing, Debugging, HostCall
+from curta.control.callback import Computing, Debugging
 from curta.core.avals import ShapedArray
+from curta.primitives.checks import Check
 from curta.primitives.effects import DceSink
 
 
@@ -54,8 +55,17 @@ def _computing(b: Builder, op: Computing, *xs: Value) -> Sequence[Value]:
     return _called(b, op, xs, effect=bool(op.effects))
 
 
+@rule(Check)
+def _check(b: Builder, op: Check, *xs: Value) -> Sequence[Value]:
+    """The host raises it."""
+    if op.debug:
+        return []
+    op.refuse_programs(b.line)
+    return _called(b, op, xs, effect=True)
+
+
 def _called(
-    b: Builder, op: HostCall, xs: Sequence[Value], *, effect: bool
+    b: Builder, op: Any, xs: Sequence[Value], *, effect: bool
 ) -> Sequence[Value]:
     effects = ordered_effects(op.effects)
     token = b.tokens[effects[0]] if effects else None
@@ -75,7 +85,7 @@ def _called(
 
 
 def _custom_call(
-    b: Builder, op: HostCall, xs: Sequence[Value], token: Value | None, *, effect: bool
+    b: Builder, op: Any, xs: Sequence[Value], token: Value | None, *, effect: bool
 ) -> tuple[Value | None, Sequence[Value]]:
     number = len(b.program.callbacks)
     b.program.callbacks.append(Callback(op.eval, b.ins, b.outs))
@@ -126,7 +136,7 @@ _TO_HOST, _FROM_HOST = 2, 3  # kinds of channels
 
 
 def _messages(
-    b: Builder, op: HostCall, xs: Sequence[Value], token: Value | None
+    b: Builder, op: Any, xs: Sequence[Value], token: Value | None
 ) -> tuple[Value, Sequence[Value]]:
     waits = token is not None
     token = b.op("create_token", [], TOKEN) if token is None else token

@@ -59,12 +59,13 @@ def _composite(b: Builder, op: Composite, *args: Value) -> Sequence[Value]:
         "decomposition": Text(symbol(function.name)),
     }
     found = {name: _described(*parts) for name, *parts in op.attributes}
-    given = {name: value for name, value in found.items() if value is not None}
-    if given:
-        attributes["composite_attributes"] = Text(dictionary(given))
+    described = {name: value for name, value in found.items() if value is not None}
+    if described:
+        attributes["composite_attributes"] = Text(dictionary(described))
     if op.version:
         attributes["version"] = Text(f"{op.version} : i32")
-    return b.emit("stablehlo.composite", args, b.out_types, **attributes)
+    given = [*b.numbers.values(), *args]
+    return b.emit("stablehlo.composite", given, b.out_types, **attributes)
 
 
 def _described(leaves: Sequence[Any], structure: Any) -> Any:

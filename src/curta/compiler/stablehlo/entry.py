@@ -18,8 +18,10 @@ from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from curta.core.mesh import AbstractMesh
 from curta.core.name_stack import EMPTY
+from curta.core.refs import WRITTEN, is_ref_type
 from curta.core.sharding import NamedSharding, Sharding
 from curta.transforms.dce import dce_jaxpr, used_inputs, with_inputs
+from curta.transforms.discharge import accesses, discharge_jaxpr
 
 assert rules  # whose import fills the table
 
@@ -45,8 +47,10 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
 
     So are arguments that nothing reads, unless they are to be kept.
     """
+    closed, changed = _discharged(closed)
     closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr, within=True), closed.consts)
     ins, outs = closed.in_avals, closed.out_avals
+    entry = _with_results(entry, len(changed))
     kept = [
         i
         for i, used in enumerate(used_inputs(closed.jaxpr))
@@ -77,11 +81,35 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     function.argument_names = [""] * before + names if names else ()
     _donate(entry, kept, closed, attributes, out_shardings, count, first)
     results = function.result_attributes[first:]
+    for k, i in enumerate(changed, first + len(outs) - len(changed)):
+        if i in kept:
+            attributes[kept.index(i)]["tf.aliasing_output"] = Text(f"{k} : i32")
     for i, found in enumerate(results):
         if entry.result_names:
             found["jax.result_info"] = entry.result_names[i]
         _place(program, found, out_shardings[i], outs[i])
     return program
+
+
+def _discharged(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[int]]:
+    """The program of arrays in place of references.
+
+    Those that it changes, by number, are results after its own.
+    """
+    given = tuple(is_ref_type(a) for a in closed.in_avals)
+    if not any(given):
+        return closed, []
+    does = accesses(closed.jaxpr)
+    written = tuple(g and a == WRITTEN for g, a in zip(given, does, strict=True))
+    found = discharge_jaxpr(closed, given, written)
+    return found, [i for i, w in enumerate(written) if w]
+
+
+def _with_results(entry: Entry, count: int) -> Entry:
+    """What is said of a program that has more results."""
+    names = [*entry.result_names, *[""] * count] if entry.result_names else ()
+    where = [*entry.out_shardings, *[None] * count] if entry.out_shardings else ()
+    return entry._replace(result_names=names, out_shardings=where)
 
 
 def module_name(name: str) -> str:

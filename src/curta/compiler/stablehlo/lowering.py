@@ -238,6 +238,11 @@ class Builder:
         """The types of the results of the eqn."""
         return [tensor_type(a) for a in self.outs]
 
+    @property
+    def line(self) -> Any:
+        """The line of the program that the eqn is from, for messages."""
+        return self.place.eqn.source_info if isinstance(self.place, Place) else ""
+
     def emit(
         self,
         name: str,
@@ -381,10 +386,9 @@ def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
     if found is None and isinstance(op, Composed):
         return lower_closed(b, op.expansion(b.ins), args)
     if found is None:
-        line = b.place.eqn.source_info if isinstance(b.place, Place) else ""
         raise NotImplementedError(
             f"StableHLO lowering rule for primitive '{op.name}' not found, for"
-            f" platforms {b.program.platforms}. {line}"
+            f" platforms {b.program.platforms}. {b.line}"
         )
     if found not in _KNOW_KEYS and moves_keys(op, b.ins):
         return lower_closed(b, on_words(op, b.ins), args)
