@@ -1,5 +1,7 @@
 """`curta.numpy.linalg` against NumPy, and its derivatives against differences."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -244,3 +246,23 @@ def test_einsum_takes_products_as_it_is_told():
     found = jnp.einsum("ij,jk,kl->il", x, y, x, _dot_general=dot_general)
     np.testing.assert_allclose(found, np.asarray(x) @ np.asarray(y) @ np.asarray(x))
     assert len(calls) == 2 and all(c[2] == np.float32 for c in calls)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 4, 2), (2, 2, 3)])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_derivative_of_qr(shape, dtype, mode):
+    rng = np.random.default_rng(0)
+    a, t = (rng.standard_normal((2, *shape)) @ np.eye(shape[-1])).astype(dtype)
+    if dtype == np.complex128:
+        a, t = a + 1j * a[..., ::-1], t - 2j * t[..., ::-1]
+    with curta.enable_x64():
+        f = functools.partial(jnp.linalg.qr, mode=mode)
+        _, tangents = curta.jvp(f, (a,), (t,))
+        for found, up, down in zip(tangents, f(a + 1e-6 * t), f(a - 1e-6 * t)):
+            np.testing.assert_allclose(found, (up - down) / 2e-6, atol=1e-6)
+        outs, pull = curta.vjp(f, a)
+        cts = [np.cos(np.arange(x.size)).reshape(x.shape).astype(dtype) for x in outs]
+        (back,) = pull(type(outs)(*cts))
+        forward = sum(np.sum(c * x) for c, x in zip(cts, tangents, strict=True))
+        np.testing.assert_allclose(np.real(np.sum(back * t)), np.real(forward))
