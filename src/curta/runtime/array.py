@@ -18,8 +18,10 @@ from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
+from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.dlpack_types import capsule_of
+from curta.runtime.guard import guard_transfer
 from curta.runtime.queue import Pending
 
 _Any = np.ndarray[Any, Any]
@@ -31,16 +33,16 @@ class ArrayImpl(Array):
     `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
     written to, and handed out only as a view that stays read-only. It is None while the
     elements are computed in the queue, when `_pending` is the place where they will be,
-    and once the array was deleted or donated. `_sharding` is None unless the user
+    while they lie on devices of a plugin, when it says where, and once the array was deleted or donated. `_sharding` is None unless the user
     placed the array on devices (in JAX's words: committed it).
     """
 
-    # `_pending` is absent from arrays that did not come from the queue.
+    # `_pending` is absent from arrays that have always been at hand.
     __slots__ = ("__weakref__", "_data", "_pending", "_sharding", "aval")
 
     aval: ShapedArray
     _data: Any
-    _pending: Pending | None
+    _pending: Pending | DeviceData | None
     _sharding: Sharding | None
 
     def __init__(self, data: Any, aval: ShapedArray, sharding: Sharding | None = None):
@@ -67,9 +69,12 @@ class ArrayImpl(Array):
             data = self._place()
             if type(data) is Pending:
                 data = self._awaited(data)
+            elif type(data) is DeviceData:
+                guard_transfer("device_to_host", self.aval)
+                data = data.wait()
         return data  # type: ignore[no-any-return]
 
-    def _storage_or_place(self) -> _Any | Pending:
+    def _storage_or_place(self) -> _Any | Pending | DeviceData:
         """The elements, or the place where they will be; RuntimeError if deleted."""
         data = self._data
         if data is not None:
@@ -79,7 +84,7 @@ class ArrayImpl(Array):
             return self._awaited(place)
         return place
 
-    def _place(self) -> _Any | Pending:
+    def _place(self) -> _Any | Pending | DeviceData:
         place = getattr(self, "_pending", None)
         if place is None:
             place = self._data  # there since another thread has waited
@@ -252,6 +257,9 @@ class ArrayImpl(Array):
 
     def copy(self) -> ArrayImpl:
         """The same elements in memory of their own."""
+        place = self._storage_or_place()
+        if type(place) is DeviceData:
+            return held(place.copy(), self.aval, self._sharding)
         return ArrayImpl(self._storage().copy(), self.aval, self._sharding)
 
     def __copy__(self) -> ArrayImpl:
@@ -269,7 +277,12 @@ class ArrayImpl(Array):
     @property
     def sharding(self) -> Sharding:
         """How the array is laid out over devices."""
-        return self._sharding or default_sharding(self.aval)
+        if self._sharding is not None:
+            return self._sharding
+        place = getattr(self, "_pending", None)
+        if type(place) is DeviceData:
+            return place.sharding
+        return default_sharding(self.aval)
 
     @property
     def format(self) -> Format:
@@ -337,16 +350,23 @@ class ArrayImpl(Array):
                 "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated"
                 f" buffer: Array has been deleted with shape={self.aval.str_short()}."
             )
-        self._storage()
+        place = self._storage_or_place()
+        if type(place) is DeviceData:
+            place.block_until_ready()
+        else:
+            self._storage()
         return self
 
     def is_ready(self) -> bool:
         """Whether the elements are computed."""
-        return type(self._storage_or_place()) is not Pending
+        place = self._storage_or_place()
+        return place.is_ready() if isinstance(place, (Pending, DeviceData)) else True
 
     def copy_to_host_async(self) -> None:
         """Begin bringing the elements to the host: they are there once computed."""
-        self._storage_or_place()
+        place = self._storage_or_place()
+        if type(place) is DeviceData:
+            place.start_transfer()
 
     def is_deleted(self) -> bool:
         """Whether the array was deleted or donated."""
@@ -354,7 +374,10 @@ class ArrayImpl(Array):
 
     def delete(self) -> None:
         """Give the memory back; the array cannot be used any more."""
+        place = getattr(self, "_pending", None)
         self._data = self._pending = None
+        if type(place) is DeviceData:
+            place.delete()
 
     def revive(self, data: _Any | Pending) -> None:
         """Undo `delete`, given the elements or their place."""
@@ -365,10 +388,22 @@ class ArrayImpl(Array):
 
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the elements take."""
+        place = self._storage_or_place()
+        if type(place) is DeviceData:
+            return sum(b.nbytes_on_device for b in place.buffers)
         return self._storage().nbytes
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the elements."""
+        """The address of the elements; ValueError if they are on several devices."""
+        place = self._storage_or_place()
+        if type(place) is DeviceData:
+            if len(place.buffers) > 1:
+                raise ValueError(
+                    "unsafe_buffer_pointer() is for arrays on one device: take that of"
+                    " each of addressable_shards."
+                )
+            address: int = place.buffers[0].address()
+            return address
         return self._storage().ctypes.data
 
 
@@ -397,6 +432,10 @@ class Shard:
         if self.whole.sharding.num_devices == 1 and not self.term:
             return self.whole
         aval = self.whole.aval
+        place = self.whole._storage_or_place()
+        if type(place) is DeviceData:
+            data = place.shard(self.device)
+            return held(data, data.aval, data.sharding)
         part = self.whole._storage()[(*self.term, *self.index)]
         out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
         return wrap(part, out, on_device(self.device))
@@ -419,6 +458,13 @@ def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> Arra
     elif not data.flags.c_contiguous:
         data = data.copy()
     return ArrayImpl(data, aval, sharding)
+
+
+def held(data: DeviceData, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
+    """An array whose elements lie on devices of a plugin."""
+    array = ArrayImpl(None, aval, sharding)
+    array._pending = data
+    return array
 
 
 def key_words(data: _Any) -> _Any:

@@ -1,16 +1,22 @@
 """Devices, and where arrays lie on them.
 
-There is one kind of device so far, the CPU. It can pose as several devices
-(`jax_num_cpu_devices`), which share its memory and its processors.
+The CPU can pose as several devices (`jax_num_cpu_devices`), which share its memory and
+its processors. Other platforms are those of plugins (runtime/pjrt), which are looked
+for when somebody first asks for a device.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
+import logging
 import os
 import re
+import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +44,8 @@ from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
 from curta.once import once
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, repr=False)
 class Device:
@@ -51,11 +59,18 @@ class Device:
     platform: str = "cpu"
     device_kind: str = "cpu"
     process_index: int = 0
+    hardware: Any = field(default=None, compare=False)
+    """The plugin's device, None for a CPU of our own compiler."""
+
+    @property
+    def platform_name(self) -> str:
+        """The platform that programs are for: `cuda` where `platform` is `gpu`."""
+        return "cpu" if self.hardware is None else self.hardware.client.platform
 
     @property
     def local_hardware_id(self) -> int:
         """The number of the device on this machine."""
-        return self.id
+        return self.id if self.hardware is None else self.hardware.local_hardware_id
 
     @property
     def host_id(self) -> int:
@@ -67,13 +82,15 @@ class Device:
         """What the device belongs to: its platform."""
         return client(self.platform)
 
-    def memory_stats(self) -> None:
-        """Figures of memory use; the CPU keeps none."""
-        return None
+    def memory_stats(self) -> dict[str, int] | None:
+        """Figures of memory use in bytes; the CPU keeps none."""
+        return None if self.hardware is None else self.hardware.memory_stats()
 
     def addressable_memories(self) -> list[Memory]:
         """The memories that it reads, by the kinds that shardings name."""
-        return [Memory(self, kind) for kind in MEMORIES]
+        if self.hardware is None:
+            return [Memory(self, kind) for kind in MEMORIES]
+        return [Memory(self, m.kind) for m in self.hardware.memories]
 
     def default_memory(self) -> Memory:
         """The memory of arrays that no sharding says more of."""
@@ -90,11 +107,21 @@ class Device:
         except ValueError as error:
             raise JaxRuntimeError(f"INVALID_ARGUMENT: {error}") from None
 
+    def __getattr__(self, name: str) -> Any:
+        # What the maker says of a device: `compute_capability`, `coords`, ...
+        hardware = self.__dict__.get("hardware")
+        if hardware is None or name not in hardware.attributes:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return hardware.attributes[name]
+
     def __repr__(self) -> str:
-        return f"{self.platform.capitalize()}Device(id={self.id})"
+        return f"{self._name().capitalize()}Device(id={self.id})"
 
     def __str__(self) -> str:
-        return f"{self.platform}:{self.id}"
+        return f"{self._name()}:{self.id}"
+
+    def _name(self) -> str:
+        return self.platform_name if self.platform == "gpu" else self.platform
 
 
 @dataclass(frozen=True)
@@ -153,6 +180,21 @@ class Client:
         return f"Client({self.platform!r})"
 
 
+def may_have_plugins() -> bool:
+    """Whether there may be plugins: a quick look, without reading packages."""
+    if os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS"):
+        return True
+    packages = ("jax_plugins", "libtpu")
+    if any(importlib.util.find_spec(name) is not None for name in packages):
+        return True
+    files = (
+        file
+        for folder in map(Path, sys.path)
+        for file in folder.glob("*.dist-info/entry_points.txt")
+    )
+    return any(b"jax_plugins" in file.read_bytes() for file in files)
+
+
 @once
 def client(platform: str) -> Client:
     """The one client of a platform."""
@@ -163,14 +205,67 @@ def client(platform: str) -> Client:
 _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
-def _cpu_devices() -> tuple[Device, ...]:
-    wanted = config.jax_platforms or config.jax_platform_name
-    if wanted and "cpu" not in wanted.split(","):
+def platforms() -> tuple[str, ...]:
+    """The platforms of this process, the default one first.
+
+    Those that `jax_platforms` lists, or the plugins that find a device, and the CPU.
+    Raises RuntimeError if one that is listed is not there.
+    """
+    return _platforms(config.jax_platforms or config.jax_platform_name or "")
+
+
+@once
+def _platforms(wanted: str) -> tuple[str, ...]:
+    if wanted:
+        return tuple(map(_initialised, wanted.split(",")))
+    if not may_have_plugins():
+        return ("cpu",)
+    from curta.runtime.pjrt import plugins
+
+    found = sorted(plugins.plugins().values(), key=lambda p: -p.priority)
+    return (*[p.name for p in found if _finds_a_device(p.name)], "cpu")
+
+
+def _initialised(name: str) -> str:
+    """The name of a platform that was asked for, once its client is there."""
+    if name == "cpu":
+        return name
+    from curta.runtime.pjrt import plugins
+
+    try:
+        plugin = plugins.find(name)
+    except RuntimeError as error:
+        known = ["cpu", *plugins.plugins()]
         raise RuntimeError(
-            f"Unable to initialize backend '{wanted}': Backend '{wanted}' is not in the"
-            " list of known backends: ['cpu']. Set jax_platforms (JAX_PLATFORMS,"
-            " CURTA_PLATFORMS) to cpu, or leave it empty."
-        )
+            f"Unable to initialize backend '{name}': Backend '{name}' is not in the"
+            f" list of known backends: {known}. {error} Or set jax_platforms"
+            " (JAX_PLATFORMS, CURTA_PLATFORMS) to cpu, or leave it empty."
+        ) from None
+    plugins.client(plugin.name)
+    return plugin.name
+
+
+def _finds_a_device(name: str) -> bool:
+    from curta.runtime.pjrt import plugins
+
+    try:
+        return bool(plugins.client(name).devices)
+    except RuntimeError as error:
+        logger.warning("%s", error)
+        return False
+
+
+@once
+def _plugin_devices(name: str) -> tuple[Device, ...]:
+    from curta.runtime.pjrt import plugins
+    from curta.runtime.pjrt.platforms import platform_of
+
+    shown = platform_of(name).alias or name
+    found = plugins.client(name).devices
+    return tuple(Device(d.id, shown, d.kind, d.process_index, d) for d in found)
+
+
+def _cpu_devices() -> tuple[Device, ...]:
     count = config.jax_num_cpu_devices
     if count < 1:
         given = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
@@ -196,14 +291,22 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices("cpu")
     [CpuDevice(id=0)]
     """
-    if backend == "gpu":  # a name for more than one platform
+    known = platforms()
+    name = known[0] if backend is None else backend
+    if name == "gpu":  # a name for more than one platform
+        name = next((n for n in ("cuda", "rocm") if n in known), name)
+    if name == "cpu" and name in known:
+        return list(_cpu_devices())
+    if name in known:
+        return list(_plugin_devices(name))
+    if name == "gpu":
         raise RuntimeError(
             "Unknown backend: 'gpu' requested, but no platforms that are instances of"
-            " gpu are present. Platforms present are: cpu"
+            f" gpu are present. Platforms present are: {','.join(known)}"
         )
-    if backend not in (None, "cpu"):
-        raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
-    return list(_cpu_devices())
+    raise RuntimeError(
+        f"Unknown backend {backend}. Available backends are {[*known]}"
+    )
 
 
 def local_devices(
@@ -324,7 +427,8 @@ def default_backend() -> str:
     >>> curta.default_backend()
     'cpu'
     """
-    return "cpu"
+    found = platforms()[0]
+    return "gpu" if found in ("cuda", "rocm") else found
 
 
 def default_device() -> Device:
@@ -336,8 +440,16 @@ def default_device() -> Device:
     """
     wanted = config.jax_default_device
     if wanted is None:
-        return _cpu_devices()[0]
+        return devices()[0]
     return devices(wanted)[0] if isinstance(wanted, str) else wanted
+
+
+def default_is_host() -> bool:
+    """Whether our own compiler runs what is placed nowhere in particular."""
+    wanted = config.jax_default_device
+    if wanted is None:
+        return platforms()[0] == "cpu"
+    return default_device().hardware is None
 
 
 def default_sharding(aval: ShapedArray | None = None) -> Sharding:

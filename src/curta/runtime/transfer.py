@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +13,9 @@ from curta.core.avals import ShapedArray, is_string
 from curta.core.buffers import empty
 from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
-from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dlpack_types import array_from
-
-logger = logging.getLogger(__name__)
+from curta.runtime.guard import guard_transfer as guard_transfer
 
 
 def to_array(x: Any) -> ArrayImpl:
@@ -73,23 +70,6 @@ def guard_implicit_transfer(aval: ShapedArray) -> None:
         and current_trace().is_evaluating()
     ):
         guard_transfer("host_to_device", aval)
-
-
-def guard_transfer(direction: str, aval: ShapedArray, explicit: bool = False) -> None:
-    """Log or refuse a transfer, as the settings of `transfer_guard` say."""
-    setting = getattr(config, f"jax_transfer_guard_{direction}")
-    level, _, also = setting.partition("_")
-    if level == "allow" or (explicit and not also):
-        return
-    what = f"{direction.replace('_', '-')} transfer: aval={aval!r}"
-    if level == "log":
-        logger.warning("%s", what)
-        return
-    raise JaxRuntimeError(
-        f"INVALID_ARGUMENT: Disallowed {what}. jax_transfer_guard_{direction} is"
-        f" {setting!r}. Bring the array to the device with device_put beforehand, or"
-        f' allow it with transfer_guard_{direction}("allow").'
-    )
 
 
 def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:

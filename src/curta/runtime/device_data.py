@@ -1,0 +1,159 @@
+"""Elements that lie on devices of a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.core.avals import ShapedArray
+from curta.core.sharding import Sharding, on_device
+
+
+class DeviceData:
+    """The elements of an array on the devices of a sharding: a buffer for each.
+
+    `buffers` are those of `runtime/pjrt`, in the order of the sharding's devices. What
+    was brought to the host is kept there.
+    """
+
+    __slots__ = ("_host", "aval", "buffers", "sharding")
+
+    def __init__(
+        self,
+        buffers: Sequence[Any],
+        aval: ShapedArray,
+        sharding: Sharding,
+        host: np.ndarray[Any, Any] | None = None,
+    ) -> None:
+        self.buffers = tuple(buffers)
+        self.aval = aval
+        self.sharding = sharding
+        self._host = host
+
+    def is_ready(self) -> bool:
+        """Whether the elements are computed, or have failed."""
+        return all(b.is_ready() for b in self.buffers)
+
+    def block_until_ready(self) -> None:
+        """Wait for the elements; raises what went wrong while they were computed."""
+        for buffer in self.buffers:
+            buffer.block_until_ready()
+
+    def start_transfer(self) -> None:
+        """Begin to bring the elements to the host."""
+        if self._host is None:
+            for buffer in self.buffers:
+                buffer.start_transfer()
+
+    def wait(self) -> np.ndarray[Any, Any]:
+        """The elements on the host."""
+        if self._host is None:
+            self._host = self._gathered()
+        return self._host
+
+    def _gathered(self) -> np.ndarray[Any, Any]:
+        if self.sharding.is_fully_replicated:
+            return from_words(self.buffers[0].numpy(), self.aval)
+        shape = (*self.aval.shape, *words_of(self.aval))
+        out: np.ndarray[Any, Any] | None = None
+        seen = set()
+        indices = self.sharding.index_map(self.aval.shape)
+        for buffer, index in zip(self.buffers, indices.values(), strict=True):
+            if str(index) in seen:
+                continue
+            seen.add(str(index))
+            part = buffer.numpy()
+            if out is None:
+                out = np.empty(shape, part.dtype)
+            out[index] = part
+        assert out is not None
+        return from_words(out, self.aval)
+
+    def shard(self, device: Any) -> DeviceData:
+        """The part on one device, which is an array there."""
+        number = self.sharding.devices.index(device)
+        index = self.sharding.index_map(self.aval.shape)[device]
+        sizes = [s.indices(n) for s, n in zip(index, self.aval.shape, strict=True)]
+        shape = tuple(stop - start for start, stop, _ in sizes)
+        aval = ShapedArray(shape, self.aval.dtype, self.aval.weak_type)
+        where = on_device(device, memory_kind=self.sharding.memory_kind)
+        return DeviceData([self.buffers[number]], aval, where)
+
+    def copy(self) -> DeviceData:
+        """The same elements in memory of their own."""
+        memories = [b.memory for b in self.buffers]
+        copies = [b.copy_to(m) for b, m in zip(self.buffers, memories, strict=True)]
+        return DeviceData(copies, self.aval, self.sharding, self._host)
+
+    def delete(self) -> None:
+        """Give the memory of the devices back."""
+        for buffer in self.buffers:
+            buffer.delete()
+
+
+def words_of(aval: ShapedArray) -> tuple[int, ...]:
+    """The dims that a random key has on devices, where it is words of 32 bits."""
+    dtype = aval.dtype
+    return (dtype.itemsize // 4,) if isinstance(dtype, dtypes.KeyDType) else ()
+
+
+def as_words(data: np.ndarray[Any, Any], aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """The elements as devices have them: keys as words, no bits as booleans."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, np.bool_)
+    words = words_of(aval)
+    if not words:
+        return data
+    flat = np.ascontiguousarray(data).view(np.uint32)
+    return flat.reshape(*aval.shape, *words)
+
+
+def from_words(data: np.ndarray[Any, Any], aval: ShapedArray) -> np.ndarray[Any, Any]:
+    """The elements as the host has them."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    if not words_of(aval):
+        return data
+    physical = dtypes.physical_dtype(aval.dtype)
+    return np.ascontiguousarray(data).view(physical).reshape(aval.shape)
+
+
+def put(
+    data: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding
+) -> DeviceData:
+    """The elements of a host's array, that nobody writes to, on devices."""
+    host = as_words(data, aval)
+    buffers = []
+    for device, index in sharding.index_map(aval.shape).items():
+        part = host if sharding.is_fully_replicated else host[index]
+        place = device.hardware
+        if sharding.memory_kind not in (None, "device"):
+            place = place.memory(sharding.memory_kind)
+        buffers.append(device.hardware.client.put(part, place, immutable=True))
+    return DeviceData(buffers, aval, sharding, data)
+
+
+def moved(given: DeviceData, sharding: Sharding) -> DeviceData:
+    """The same elements elsewhere: from device to device where the plugin copies."""
+    if given.sharding == sharding:
+        return given
+    here, there = given.sharding.devices, sharding.devices
+    same_client = here[0].hardware.client is there[0].hardware.client
+    single = len(here) == len(there) == 1
+    if same_client and single:
+        place = there[0].hardware
+        if sharding.memory_kind != given.sharding.memory_kind:
+            place = place.memory(sharding.memory_kind or "device")
+        copies = [given.buffers[0].copy_to(place)]
+        return DeviceData(copies, given.aval, sharding, given._host)
+    if same_client and given.sharding.is_fully_replicated and len(here) == 1:
+        if sharding.is_fully_replicated:
+            copies = [
+                given.buffers[0] if d == here[0] else given.buffers[0].copy_to(d.hardware)
+                for d in there
+            ]
+            return DeviceData(copies, given.aval, sharding, given._host)
+    return put(given.wait(), given.aval, sharding)
