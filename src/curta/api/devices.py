@@ -9,7 +9,7 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.api.jit_shardings import constrained
 from curta.config import config, transfer_guard_host_to_device
-from curta.core.avals import ShapedArray, is_string, placed_aval
+from curta.core.avals import ShapedArray, is_string
 from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.core.stage import JaxprTrace
@@ -17,6 +17,7 @@ from curta.core.trace import Trace, Tracer, current_trace, typeof
 from curta.primitives.placing import DevicePut, Reshard
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
+from curta.runtime.eager import placed_on
 from curta.runtime.transfer import guard_transfer, string_array, to_array
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.vmap import BatchTracer
@@ -72,7 +73,8 @@ def _apart(x: Any, placed: Any) -> Any:
     """What was placed, in memory of its own if it is in that of the array `x`."""
     if isinstance(placed, Tracer) or type(x) is not ArrayImpl or x.is_deleted():
         return placed
-    return placed.copy() if placed._storage() is x._storage() else placed
+    shares = placed._data is not None and placed._data is x._data
+    return placed.copy() if shares else placed
 
 
 def _place(given: Any) -> Any:
@@ -127,8 +129,7 @@ def _put(x: Any, sharding: Any, donate: bool) -> Any:
             array._refuse_terms()
         moved = Reshard(sharding)(array)  # type: ignore[arg-type]
         return ArrayImpl(moved._storage(), moved.aval, sharding)
-    aval = placed_aval(array.aval, sharding)
-    placed = ArrayImpl(array._storage(), aval, sharding)
+    placed = placed_on(array, sharding)
     if donate and array is x:
         array.delete()
     return placed

@@ -32,9 +32,10 @@ class ArrayImpl(Array):
 
     `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
     written to, and handed out only as a view that stays read-only. It is None while the
-    elements are computed in the queue, when `_pending` is the place where they will be,
-    while they lie on devices of a plugin, when it says where, and once the array was deleted or donated. `_sharding` is None unless the user
-    placed the array on devices (in JAX's words: committed it).
+    elements are computed in the queue, when `_pending` is the place where they will be;
+    while they lie on devices of a plugin, when `_pending` says where; and once the
+    array was deleted or donated. `_sharding` is None unless the user placed the array
+    on devices (in JAX's words: committed it).
     """
 
     # `_pending` is absent from arrays that have always been at hand.
@@ -184,11 +185,13 @@ class ArrayImpl(Array):
         if not aval.shape:
             raise TypeError("iteration over a 0-d array")
         row = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
-        data, sharding = self._storage(), self._sharding
+        sharding = self._sharding
         apart = aval.placement is not None
         apart = apart or (sharding is not None and sharding.num_devices > 1)
+        apart = apart or type(self._storage_or_place()) is DeviceData
         if apart or config.context.debugging:
             return iter([self[i] for i in range(aval.shape[0])])
+        data = self._storage()
         return iter([ArrayImpl(data[i, ...], row, sharding) for i in range(len(data))])
 
     # ---- Python scalars

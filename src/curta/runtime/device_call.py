@@ -71,7 +71,8 @@ class DeviceCall:
     def __call__(self, args: Sequence[Any], commit: bool) -> list[Any]:
         """The results; placed on the devices if the arguments were, or are to be."""
         given = [
-            on_devices(x, s) for x, s in zip(args, self.in_shardings, strict=True)
+            on_devices(x, s, stay=not commit)
+            for x, s in zip(args, self.in_shardings, strict=True)
         ]
         if self._several:
             rows = zip(*[d.buffers for d in given], strict=True)
@@ -107,10 +108,11 @@ def device_array(
     return held(DeviceData(buffers, aval, sharding), aval, sharding if commit else None)
 
 
-def on_devices(x: Any, sharding: Sharding) -> DeviceData:
+def on_devices(x: Any, sharding: Sharding, stay: bool = False) -> DeviceData:
     """The elements of an argument where the program wants them.
 
-    An array of no particular place stays there, so that it is brought only once.
+    An array that belongs there stays, so that it is brought only once; with `stay` one
+    of no particular place, too.
     """
     array = x if type(x) is ArrayImpl else to_array(x)
     place = array._storage_or_place()
@@ -119,7 +121,7 @@ def on_devices(x: Any, sharding: Sharding) -> DeviceData:
     if type(place) is Pending:
         place = array._storage()
     data = put(place, array.aval, sharding)
-    if array is x and x._sharding is None:
+    if array is x and (x._sharding == sharding or (stay and x._sharding is None)):
         x._pending = data
         x._data = None
     return data

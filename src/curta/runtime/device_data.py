@@ -152,7 +152,9 @@ def moved(given: DeviceData, sharding: Sharding) -> DeviceData:
     if same_client and given.sharding.is_fully_replicated and len(here) == 1:
         if sharding.is_fully_replicated:
             copies = [
-                given.buffers[0] if d == here[0] else given.buffers[0].copy_to(d.hardware)
+                given.buffers[0]
+                if d == here[0]
+                else given.buffers[0].copy_to(d.hardware)
                 for d in there
             ]
             return DeviceData(copies, given.aval, sharding, given._host)

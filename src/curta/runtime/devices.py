@@ -42,8 +42,10 @@ from curta.core.sharding import (
 )
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
+from curta.on_demand import late
 from curta.once import once
 
+plugins: Any = late("curta.runtime.pjrt.plugins")
 logger = logging.getLogger(__name__)
 
 
@@ -220,8 +222,6 @@ def _platforms(wanted: str) -> tuple[str, ...]:
         return tuple(map(_initialised, wanted.split(",")))
     if not may_have_plugins():
         return ("cpu",)
-    from curta.runtime.pjrt import plugins
-
     found = sorted(plugins.plugins().values(), key=lambda p: -p.priority)
     return (*[p.name for p in found if _finds_a_device(p.name)], "cpu")
 
@@ -230,8 +230,6 @@ def _initialised(name: str) -> str:
     """The name of a platform that was asked for, once its client is there."""
     if name == "cpu":
         return name
-    from curta.runtime.pjrt import plugins
-
     try:
         plugin = plugins.find(name)
     except RuntimeError as error:
@@ -246,8 +244,6 @@ def _initialised(name: str) -> str:
 
 
 def _finds_a_device(name: str) -> bool:
-    from curta.runtime.pjrt import plugins
-
     try:
         return bool(plugins.client(name).devices)
     except RuntimeError as error:
@@ -257,10 +253,7 @@ def _finds_a_device(name: str) -> bool:
 
 @once
 def _plugin_devices(name: str) -> tuple[Device, ...]:
-    from curta.runtime.pjrt import plugins
-    from curta.runtime.pjrt.platforms import platform_of
-
-    shown = platform_of(name).alias or name
+    shown = plugins.platform_of(name).alias or name
     found = plugins.client(name).devices
     return tuple(Device(d.id, shown, d.kind, d.process_index, d) for d in found)
 
@@ -304,9 +297,7 @@ def devices(backend: str | None = None) -> list[Device]:
             "Unknown backend: 'gpu' requested, but no platforms that are instances of"
             f" gpu are present. Platforms present are: {','.join(known)}"
         )
-    raise RuntimeError(
-        f"Unknown backend {backend}. Available backends are {[*known]}"
-    )
+    raise RuntimeError(f"Unknown backend {backend}. Available backends are {[*known]}")
 
 
 def local_devices(
@@ -442,6 +433,11 @@ def default_device() -> Device:
     if wanted is None:
         return devices()[0]
     return devices(wanted)[0] if isinstance(wanted, str) else wanted
+
+
+def has_plugin_devices() -> bool:
+    """Whether devices of plugins were asked for."""
+    return _plugin_devices.cache_info().currsize > 0
 
 
 def default_is_host() -> bool:

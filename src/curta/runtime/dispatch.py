@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,32 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
+from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.device_data import DeviceData
 from curta.runtime.device_effects import (
     refuse_ordered,
     showing_parts,
     shows_parts,
 )
+from curta.runtime.devices import (
+    default_device,
+    default_is_host,
+    has_plugin_devices,
+)
 from curta.runtime.donation import donate, find_donation, take_back
-from curta.runtime.executables import checked, overwriting
+from curta.runtime.executables import (
+    Executable,
+    checked,
+    overwriting,
+    refuse_checks,
+)
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.propagation import Destinations, Shardings, needed_devices
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import guard_transfer, to_array
+
+device_call: Any = late("curta.runtime.device_call")
 
 
 class CompiledCall:
@@ -46,13 +61,15 @@ class CompiledCall:
         mesh: Mesh | None = None,
     ):
         checks = config.jax_debug_nans or config.jax_debug_infs
+        self.closed = closed
+        self.donated = donated or (False,) * len(closed.in_avals)
         self.consumed = find_donation(closed, donated) if any(donated) else {}
-        # Who looks for special values may have to run the program again.
-        reused = {} if checks else self.consumed
-        self.executable = run = overwriting(closed, reused)
         self.watched = bool(closed.effects)  # what they do depends on the devices
         self.made_of = closed, name, donated, in_shardings, out_shardings, mesh
         self.by_device: dict[Any, CompiledCall] = {}
+        self._checks = checks
+        self._device_calls: dict[Any, Any] = {}
+        self.on_host = default_is_host()
         self.out_avals = closed.out_avals
         self.without_bits = [
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
@@ -61,13 +78,41 @@ class CompiledCall:
         self.in_avals = closed.in_avals
         self.destinations = Destinations(closed, in_shardings, out_shardings, mesh)
         self.places = self.destinations.known
-        self.run = checked(name, closed, run) if checks else run
+        self.special = True
+        if self.on_host:
+            lasts = isinstance(self.run, NativeExecutable) and self.run.lasts
+            own = self.consumed or self.places or self.without_bits
+            self.special = bool(lasts or own)
+
+    @functools.cached_property
+    def executable(self) -> Executable:
+        """What runs the program on this CPU."""
+        # Who looks for special values may have to run the program again.
+        return overwriting(self.closed, {} if self._checks else self.consumed)
+
+    @functools.cached_property
+    def run(self) -> Executable:
+        """The same, with a look at the results if the settings ask for it."""
+        run = self.executable
+        return checked(self.name, self.closed, run) if self._checks else run
+
+    @functools.cached_property
+    def overwritten(self) -> Collection[int]:
+        """The arguments in whose memory results lie."""
         native = isinstance(self.run, NativeExecutable)
-        self.overwritten = self.run.overwrites.values() if native else ()
-        self.storage = borrowed if isinstance(run, NativeExecutable) else copied
-        self.loop = self.run if native and self.run.measured else None
-        lasts = native and self.run.lasts
-        self.special = bool(lasts or self.consumed or self.places or self.without_bits)
+        return self.run.overwrites.values() if native else ()
+
+    @functools.cached_property
+    def storage(self) -> Callable[[Any], Any]:
+        """How NumPy arrays and scalars are read."""
+        native = isinstance(self.executable, NativeExecutable)
+        return borrowed if native else copied
+
+    @functools.cached_property
+    def loop(self) -> NativeExecutable | None:
+        """The program if nobody knows how long it runs."""
+        run = self.run
+        return run if isinstance(run, NativeExecutable) and run.measured else None
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if self.special or (self.loop is not None and self.loop.lasts):
@@ -86,13 +131,18 @@ class CompiledCall:
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
         """A call that may have to wait, or need not be waited for."""
+        if has_plugin_devices():
+            given, devices = self._devices(args)
+            where = devices or (default_device(),)
+            if where[0].hardware is not None:
+                return self._on_devices(args, given, where, bool(devices))
         inputs = [
-            x._storage_or_place() if type(x) is ArrayImpl else self.storage(x)
+            host_storage_or_place(x) if type(x) is ArrayImpl else self.storage(x)
             for x in args
         ]
-        where: Shardings = [None] * len(self.out_avals)
+        where = [None] * len(self.out_avals)
         if self.places or any(type(x) is ArrayImpl and x._sharding for x in args):
-            given = self.placed_arguments(args)
+            given, _ = self._devices(args)
             if self.watched and (other := self.over_devices(given)):
                 return other._start(args)
             where = self.destinations.results(given)
@@ -125,13 +175,20 @@ class CompiledCall:
         """The shardings of the arguments, None for those that are not read."""
         return self.destinations.read_alone(placed)
 
-    def placed_arguments(self, args: Sequence[Any]) -> Shardings:
-        """Where the arguments are; ValueError if they are on different devices."""
+    def _devices(self, args: Sequence[Any]) -> tuple[Shardings, tuple[Any, ...]]:
+        """Where the arguments are to be, and the devices of the program.
+
+        There are none if nothing was placed. Raises ValueError if arguments are on
+        other devices than the others.
+        """
         to = self.destinations
         given = to.arguments(shardings_of(args), self.in_avals)
         needed = needed_devices(to.named, given)
         check_devices(to.function, self.in_avals, given, needed, to.arg_names)
-        return given
+        if needed is not None:
+            return given, needed[0]
+        placed = (s for s in (*given, *to.out_shardings) if s is not None)
+        return given, next((s.devices for s in placed), ())
 
     def over_devices(self, given: Shardings) -> CompiledCall | None:
         """What runs instead over several devices, if callbacks show parts of arrays.
@@ -151,6 +208,33 @@ class CompiledCall:
             found = CompiledCall(showing_parts(closed, given, mesh), name, *rest)
             found = self.by_device.setdefault(key, found)
         return found
+
+    def _on_devices(
+        self,
+        args: Sequence[Any],
+        given: Shardings,
+        devices: tuple[Any, ...],
+        commit: bool,
+    ) -> list[Any]:
+        """A call on devices of a plugin."""
+        refuse_checks(self.closed)
+        key = devices, tuple(given)
+        call = self._device_calls.get(key)
+        if call is None:
+            outs = self.destinations.results(given)
+            call = self._device_calls[key] = device_call.DeviceCall(
+                self.closed, self.name, devices, self.donated, given, outs
+            )
+        results: list[Any] = call(args, commit)
+        for i in self.without_bits:
+            results[i] = results[i]._storage()
+        return results
+
+
+def host_storage_or_place(x: ArrayImpl) -> Any:
+    """The elements of an array on this CPU, or the place where they will be."""
+    place = x._storage_or_place()
+    return x._storage() if type(place) is DeviceData else place
 
 
 def copied(x: Any) -> Any:
@@ -208,7 +292,8 @@ def check_devices(
     for i in (next(iter(devices_of)), other):
         devices = devices_of[i]
         ids = [d.id for d in devices]
-        where = f"with device ids {ids} on platform CPU"
+        platform = devices[0].platform.upper()
+        where = f"with device ids {ids} on platform {platform}"
         if needed is not None and i < 0:
             found.append(f"{needed[1]} {where}")
             continue

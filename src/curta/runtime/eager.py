@@ -17,11 +17,12 @@ import numpy as np
 from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.stacked_terms import axes_of
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
+from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace, typeof
 from curta.core.user_op import UserOp
@@ -29,12 +30,19 @@ from curta.errors import as_out_of_memory
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut
-from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.dispatch import check_devices, shardings_of
+from curta.runtime.array import ArrayImpl, held, wrap
+from curta.runtime.devices import default_is_host, has_plugin_devices
+from curta.runtime.dispatch import (
+    CompiledCall,
+    check_devices,
+    device_call,
+    host_storage_or_place,
+    shardings_of,
+)
 from curta.runtime.executables import check_op, executable, refuse_execution
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
-from curta.runtime.plans import Plan, PlanTable
+from curta.runtime.plans import ON_DEVICES, Plan, PlanTable
 from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import refuse_strings, to_array
@@ -85,8 +93,12 @@ class EvalTrace(Trace):
             if value is None or x._sharding is not None:
                 value = x._storage_or_place()
                 placed = placed or x._sharding is not None
-                pending = pending or type(value) is Pending
+                pending = pending or type(value) is not np.ndarray
             data.append(value)
+        if (placed or pending) and has_plugin_devices():
+            if _belongs_on_devices(args):
+                return self._on_devices(op, args, avals)
+            data = [host_storage_or_place(to_array(x)) for x in args]
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
         context = config.context
@@ -94,6 +106,8 @@ class EvalTrace(Trace):
         if plan is None:
             plan = _find_plan((context, kind, *avals), op, avals)
         run = plan.run
+        if run is None:
+            return self._on_devices(op, args, avals)
         if pending:
             run = plan.start or _waiting(run)
         try:
@@ -116,6 +130,16 @@ class EvalTrace(Trace):
             if config.jax_debug_key_reuse:
                 _check_keys(op, args, arrays)
         return arrays
+
+    def _on_devices(
+        self, op: Op, args: Sequence[Any], avals: Sequence[ShapedArray]
+    ) -> Any:
+        """The op as a program of its own on devices of a plugin."""
+        refuse_execution(op.name)
+        if isinstance(op, DevicePut):
+            return _put(op, args)
+        outs = _device_program(op, avals)(args)
+        return outs if op.multiple_results else outs[0]
 
     def array(self, x: Any, aval: ShapedArray) -> Any:
         return wrap(x, aval)
@@ -143,6 +167,56 @@ def _placed_results(
     return wrap(result, plan.out, where[0])
 
 
+def _belongs_on_devices(args: Sequence[Any]) -> bool:
+    """Whether devices of a plugin are where operands were placed, or the default."""
+    for x in args:
+        if type(x) is ArrayImpl and x._sharding is not None:
+            return x._sharding.devices[0].hardware is not None
+    return not default_is_host()
+
+
+def _put(op: DevicePut, args: Sequence[Any]) -> list[Any] | Any:
+    """Arrays moved between devices and the host."""
+    x = to_array(args[0])
+    (where,) = op_shardings(op, [x.aval], shardings_of([x]), [x.aval])
+    moved = x if where is None else placed_on(x, where)
+    return [moved] if op.multiple_results else moved
+
+
+def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
+    """An array where a sharding says, on devices of a plugin or of this CPU."""
+    aval = placed_aval(x.aval, sharding)
+    if sharding.devices[0].hardware is None:
+        return ArrayImpl(x._storage(), aval, sharding)
+    return held(device_call.on_devices(x, sharding), aval, sharding)
+
+
+def _device_program(op: Op, avals: Sequence[ShapedArray]) -> CompiledCall:
+    """An op as a program; not kept if it holds functions of the user."""
+    if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
+        return _program_of_jaxpr(op, *avals)
+    key = config.context, op, *avals
+    found = _device_plans.get(key)
+    if found is None:
+        found = CompiledCall(_staged(op, avals), op.name)
+        if not (op.effects or op.holds_functions):
+            _device_plans.keep(key, found)
+    return found
+
+
+@kept_with_jaxpr
+def _program_of_jaxpr(op: Op, *avals: ShapedArray) -> CompiledCall:
+    return CompiledCall(_staged(op, avals), op.name)
+
+
+def _staged(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    several = op.multiple_results
+    return stage(op if several else lambda *args: [op(*args)], avals)
+
+
+_device_plans = PlanTable()
+
+
 def _check_keys(op: Op, args: Sequence[Any], arrays: Any) -> None:
     signature = op.key_use([typeof(x) for x in args])
     check_keys(op.name, signature, args)
@@ -165,10 +239,14 @@ def _find_plan(key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray]) -> Pl
 @kept_with_jaxpr
 def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
     """A plan that holds a compiled program."""
+    if not default_is_host():
+        return ON_DEVICES
     return _compiled_plan(op, avals, op.jaxpr if type(op) is Call else None)
 
 
 def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
+    if not default_is_host():
+        return ON_DEVICES
     if isinstance(op, UserOp):
         op.check_evaluated()
     out = placed_out_aval(op, avals)

@@ -163,6 +163,15 @@ def _raising(closed: ClosedJaxpr, backend: str) -> Executable:
     return run_and_raise
 
 
+def refuse_checks(closed: ClosedJaxpr) -> None:
+    """Raise NotImplementedError for checks that only programs of this CPU raise."""
+    if has_checks(closed.effects):
+        raise NotImplementedError(
+            "checks that raise when a program has run are for the CPU: functionalise"
+            " them by checkify.checkify for other devices."
+        )
+
+
 def _refuse_checks(jaxpr: Jaxpr) -> None:
     for eqn in jaxpr.eqns:
         if isinstance(eqn.op, Check):

@@ -99,6 +99,8 @@ def _entry(
     compiled: CompiledCall,
     build: Callable[[tuple[Any, ...]], Any] | None,
 ) -> tuple[Any, ...] | None:
+    if not compiled.on_host:
+        return None
     run = compiled.run
     if not isinstance(run, NativeExecutable) or compiled.consumed or compiled.places:
         return None

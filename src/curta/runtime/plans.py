@@ -20,13 +20,18 @@ class Plan(NamedTuple):
 
     `start` takes operands of which some may still be computed, too; None where they
     have to be waited for. `out` is the aval of the result; a tuple of avals if there
-    are several, which `out_tree` puts together.
+    are several, which `out_tree` puts together. `run` is None where the default device
+    is that of a plugin.
     """
 
-    run: Callable[..., Any]
+    run: Callable[..., Any] | None
     start: Callable[..., Any] | None
     out: Any
     out_tree: Any = None
+
+
+ON_DEVICES = Plan(None, None, None)
+"""That of ops whose arrays lie on devices of a plugin, where nothing else says so."""
 
 
 class PlanTable(dict[Any, Any]):

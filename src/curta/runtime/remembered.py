@@ -16,6 +16,7 @@ from curta.core.avals import is_python_scalar
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.devices import default_is_host
 from curta.runtime.eager import quietly
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.straight_line import several_results
@@ -81,7 +82,7 @@ class Remembered:
         self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Plan | None:
         plan = None
-        if not config.context.debugging:
+        if not config.context.debugging and default_is_host():
             plan = self._stage(args, kwargs)
         self._plans.keep(key, plan)
         return plan

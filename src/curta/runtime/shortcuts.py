@@ -26,6 +26,7 @@ from curta.core.stage import stage
 from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.devices import default_is_host
 from curta.runtime.eager import BASE, quiet, quietly
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.straight_line import single_result
@@ -39,7 +40,7 @@ def _make_plan(
     general: Callable[..., Any], context: TraceContext, *avals: ShapedArray
 ) -> Plan | None:
     """The plan of an operator; None where it has none."""
-    if context.debugging:
+    if context.debugging or not default_is_host():
         return None
     closed = _stage(general, avals)
     if closed is None:
