@@ -111,3 +111,21 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     same(PROGRAMS[name], F32)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "cbrt", "tan", "exp2", "tanh"])
+def test_accuracy(name):
+    """JAX has the operation twice, first without the accuracy; we have it once."""
+
+    def attributes(text):
+        return [line.partition("{")[2] for line in text.splitlines() if "accur" in line]
+
+    for asked in (
+        lambda p: p.lax.AccuracyMode.HIGHEST,
+        lambda p: p.lax.Tolerance(1e-3, 2e-4, 3),
+        lambda p: p.lax.Tolerance(ulps=2),
+    ):
+        ours, theirs = texts(
+            lambda p, x, asked=asked: getattr(p.lax, name)(x, accuracy=asked(p)), F32
+        )
+        assert attributes(ours) == attributes(theirs) != []

@@ -240,8 +240,13 @@ def by_dialect(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 
 def with_dialects_attributes(line: str, attributes: Mapping[str, Any]) -> str:
-    """The short form of an operation with the attributes that dialects add."""
+    """The short form of an operation with the attributes that dialects add.
+
+    The accuracy that is asked for stands among them.
+    """
     _, others = by_dialect(attributes)
+    if "result_accuracy" in attributes:
+        others["result_accuracy"] = attributes["result_accuracy"]
     if not others:
         return line
     before, _, types = line.rpartition(" : ")

@@ -250,7 +250,7 @@ def _population_count(b: Builder, op: bitwise.PopulationCount, x: Value) -> Valu
 
 @rule(exponential.Logistic)
 def _logistic(b: Builder, op: exponential.Logistic, x: Value) -> Value:
-    below = b.op("exponential", [b.op("negate", [x], x.type)], x.type, **accuracy(op))
+    below = b.op("exponential", [b.op("negate", [x], x.type)], x.type)
     total = b.op("add", [filled(b, 1, b.outs[0]), below], x.type)
     return b.op("divide", [filled(b, 1, b.outs[0]), total], x.type)
 
