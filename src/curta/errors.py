@@ -279,6 +279,16 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
         super().__init__(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes.")
 
 
+class CancelledError(JaxRuntimeError):
+    """What was to be computed was given up, because a signal interrupted its caller."""
+
+    def __init__(self, kind: str):
+        super().__init__(
+            f"CANCELLED: the computation of an array with shape={kind} was interrupted"
+            " by a signal."
+        )
+
+
 def as_out_of_memory(error: MemoryError) -> MemoryError:
     """NumPy's error for want of memory as an `OutOfMemoryError`; others as they are."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)

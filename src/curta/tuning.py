@@ -380,6 +380,8 @@ class Tuning:
     # Operations from which on the main thread does not make a first call itself, as it
     # could not answer a signal: of loops without vectors, a tenth of a second.
     interruptible_cost: int = limit(1 << 27, shrunk=-1)
+    # Operations between two looks of a loop whether its call was cancelled.
+    polled_cost: int = limit(1 << 22, shrunk=1)
     # Seconds that a call took from which on it does not make the next ones.
     answer_seconds: float = limit(0.05, shrunk=-1.0)
     # The same of compiling: characters of a module, a twentieth of a second.

@@ -18,6 +18,8 @@ from tests.runtime.test_threads import needs_fork, run_script
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.cancellation import Token
+from curta.errors import JaxRuntimeError
 from curta.runtime import queue
 from curta.runtime.array import wrap
 
@@ -25,6 +27,7 @@ needs_queue = pytest.mark.skipif(not queue.is_available(), reason="needs threads
 TURNS = 6_000_000
 HOLD = """
 import ctypes, threading
+from curta.compiler.cancellation import Token
 from curta.runtime import queue
 
 class Hold:
@@ -33,7 +36,7 @@ class Hold:
         self.begun, self.released = threading.Event(), threading.Event()
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.run)
         address = ctypes.cast(self.call, ctypes.c_void_p).value
-        queue.submit(address, b"", 0, None, self)
+        queue.submit(address, b"", 0, queue.Call(None, Token(), (), self))
 
     def run(self, _):
         self.begun.set()
@@ -304,7 +307,7 @@ def test_a_job_has_what_it_needs_wherever_its_submission_is_interrupted():
         address = ctypes.cast(job, ctypes.c_void_p).value
         interrupted = InterruptedAt(type(jobs).submit, n)
         with contextlib.suppress(KeyboardInterrupt), interrupted:
-            jobs.submit(address, b"", 0, None, kept)
+            jobs.submit(address, b"", 0, queue.Call(None, Token(), (), kept))
         del kept
         gc.collect()
         hold.released.set()
@@ -387,6 +390,67 @@ try:
 except KeyboardInterrupt:
     print(y.is_ready())
 hold.released.set()
-print(float(y) == 2.0**24)
+try:
+    float(y)
+except curta.errors.JaxRuntimeError as error:
+    print(error)
+print(float(f(0.0)) == 2.0**24)
 """
-    assert run_script(HOLD + SLOW + script) == "False\nTrue\n"
+    words = "CANCELLED: the computation of an array with shape=float32[] was"
+    expected = f"False\n{words} interrupted by a signal.\nTrue\n"
+    assert run_script(HOLD + SLOW + script) == expected
+
+
+@needs_queue
+def test_what_needs_a_cancelled_result_is_cancelled_too(hold, monkeypatch):
+    """Of another thread as well, whose own work goes on."""
+    y = slowly(START)
+    found = {}
+
+    def other():
+        with curta.enable_x64(True):
+            found.update(own=slowly(START + 1), theirs=double(y))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    later = double(double(y))
+    moved = slowly(START)
+    given = curta.jit(lambda x: x + 1, donate_argnums=0)(moved)
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(queue._queue(), "_wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        later.block_until_ready()
+    monkeypatch.undo()
+    for array in (y, found["theirs"], later, given):
+        with pytest.raises(JaxRuntimeError, match="CANCELLED"):
+            np.asarray(array)
+    for use in (double, lambda y: y + 1, lambda y: y[None]):
+        with pytest.raises(JaxRuntimeError, match="CANCELLED"):
+            use(y)
+    assert moved.is_deleted()
+    assert not y.is_deleted()
+    hold.release_soon()
+    assert float(found["own"]) == DONE + 1
+    assert float(slowly(START)) == DONE
+
+
+@needs_queue
+def test_what_was_donated_stays_if_an_argument_was_cancelled(hold, monkeypatch):
+    add = curta.jit(lambda x, y: (x + 1, y + 1), donate_argnums=(0, 1))
+    y, x = slowly(jnp.zeros(3)), jnp.ones(3)
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(queue._queue(), "_wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        y.block_until_ready()
+    monkeypatch.undo()
+    hold.release_soon()
+    with pytest.raises(JaxRuntimeError, match="CANCELLED"):
+        add(x, y)
+    assert x.tolist() == [1, 1, 1]

@@ -47,6 +47,7 @@ else:
     print(f"not interrupted in {{time.monotonic() - begin}} s")
 assert curta.jit(lambda x: x + 1)(jnp.ones(3)).tolist() == [2, 2, 2]
 assert float(jnp.sum(jnp.ones(3000, "int32"))) == 3000
+{then}
 os._exit(0)
 """
 
@@ -96,7 +97,92 @@ run = lambda: curta.jit(many)(np.ones(37, np.float32))
 @needs_queue
 @pytest.mark.parametrize("case", CASES)
 def test_an_interrupt_is_answered(case):
-    assert run_script(INTERRUPTED.format(setup=CASES[case])) == "interrupted\n"
+    assert run_script(INTERRUPTED.format(setup=CASES[case], then="")) == "interrupted\n"
+
+
+# A loop that was short, so that nobody expects it to be long; then it is endless.
+SUDDENLY = """
+def halves(x, until):
+    return lax.while_loop(lambda c: c[0] > until, lambda c: (c[0] * 0.5, c[1]), (x, x))
+
+def large(x, until):
+    turn = lambda c: jnp.sort(c, axis=1) * 0.5
+    return lax.while_loop(lambda c: c[0, 0] > until, turn, jnp.full((64, 99), x))
+
+def fun(x, until):
+    {body}
+
+f = curta.jit(fun)
+x, short, endless = jnp.ones({shape}), jnp.full({shape}, 0.5), jnp.full({shape}, -1.0)
+for _ in range(3):
+    f(x, short)
+run = lambda: curta.block_until_ready(f(x, endless))
+"""
+SUDDEN_LOOPS = {
+    "numbers": "return halves(x, until)",
+    "arrays": "return large(x, until)",
+    "in a loop": """
+    return lax.fori_loop(0, 3, lambda i, c: halves(x, until)[0] + c, x)""",
+    "in a loop over arrays": """
+    return lax.fori_loop(0, 3, lambda i, c: large(x, until) + c, large(x, x))""",
+    "in a branch": """
+    return lax.cond(until < 2, lambda: large(x, until), lambda: jnp.ones((64, 99)))""",
+    "a loop around a short one": """
+    turn = lambda c: c * halves(c * 0 + 1.0, 0.25)[0]
+    return lax.while_loop(lambda c: c > until, turn, x)""",
+    "after a callback": """
+    curta.debug.callback(lambda x: None, x)
+    return halves(x, until)""",
+    "over arrays after a callback": """
+    curta.debug.callback(lambda x: None, x)
+    return large(x, until)""",
+}
+
+
+def ended(setup, then="f(x, short)"):
+    """Whether `run` was interrupted, and the process came to its end."""
+    script = INTERRUPTED.format(setup=setup, then=then).replace("os._exit(0)", "")
+    return run_script(script) == "interrupted\n"
+
+
+@pytest.mark.parametrize("case", SUDDEN_LOOPS)
+def test_a_loop_that_suddenly_is_endless_is_cancelled(case):
+    assert ended(SUDDENLY.format(body=SUDDEN_LOOPS[case], shape=()))
+
+
+@pytest.mark.parametrize("endless", [0, -1])
+def test_one_of_many_examples_is_endless(endless):
+    """Also if that runs in a thread of the pool, which answers no signals."""
+    setup = SUDDENLY.format(body="return curta.vmap(halves)(x, until)", shape=4000)
+    assert ended(f"{setup}\nendless = short.at[{endless}].set(-1.0)")
+
+
+@needs_queue
+def test_queued_work_that_was_interrupted_ends():
+    """An endless loop in the queue would keep all that is queued later waiting."""
+    setup = SUDDENLY.format(body="return halves(x, until)[0]", shape=())
+    setup += """
+slow = curta.jit(lambda x: lax.fori_loop(0, 30_000_000, lambda i, y: y + 1.0, x))
+run = lambda: f(slow(x), endless).block_until_ready()
+"""
+    then = "assert float(slow(x)) == 2**24 and float(f(slow(x), short)) <= 0.5"
+    assert ended(setup, then)
+
+
+def test_other_handlers_run_and_the_loop_goes_on():
+    script = """
+import os, signal, threading, time
+import curta, curta.numpy as jnp
+from curta import lax
+f = curta.jit(lambda n: lax.while_loop(lambda i: i < n, lambda i: i + 1, 0))
+for _ in range(3):
+    f(5)
+seen = []
+signal.signal(signal.SIGUSR1, lambda *_: seen.append(int(f(5))))
+threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+print(f(2_000_000_000), seen)
+"""
+    assert run_script(script) == "2000000000 [5]\n"
 
 
 @needs_queue
@@ -106,13 +192,13 @@ f = curta.jit(lambda x: lax.while_loop(lambda c: c < 2, lambda c: c * 0.5, x))
 f = f.lower(np.float32(1)).compile()
 run = lambda: f(np.float32(1)).block_until_ready()
 """
-    script = INTERRUPTED.format(setup=endless).replace("os._exit(0)", "")
+    script = INTERRUPTED.format(setup=endless, then="").replace("os._exit(0)", "")
     assert run_script(script) == "interrupted\n"
 
 
 @needs_queue
 def test_with_a_single_thread_too():
-    script = INTERRUPTED.format(setup=CASES["a loop"])
+    script = INTERRUPTED.format(setup=CASES["a loop"], then="")
     assert run_script(script, CURTA_NUM_THREADS="1") == "interrupted\n"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import host_call
+from curta.compiler import cancellation, host_call
 from curta.compiler.linked import Linked
 from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
@@ -31,8 +31,9 @@ class NativeCode:
     """Machine code `void f(ptr table)`.
 
     The table has the addresses of results, arguments and consts, of `parallel_for`, of
-    an arena of so many bytes, and `words` for the functions and programs that the code
-    calls; and the status, if it `runs_python`. `cost` estimates a call in simple scalar
+    an arena of so many bytes, of a cancellation token, which it polls if it is
+    `cancellable`, and `words` for the functions and programs that the code calls; and
+    the status, if it `runs_python`. `cost` estimates a call in simple scalar
     operations, `temporaries` is what it takes of memory besides the arrays, in bytes;
     `parallel` says whether it asks for threads.
     """
@@ -44,6 +45,7 @@ class NativeCode:
     temporaries: int
     parallel: bool
     runs_python: bool = False
+    cancellable: bool = False
 
     @property
     def words(self) -> tuple[int, ...]:
@@ -99,20 +101,24 @@ class Executable:
             temporaries=code.temporaries,
             in_place=self.in_place,
             runs_python=code.runs_python,
+            cancellable=code.cancellable,
         )
 
     @cached_property
     def _constants(self) -> tuple[int, ...]:
-        """The words of the table after the arrays; the one for the arena is 0."""
+        """The words of the table after the arrays; those for arena and token are 0."""
         consts = [x.ctypes.data for x in self.consts]
-        return (*consts, self._launcher, 0, *self.code.words)
+        return (*consts, self._launcher, 0, 0, *self.code.words)
 
     @cached_property
     def _entry(self) -> tuple[Callable[[int], None], type[ctypes.Array[Any]]]:
         """The function, and the type of its table."""
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.code.linked.address)
-        count = len(self.out_avals) + len(self.in_avals) + len(self._constants)
-        return function, ctypes.c_uint64 * count
+        address, arrays = self.code.linked.address, [*self.out_avals, *self.in_avals]
+        table_type = ctypes.c_uint64 * (len(arrays) + len(self._constants))
+        if not self.code.cancellable:
+            return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address), table_type
+        token = len(arrays) + len(self.consts) + 2
+        return lambda table: cancellation.call(address, table, token), table_type
 
     def __call__(self, *args: NDArray) -> list[NDArray]:
         given = list(map(_contiguous, args, self.in_avals))

@@ -25,6 +25,8 @@ class NativeProgram:
     A call needs an arena of so many bytes, 0 for none, whose address goes to the word
     at `arena_place` of the constants. Its `temporaries` are what it takes of memory,
     the stack included.
+    One that is `cancellable` polls the token whose address is at `token_place`, and
+    returns soon when it was cancelled, with results undefined (cancellation.py).
     A program that `runs_python` may fail. It stores 0 as the last of the constants when
     it has not; else an exception is pending (host_call.py), and results are undefined.
     """
@@ -40,11 +42,17 @@ class NativeProgram:
     temporaries: int
     in_place: frozenset[int] = frozenset()
     runs_python: bool = False
+    cancellable: bool = False
 
     @property
     def long(self) -> bool:
         """Whether other Python threads should run during a call."""
         return self.cost > config.tuning.released_cost
+
+    @property
+    def token_place(self) -> int:
+        """Where among the constants the address of the cancellation token is."""
+        return self.arena_place + 1
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_uint64]:

@@ -65,7 +65,7 @@ def _recipe(program: Executable) -> Recipe | None:
         parts.append((True, recipe))
     return (
         code.linked.recipe, tuple(parts), int(code.cost), int(code.arena_bytes),
-        int(code.temporaries), code.parallel,
+        int(code.temporaries), code.parallel, code.cancellable,
         tuple(map(_type, program.out_avals)), tuple(map(_type, program.in_avals)),
         tuple((_type(x), x.tobytes()) for x in program.consts),
         tuple(program.in_place),
@@ -79,13 +79,14 @@ def _type(x: Any) -> tuple[str, tuple[int, ...]]:
 def _executable(recipe: Recipe, parallel_for: Launcher) -> Executable:
     """The program of a recipe; LookupError if its code is not in the cache."""
     (
-        linked, parts, cost, arena_bytes, temporaries, parallel, results, arguments,
-        consts, in_place,
+        linked, parts, cost, arena_bytes, temporaries, parallel, cancellable, results,
+        arguments, consts, in_place,
     ) = recipe  # fmt: skip
     callees = [_callee(nested, r, parallel_for) for nested, r in parts]
     code = NativeCode(
-        relinked(linked), tuple(callees), cost, arena_bytes, temporaries, parallel
-    )
+        relinked(linked), tuple(callees), cost, arena_bytes, temporaries, parallel,
+        cancellable=cancellable,
+    )  # fmt: skip
     values = [np.ndarray(shape, np.dtype(n), data) for (n, shape), data in consts]
     avals = list(map(_aval, arguments)), list(map(_aval, results))
     return Executable(*avals, code, values, parallel_for, frozenset(in_place))

@@ -32,6 +32,7 @@ from curta.compiler.llvm.entry import (
     buffers,
     callees,
     emit_entry,
+    is_cancellable,
     is_parallel,
     routines,
     runs_python,
@@ -106,6 +107,7 @@ def _native_code(
         arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
         any(map(is_parallel, works)),
         runs_python(works),
+        any(map(is_cancellable, works)),
     )
 
 

@@ -95,3 +95,11 @@ def sleep(
 def wake_all(b: Builder, system: System, field: int) -> None:
     everybody = b.const(I32, 0x7FFFFFFF)
     syscall(b, system.futex, at(b, field), b.const(I32, _FUTEX_WAKE), everybody)
+
+
+def timespec(b: Builder, nanoseconds: int) -> Value:
+    """The address of a `timespec`, for less than a second."""
+    place = b.scratch(16)
+    b.store(b.const(I64, 0), place)
+    b.store(b.const(I64, nanoseconds), b.offset(place, 1, I64))
+    return place

@@ -15,6 +15,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
+from curta.errors import CancelledError
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData
@@ -167,7 +168,7 @@ class CompiledCall:
         try:
             donate(self.consumed, args, inputs, self.overwritten, taken)
             return self._run(args, inputs)
-        except MemoryError:  # which comes before anything ran
+        except (MemoryError, CancelledError):  # which come before anything ran
             take_back(self.consumed, args, inputs, taken)
             raise
 

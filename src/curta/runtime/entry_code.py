@@ -6,14 +6,17 @@ first item is a bytes object, the record of one entry:
     word 0  address of the native function, `void f(ptr table)`
          1  number of arrays
          2  number of results among them, which come first
-         3  what to do: CALL, CALL_WITHOUT_GIL, or give the TABLE as a bytes object
+         3  what to do: CALL, CALL_WITHOUT_GIL, CALL_CANCELLABLE, or give the TABLE as
+            a bytes object
          4  number of constants
          5  bytes of the arena that the function needs, 0 for none
          6  the place of the arena's address among the constants
-         7  the constants; then for each array: dtype object, rank, dimensions
+         7  the place of the cancellation token's address among them
+         8  the constants; then for each array: dtype object, rank, dimensions
 
 A call returns True if it was made and False if the arguments are not as promised. It
-raises OutOfMemoryError, and calls nothing, if there is no memory for the arena.
+raises OutOfMemoryError, and calls nothing, if there is no memory for the arena. If the
+function was cancelled by the handler of a signal, it raises what that raised.
 
 Fields of an array object are read where this NumPy keeps them, which `native_entry`
 verifies before it uses any of this.
@@ -24,8 +27,8 @@ from __future__ import annotations
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
 
-FIXED_WORDS = 7
-CALL, CALL_WITHOUT_GIL, TABLE = range(3)
+FIXED_WORDS = 8
+CALL, CALL_WITHOUT_GIL, CALL_CANCELLABLE, TABLE = range(4)
 # Fields of an array object, from the end of the object's header.
 DATA, RANK, DIMENSIONS, DTYPE, FLAGS = 0, 8, 16, 40, 48
 _C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
@@ -36,11 +39,15 @@ FUNCTIONS = (
     "PyBytes_AsString",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
+    "PyErr_Fetch",
+    "PyErr_Occurred",
+    "PyErr_Restore",
     "PyBool_FromLong",
     "PyBytes_FromStringAndSize",
 )
 ARRAY_TYPE = "array_type"
 ARENAS = ("take_arena", "give_arena")  # of arena_code
+CANCELLATION = "call_cancellable"  # of cancellation_code
 
 
 def entry_module(module: Module, header: int) -> str:
@@ -140,35 +147,43 @@ def _equal_words(b: Builder, x: Value, y: Value, count: Value) -> Value:
 
 
 def _run(module: Module) -> None:
-    """Call the function of a record on a table, with the GIL or without."""
-    b = module.function("run", [PTR, PTR], exported=False)
-    record, table = b.arguments
+    """Call the function of a record on a table, as it says; the object to return."""
+    b = module.function("run", [PTR, PTR, I64], PTR, exported=False)
+    record, table, arrays = b.arguments
     function, mode = b.load(PTR, record), _word(b, record, 3)
+
+    def done() -> Value:
+        return b.call("PyBool_FromLong", PTR, b.const(I64, 1))
+
+    def with_gil() -> Values:
+        b.call(function, None, table)
+        return [done()]
 
     def without_gil() -> Values:
         state = b.call("PyEval_SaveThread", PTR)
         b.call(function, None, table)
         b.call("PyEval_RestoreThread", None, state)
-        return []
+        return [done()]
 
-    def with_gil() -> Values:
-        b.call(function, None, table)
-        return []
+    def cancellable() -> Values:
+        place = b.add(arrays, _word(b, record, 7))
+        b.call(CANCELLATION, None, function, table, place)
+        null = Value("null", PTR, b)
+        raised = b.call("PyErr_Occurred", PTR)
+        return b.if_(_same(b, raised, null), lambda: [done()], lambda: [null])
 
-    b.if_(b.eq(mode, CALL_WITHOUT_GIL), without_gil, with_gil)
-    b.ret()
+    def released() -> Values:
+        return b.if_(b.eq(mode, CALL_CANCELLABLE), cancellable, without_gil)
+
+    b.ret(b.if_(b.eq(mode, CALL), with_gil, released)[0])
 
 
 def _call(b: Builder, record: Value, table: Value, arrays: Value, size: Value) -> Value:
     """Do with the complete table what the record says; the object to return."""
     arena_bytes = _word(b, record, 5)
 
-    def done() -> Value:
-        return b.call("PyBool_FromLong", PTR, b.const(I64, 1))
-
     def call() -> Values:
-        b.call("run", None, record, table)
-        return [done()]
+        return [b.call("run", PTR, record, table, arrays)]
 
     def call_with_arena() -> Values:
         arena = b.call("take_arena", PTR, arena_bytes)
@@ -176,9 +191,16 @@ def _call(b: Builder, record: Value, table: Value, arrays: Value, size: Value) -
         def go() -> Values:
             place = b.add(arrays, _word(b, record, 6))
             b.store(arena, _place(b, table, place))
-            b.call("run", None, record, table)
+            (out,) = call()
+            raised = _same(b, out, null)
+            place = b.scratch(24, align=8)
+            error = [b.offset(place, i, PTR) for i in range(3)]
+            with b.when(raised):  # Python may be called
+                b.call("PyErr_Fetch", None, *error)
             b.call("give_arena", None, arena)
-            return [done()]
+            with b.when(raised):
+                b.call("PyErr_Restore", None, *(b.load(PTR, x) for x in error))
+            return [out]
 
         null = Value("null", PTR, b)
         return b.if_(_same(b, arena, null), lambda: [null], go)

@@ -109,7 +109,8 @@ def _entry(
     sizes = [np.dtype(d).itemsize * int(np.prod(shape)) for d, shape in results]
     tuning = config.tuning
     large = max(sizes, default=0) > tuning.native_result_bytes
-    if program.long or large or len(leaves) > tuning.native_leaves:
+    long = program.long or program.cancellable
+    if long or large or len(leaves) > tuning.native_leaves:
         return None
     try:
         walk = _Walk(args)

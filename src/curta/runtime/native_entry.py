@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import cache as kernel_cache
+from curta.compiler import cache as kernel_cache, cancellation
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
 from curta.core.buffers import workspace
@@ -61,6 +61,7 @@ def native_entry(
     constants: Sequence[int] = (),
     release_gil: bool = False,
     arena: Arena = NO_ARENA,
+    token: int | None = None,
 ) -> Entry:
     """Make a callable of the native function `void f(ptr table)` at an address.
 
@@ -71,9 +72,11 @@ def native_entry(
         constants: further words of the table, after the arrays.
         release_gil: let other Python threads run meanwhile; for long work.
         arena: the place of its address among the constants, and its bytes.
+        token: the place of a cancellation token's, for functions that poll one; they
+            are ended by what handlers of signals raise, which is raised here.
     """
-    mode = _mode(release_gil)
-    return _entry(code, address, signature, results, constants, mode, arena)
+    mode = _mode(release_gil, token)
+    return _entry(code, address, signature, results, constants, mode, arena, token)
 
 
 def plain_entry(
@@ -84,13 +87,17 @@ def plain_entry(
     constants: Sequence[int] = (),
     release_gil: bool = False,
     arena: Arena = NO_ARENA,
+    token: int | None = None,
 ) -> Entry:
     """The same through ctypes: slower to call, and made in no time."""
-    mode = _mode(release_gil)
-    return _CtypesEntry(code, address, signature, results, constants, mode, arena)
+    mode = _mode(release_gil, token)
+    arguments = code, address, signature, results, constants, mode, arena, token
+    return _CtypesEntry(*arguments)
 
 
-def _mode(release_gil: bool) -> int:
+def _mode(release_gil: bool, token: int | None) -> int:
+    if token is not None:
+        return entry_code.CALL_CANCELLABLE
     return entry_code.CALL_WITHOUT_GIL if release_gil else entry_code.CALL
 
 
@@ -116,13 +123,16 @@ def _entry(
     constants: Sequence[int],
     mode: int,
     arena: Arena,
+    token: int | None = None,
 ) -> Callable[..., Any]:
     make = _builtin_maker()
     if make is None:
-        return _CtypesEntry(code, address, signature, results, constants, mode, arena)
+        arguments = code, address, signature, results, constants, mode, arena, token
+        return _CtypesEntry(*arguments)
     signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
     place, size = arena
     words = [address, len(signature), results, mode, len(constants), size, place]
+    words.append(token or 0)
     words += constants
     for dtype, shape in signature:
         words += [id(dtype), len(shape), *shape]
@@ -147,10 +157,14 @@ class _CtypesEntry:
         constants: Sequence[int],
         mode: int,
         arena: Arena,
+        token: int | None,
     ) -> None:
         holding = mode == entry_code.CALL
         kind = ctypes.PYFUNCTYPE if holding else ctypes.CFUNCTYPE
-        self._function = kind(None, ctypes.c_void_p)(address)
+        self._function: Callable[[int], Any] = kind(None, ctypes.c_void_p)(address)
+        if token is not None:
+            place = len(signature) + token
+            self._function = lambda table: cancellation.call(address, table, place)
         self._gives_table = mode == entry_code.TABLE
         self._code = code
         self._signature = [(np.dtype(d), tuple(shape)) for d, shape in signature]
@@ -200,6 +214,8 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
         imports = {n: _python_function(n) for n in entry_code.FUNCTIONS}
         imports[entry_code.ARRAY_TYPE] = id(np.ndarray)
         imports |= native_arenas()
+        name = entry_code.CANCELLATION
+        imports[name] = cancellation.addresses()[name]
         code = load(compiled, ["call_entry"], imports)
     except (ImportError, AttributeError, OSError, ValueError):
         return None

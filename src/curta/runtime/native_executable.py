@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.cancellation import Token
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.config import config
 from curta.core.buffers import allocator
@@ -21,6 +22,7 @@ from curta.runtime.native_entry import (
     table_entry,
 )
 from curta.runtime.queue import (
+    Call,
     Pending,
     answers_signals,
     arena_of_jobs,
@@ -116,6 +118,7 @@ class NativeExecutable:
             program.constants,
             program.long,
             (program.arena_place, program.arena_bytes),
+            program.token_place if program.cancellable else None,
         )
 
     @cached_property
@@ -147,11 +150,17 @@ class NativeExecutable:
         arena = None
         if self.program.arena_bytes:
             arena = arena_of_jobs(self.program.arena_bytes)
-            table = self._with_arena(table, arena.ctypes.data)
-        places = list(map(Pending, results))
+            place = self.program.arena_place
+            table = self._with_constant(table, place, arena.ctypes.data)
+        token = Token()
+        if self.program.cancellable:
+            place = self.program.token_place
+            table = self._with_constant(table, place, token.address)
+        places = [Pending(x, token) for x in results]
         kept = [x for i, x in enumerate(args) if i not in overwritten]
-        keep = (self, kept, places, arena)
-        number = submit(self.program.address, table, self._bytes, self, keep)
+        needed = [x for x in args if type(x) is Pending]
+        call = Call(self, token, needed, (kept, places, arena))
+        number = submit(self.program.address, table, self._bytes, call)
         for place in places:
             place.number = number
         for i in overwritten:
@@ -159,11 +168,10 @@ class NativeExecutable:
                 args[i].let_go()
         return places
 
-    def _with_arena(self, table: bytes, address: int) -> bytes:
-        """The table with the address of an arena."""
-        program = self.program
-        place = 8 * (len(program.signature) + program.arena_place)
-        return table[:place] + struct.pack("=Q", address) + table[place + 8 :]
+    def _with_constant(self, table: bytes, place: int, word: int) -> bytes:
+        """The table with one of its constants."""
+        at = 8 * (len(self.program.signature) + place)
+        return table[:at] + struct.pack("=Q", word) + table[at + 8 :]
 
 
 def start(

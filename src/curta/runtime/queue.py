@@ -8,6 +8,8 @@ it is queued. As jobs run one after the other, they have one arena in common. Wh
 waits for one that has not begun runs it, and those before it: a call that is waited
 for at once stays in its thread. Only the main thread, where Python answers signals,
 leaves what may take long to the queue's thread, and can be interrupted while it waits.
+Then what it has queued is cancelled, and what others have queued that needs it: those
+jobs end soon, or do not begin, and nobody gets their results.
 """
 
 from __future__ import annotations
@@ -16,16 +18,20 @@ import atexit
 import ctypes
 import os
 import sys
+import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from curta.compiler import cache as kernel_cache
+from curta.compiler.cancellation import Token
 from curta.compiler.link import c_function, load
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, workspace
+from curta.errors import CancelledError
 from curta.once import Lock, once
 from curta.runtime import atomics, queue_code
 from curta.runtime.threads import num_threads
@@ -35,10 +41,11 @@ from curta.signals import is_main_thread
 class Pending:
     """The memory of a result, and the number of the job that writes to it."""
 
-    __slots__ = ("_data", "_donated", "number")
+    __slots__ = ("_data", "_donated", "_token", "number")
 
-    def __init__(self, data: Any):
+    def __init__(self, data: Any, token: Token):
         self._data = data
+        self._token = token
         self._donated: str | None = None
         self.number = 0
 
@@ -48,6 +55,7 @@ class Pending:
 
     def wait(self, own: bool = False) -> Any:
         """The result, as soon as it is there; otherwise as `memory`."""
+        self.refuse_cancelled()
         _queue().wait(self.number)
         return self.memory(own)
 
@@ -56,9 +64,11 @@ class Pending:
 
         RuntimeError if it was donated, unless it is the caller's own by that. The mark
         is looked at after the memory, while `donate` sets it before it counts those who
-        have the memory: so nobody has what is overwritten.
+        have the memory: so nobody has what is overwritten. CancelledError if the job
+        was cancelled.
         """
         data = self._data
+        self.refuse_cancelled()
         if self._donated is not None and not own:
             raise RuntimeError(self._donated)
         return data
@@ -68,12 +78,25 @@ class Pending:
         with _donating:
             if self._donated is not None:
                 return False
-            kind = ShapedArray(self._data.shape, self._data.dtype).str_short()
-            self._donated = f"Array has been deleted with shape={kind}."
+            self._donated = f"Array has been deleted with shape={self._kind()}."
             alone = is_last_reference([self._data], 0, 1)
             if not alone:
                 self._donated = None
             return alone
+
+    def _kind(self) -> str:
+        data = self._data
+        return "" if data is None else ShapedArray(data.shape, data.dtype).str_short()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether there will be no result."""
+        return self._token.cancelled
+
+    def refuse_cancelled(self) -> None:
+        """CancelledError if there will be no result."""
+        if self._token.cancelled:
+            raise CancelledError(self._kind())
 
     def take_back(self) -> None:
         """Undo `donate`."""
@@ -87,19 +110,32 @@ class Pending:
 _donating = Lock()
 
 
-class _Job(NamedTuple):
-    """A job that is not done.
+class Call(NamedTuple):
+    """What a job is a call of: for whom, on what, and how it is cancelled.
 
-    `number` is 0 until it is submitted. `size` are the bytes of its results, `caller`
-    is whose call it is, which knows whether it `lingers`. It came at `begin`, and uses
-    `keep`.
+    `caller.lingers` says whether a signal would wait too long for its end; it is told
+    if not. A `measured` one may take long whatever it says. `needed` are arguments
+    that were not there when it was queued. It uses `keep`, which stays alive.
+    """
+
+    caller: Any
+    token: Token
+    needed: Sequence[Pending]
+    keep: Any
+
+
+class _Job(NamedTuple):
+    """A job that is not done, of a thread.
+
+    `number` is 0 until it is submitted, `size` are the bytes of its results.
     """
 
     number: ctypes.c_uint64
     size: int
-    caller: Any
     begin: float
-    keep: Any
+    thread: int
+    call: Call
+    table: bytes
 
 
 class _Queue:
@@ -114,7 +150,7 @@ class _Queue:
         self._finished = count(self._state + queue_code.FINISHED)
         self._started = ctypes.c_uint32.from_address(self._state + queue_code.STARTED)
         self._code = self._load()
-        submit, wait = map(self._code.address, queue_code.EXPORTS)
+        submit, wait, self._skip = map(self._code.address, queue_code.EXPORTS)
         word, pointer = ctypes.c_int64, ctypes.c_void_p
         submitting = ctypes.PYFUNCTYPE(None, pointer, ctypes.c_char_p, pointer)
         self._submit = submitting(submit)
@@ -159,22 +195,22 @@ class _Queue:
         while not self.has_room(size):
             self.wait(min(self._finished.value + 1, self._submitted.value))
 
-    def submit(
-        self, address: int, table: bytes, size: int, caller: Any, keep: Any
-    ) -> int:
+    def submit(self, address: int, table: bytes, size: int, call: Call) -> int:
         """Add a job; its number. What it needs stays alive until it is done.
 
         Once it is submitted it runs, whatever is raised here: a signal, or for want of
         memory. So it is among the jobs before, and native code writes its number.
         """
-        number = ctypes.c_uint64(0)
+        number, thread = ctypes.c_uint64(0), threading.get_ident()
         while True:
             self.make_room(size)
             with self._lock:
                 if not self.has_room(size):
                     continue
+                for place in call.needed:
+                    place.refuse_cancelled()
                 begin = time.perf_counter()
-                job = _Job(number, size, caller, begin, (table, keep))
+                job = _Job(number, size, begin, thread, call, table)
                 try:
                     self._jobs.append(job)
                     self._submit(address, table, ctypes.byref(number))
@@ -197,8 +233,12 @@ class _Queue:
         """Return when a job is done; may be interrupted, and then waited for again."""
         if is_main_thread():  # between two turns Python looks at signals
             self._interrupted = True  # if it ends here
-            while (finished := self._finished.value) < number:
-                self._wait(finished + 1, not self._lingers(finished + 1))
+            try:
+                while (finished := self._finished.value) < number:
+                    self._wait(finished + 1, not self._lingers(finished + 1))
+            except BaseException:
+                self._cancel()
+                raise
             self._interrupted = False
         else:
             while not self._wait(number, True):
@@ -216,9 +256,23 @@ class _Queue:
     def _lingers(self, number: int) -> bool:
         """Whether a job may take too long for a signal to wait for its end."""
         jobs = list(self._jobs)
-        found = (job.caller for job in jobs if job.number.value == number)
+        found = (job.call.caller for job in jobs if job.number.value == number)
         caller = next(found, None)
-        return caller is not None and caller.lingers
+        return caller is not None and (caller.lingers or caller.measured)
+
+    def _cancel(self) -> None:
+        """Give up what this thread has queued, and what needs that."""
+        with self._lock:
+            for job in self._jobs:
+                own, call = job.thread == threading.get_ident(), job.call
+                wanted = not own and not any(x.cancelled for x in call.needed)
+                number = job.number.value
+                if number <= self._finished.value or wanted:
+                    continue
+                call.token.cancel()
+                place = queue_code.JOBS + 16 * ((number - 1) % queue_code.MOST_JOBS)
+                entry = ctypes.c_uint64.from_address(self._state + place)
+                entry.value = self._skip
 
     def wait_for_all(self) -> None:
         """Return when no job is left."""
@@ -236,8 +290,9 @@ class _Queue:
                 self._arena = None
         for job in done:
             spent = time.perf_counter() - job.begin  # at most
-            if job.caller is not None and spent < config.tuning.answer_seconds:
-                job.caller.lingers = False
+            caller = None if job.call.token.cancelled else job.call.caller
+            if caller is not None and spent < config.tuning.answer_seconds:
+                caller.lingers = False
 
     # A forked process has none of the threads, so that nothing may be under way.
 
@@ -302,10 +357,12 @@ def arena_of_jobs(size: int) -> Any:
     return _queue().arena(size)
 
 
-def submit(address: int, table: bytes, size: int, caller: Any, keep: Any) -> int:
+def submit(address: int, table: bytes, size: int, call: Call) -> int:
     """Add a call of the function at `address` on a table of words; its number.
 
-    `size` are the bytes of its results. `caller.lingers` says whether a signal would
-    wait too long for its end; it is told if not. `keep` is kept alive until it is done.
+    `size` are the bytes of its results.
+
+    Raises:
+        CancelledError: an argument will never be there.
     """
-    return _queue().submit(address, table, size, caller, keep)
+    return _queue().submit(address, table, size, call)

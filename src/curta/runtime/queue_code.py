@@ -28,7 +28,7 @@ MOST_JOBS = 32
 STATE_SIZE = JOBS + 16 * MOST_JOBS
 
 IMPORTS = ("pthread_create", "pthread_detach", "syscall")
-EXPORTS = ("submit", "wait")
+EXPORTS = ("submit", "wait", "skip")
 _SPINS = 100
 # In nanoseconds: a caller has this long to wait for its job before the thread begins,
 _GRACE = 30_000
@@ -42,12 +42,13 @@ def queue_module(module: Module, system: System) -> str:
     `submit(function, table, number)` stores the number of the job, for which there
     must be room. `i64 wait(number, helps)` waits until it is done, and returns 0 if it
     is not after a while; who `helps` runs it if nobody does. Only one thread at a time
-    may submit.
+    may submit. `void skip(table)` takes the place of a job that is not wanted any more.
     """
     _run_until(module, system)
     _serve(module, system)
     _submit(module, system)
     _wait(module, system)
+    module.function("skip", [PTR]).ret()
     return atomics.DECLARATION + module.text()
 
 
@@ -110,7 +111,7 @@ def _serve(module: Module, system: System) -> None:
             atomics.sleep(b, system, WAKE, seen)
             atomics.set(b, THREAD_SLEEPS, I32, 0)
             woken = atomics.load(b, WAKE, I32)
-            atomics.sleep(b, system, WAKE, woken, _timeout(b, _GRACE))
+            atomics.sleep(b, system, WAKE, woken, atomics.timespec(b, _GRACE))
         return carried
 
     b.while_loop([b.const(I1, 1)], lambda carried: carried[0], turn)
@@ -173,15 +174,7 @@ def _wait(module: Module, system: System) -> None:
             # The low half of the count, which is where little-endian memory begins.
             seen = atomics.load(b, FINISHED, I32)
             with b.when(unfinished([])):
-                timeout = _timeout(b, _PATIENCE)
+                timeout = atomics.timespec(b, _PATIENCE)
                 atomics.sleep(b, system, FINISHED, seen, timeout)
             atomics.add(b, WAITING, I32, -1)
     b.ret(b.convert(~unfinished([]), "i64"))
-
-
-def _timeout(b: Builder, nanoseconds: int) -> Value:
-    """The address of a `timespec`."""
-    place = b.scratch(16)
-    b.store(b.const(I64, 0), place)
-    b.store(b.const(I64, nanoseconds), b.offset(place, 1, I64))
-    return place

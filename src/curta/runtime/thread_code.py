@@ -41,6 +41,8 @@ _FEW_WORKERS = 32
 
 
 IMPORTS = ("pthread_create", "pthread_detach", "sched_yield", "sched_getcpu", "syscall")
+POLL = "poll_current"  # of cancellation_code
+_PATIENCE = 50_000_000  # nanoseconds that a caller waits without a look at signals
 
 
 def pool_module(module: Module, system: atomics.System) -> str:
@@ -194,7 +196,11 @@ def _publish(b: Builder, system: atomics.System) -> None:
 
 
 def _join(b: Builder, system: atomics.System, count: Operand) -> None:
-    """Wait until every chunk is done: spin, then yield, then sleep."""
+    """Wait until every chunk is done: spin, then yield, then sleep.
+
+    Who sleeps looks for signals now and then: what a handler raises ends long loops.
+    """
+    patience = atomics.timespec(b, _PATIENCE)
 
     def unfinished(_: Values) -> Value:
         return b.ne(atomics.load(b, DONE, I32), count)
@@ -207,8 +213,9 @@ def _join(b: Builder, system: atomics.System, count: Operand) -> None:
             atomics.set(b, WAITING, I32, 1)
             done = atomics.load(b, DONE, I32)
             with b.when(b.ne(done, count)):
-                atomics.sleep(b, system, DONE, done)
+                atomics.sleep(b, system, DONE, done, patience)
             atomics.set(b, WAITING, I32, 0)
+            b.call(POLL, None)
         return [turn[0] + 1]
 
     b.while_loop([b.const(I32, 0)], unfinished, wait)

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from curta.compiler import cache as kernel_cache
+from curta.compiler import cache as kernel_cache, cancellation
 from curta.compiler.link import load
 from curta.compiler.llvm import target
 from curta.config import config
@@ -68,6 +68,7 @@ class Pool:
                 target.QUICK,
                 [thread_code.__name__, atomics.__name__],
             )
+            poll = cancellation.addresses()[thread_code.POLL]
         except ImportError:
             return _serial()
         libc = ctypes.CDLL(None)
@@ -75,7 +76,8 @@ class Pool:
             name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
             for name in thread_code.IMPORTS
         }
-        code = load(compiled, ["parallel_for"], {**imports, atomics.STATE: self._state})
+        imports |= {atomics.STATE: self._state, thread_code.POLL: poll}
+        code = load(compiled, ["parallel_for"], imports)
         return code.address("parallel_for"), code
 
     def reset(self) -> None:

@@ -196,9 +196,10 @@ def _add(
         chunks = min(chunks, config.tuning.part_arenas)
     scratch = _scratch(maker, eqn, programs, chunks)
     signals = signals_answered() if programs[-1].runs_python else None
+    polled = _loop_cost(eqn, programs, parts) > config.tuning.interruptible_cost
     item = ControlItem(
         eqn, operands, tuple(places), programs, tuple(carries), scratch, parts, chunks,
-        signals,
+        signals, polled,
     )  # fmt: skip
     maker.items.append(item)
 
@@ -242,11 +243,18 @@ def _carried(eqn: Eqn) -> list[ShapedArray]:
 
 def control_cost(item: ControlItem) -> int:
     """What all turns of a loop, or the longest branch, cost."""
-    op, costs = item.eqn.op, [p.cost + _TURN for p in item.programs]
-    if isinstance(op, Scan):
-        count = item.parts.count if item.parts else 1
-        return op.length * count * sum(costs)
-    return max(costs) if isinstance(op, Cond) else UNKNOWN
+    if isinstance(item.eqn.op, Cond):
+        return max(p.cost + _TURN for p in item.programs)
+    return _loop_cost(item.eqn, item.programs, item.parts)
+
+
+def _loop_cost(
+    eqn: Eqn, programs: tuple[NativeProgram, ...], parts: Parts | None
+) -> int:
+    if not isinstance(eqn.op, Scan):
+        return UNKNOWN
+    turns = eqn.op.length * (parts.count if parts else 1)
+    return turns * sum(p.cost + _TURN for p in programs)
 
 
 def _buffer(maker: ItemMaker, atom: Atom) -> Buffer:

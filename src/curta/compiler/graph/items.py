@@ -91,7 +91,7 @@ class ControlItem:
     program is the body for one part, and every part has places of its own. So many
     `chunks` share out the parts. Programs that need an arena have it in `scratch`, a
     row of which is for one chunk. A loop calls `signals`, if there is such a program,
-    now and then.
+    now and then; one that is `polled` looks whether its call was cancelled.
     """
 
     eqn: Eqn
@@ -103,6 +103,7 @@ class ControlItem:
     parts: Parts | None = None
     chunks: int = 1
     signals: NativeProgram | None = None
+    polled: bool = False
 
 
 @dataclass(frozen=True, eq=False)

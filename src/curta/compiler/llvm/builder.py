@@ -322,10 +322,12 @@ class Builder(VectorInstructions):
         initial: Sequence[Value],
         condition: Callable[[Values], Value],
         body: Callable[[Values], Values],
+        until: Callable[[Values], Value] | None = None,
     ) -> Values:
         """Repeat the body on the carried values while the condition, one `i1`, holds.
 
-        The condition is tested before the first turn.
+        The condition is tested before the first turn; `until` says after it whether to
+        leave the loop although it holds.
         """
         test, turn, done = self._label(), self._label(), self._label()
         before = self._block
@@ -335,6 +337,10 @@ class Builder(VectorInstructions):
         carried = [self._new(v.type) for v in initial]
         self._branch(condition(carried), turn, done)
         self._begin(turn)
+        if until is not None:
+            inside = self._label()
+            self._branch(until(carried), done, inside)
+            self._begin(inside)
         following = body(carried)
         self._jump(test)
         latch = self._block

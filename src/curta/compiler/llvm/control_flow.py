@@ -8,12 +8,13 @@ they write in turn.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from curta.compiler.graph.items import ControlItem
 from curta.compiler.library.routine import run_chunks
 from curta.compiler.llvm.builder import Builder, Values
+from curta.compiler.llvm.polls import is_cancelled, poll, turns_between
 from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
 from curta.compiler.loops.nodes import Buffer
@@ -33,11 +34,14 @@ def emit_control(
     address: Mapping[Buffer, Value],
     code: list[Callee],
     launcher: Value,
+    token: Value,
 ) -> None:
     """Run a control-flow item; `launcher` is parallel_for."""
     if item.parts is not None:
-        return _emit_parts(b, item, address, code, launcher)
-    calls = [ProgramCall(b, p, c) for p, c in zip(item.programs, code, strict=False)]
+        return _emit_parts(b, item, address, code, launcher, token)
+    calls = [
+        ProgramCall(b, p, c, token) for p, c in zip(item.programs, code, strict=False)
+    ]
     if item.scratch is not None:
         for call in calls:
             call.arena(address[item.scratch])
@@ -45,7 +49,9 @@ def emit_control(
         operands = [address[x] for x in item.operands]
         return _cond(b, item, calls, operands, [address[x] for x in item.results])
     if item.signals is not None:
-        calls[-1].answer(ProgramCall(b, item.signals, code[-1]))
+        calls[-1].answer(ProgramCall(b, item.signals, code[-1], token))
+    elif item.polled:
+        calls[-1].poll()
     return _emit_loop(b, item, address, calls, _Part(b, item, None))
 
 
@@ -55,23 +61,26 @@ def _emit_parts(
     address: Mapping[Buffer, Value],
     code: list[Callee],
     launcher: Value,
+    token: Value,
 ) -> None:
     """Share out the parts of a loop: `void loop(ptr table, i64 chunk)`."""
     assert item.parts is not None
     pairs = [x for pair in item.carries for x in pair]
     arenas = [] if item.scratch is None else [item.scratch]
     buffers = list(dict.fromkeys([*item.operands, *item.results, *pairs, *arenas]))
-    words = [*(address[x] for x in buffers), *code[0]]
+    words = [*(address[x] for x in buffers), *code[0], token]
     table = b.scratch(8 * len(words), align=8)
     for i, word in enumerate(words):
         b.store(word, b.offset(table, i, PTR))
     name = next(n for n in map("loop{}".format, count()) if not b.module.defines(n))
     inner = b.module.function(name, [PTR, I64], exported=False)
     given, chunk = inner.arguments
-    *places, body, constants = (
+    *places, body, constants, own_token = (
         inner.load(PTR, inner.offset(given, i, PTR)) for i in range(len(words))
     )
-    call = ProgramCall(inner, item.programs[0], (body, constants))
+    call = ProgramCall(inner, item.programs[0], (body, constants), own_token)
+    if item.polled:
+        call.poll()
     known = dict(zip(buffers, places, strict=True))
     if item.scratch is not None:
         own = inner.mul(chunk, item.scratch.nbytes // item.chunks)
@@ -162,29 +171,48 @@ def row_bytes(program: NativeProgram, array: int) -> int:
 class ProgramCall:
     """A table for calls of one program, whose constants are in their places."""
 
-    def __init__(self, b: Builder, program: NativeProgram, callee: Callee) -> None:
+    def __init__(
+        self, b: Builder, program: NativeProgram, callee: Callee, token: Value
+    ) -> None:
         self.b = b
         self.program = program
         self.code, words = callee
+        self._token = token
         arrays, count = len(program.signature), len(program.constants)
         self.table = b.scratch(8 * max(1, arrays + count), align=8)
         b.copy(b.offset(self.table, arrays, PTR), words, 8 * count)
-        self._signals: ProgramCall | None = None
+        if program.cancellable:
+            self._constant(program.token_place, token)
+        self._now_and_then: Callable[[], None] | None = None
 
     def answer(self, signals: ProgramCall) -> None:
         """Call another program after as many calls as keep signals waiting."""
-        b, self._signals = self.b, signals
-        self._runs = b.scratch(8, align=8)
-        b.store(b.const(I64, 0), self._runs)
-
-    def _answer(self, signals: ProgramCall) -> None:
-        b, most, every = self.b, config.tuning.interruptible_cost // 4, 1
+        most, every = config.tuning.interruptible_cost // 4, 1
         while every * self.program.cost < most:
             every *= 2
-        runs = b.load(I64, self._runs) + 1
-        b.store(runs, self._runs)
-        with b.when(b.eq(b.and_(runs, every - 1), 0)):
-            signals.run()
+        self._every(every, signals.run)
+
+    def poll(self) -> None:
+        """Look now and then whether the call of all this was cancelled."""
+        b = self.b
+        self._every(
+            turns_between(self.program.cost),
+            lambda: b.return_when(poll(b, self._token)),
+        )
+
+    def _every(self, calls: int, action: Callable[[], None]) -> None:
+        """Do something after so many calls, a power of two, again and again."""
+        b = self.b
+        runs = b.scratch(8, align=8)
+        b.store(b.const(I64, 0), runs)
+
+        def count() -> None:
+            run = b.load(I64, runs) + 1
+            b.store(run, runs)
+            with b.when(b.eq(b.and_(run, calls - 1), 0)):
+                action()
+
+        self._now_and_then = count
 
     def results(self, places: Sequence[Value], first: int = 0) -> None:
         """Where the results go, from the `first` on."""
@@ -197,22 +225,27 @@ class ProgramCall:
 
     def arena(self, place: Value) -> None:
         """Where the arena is, if the program needs one."""
-        word = len(self.program.signature) + self.program.arena_place
-        self.b.store(place, self.b.offset(self.table, word, PTR))
+        self._constant(self.program.arena_place, place)
+
+    def _constant(self, place: int, value: Value) -> None:
+        word = len(self.program.signature) + place
+        self.b.store(value, self.b.offset(self.table, word, PTR))
 
     def run(self) -> None:
-        """Call the program; return from the function at once where it failed."""
+        """Call the program; return from the function where it failed or is to stop."""
         b = self.b
-        if not self.program.runs_python:
+        if self.program.runs_python:
+            words = len(self.program.signature) + len(self.program.constants)
+            status = b.offset(self.table, words - 1, I64)
+            b.store(b.const(I64, 1), status)
             b.call(self.code, None, self.table)
-            return
-        words = len(self.program.signature) + len(self.program.constants)
-        status = b.offset(self.table, words - 1, I64)
-        b.store(b.const(I64, 1), status)
-        b.call(self.code, None, self.table)
-        b.return_when(b.ne(b.load(I64, status), 0))
-        if self._signals is not None:
-            self._answer(self._signals)
+            b.return_when(b.ne(b.load(I64, status), 0))
+        else:
+            b.call(self.code, None, self.table)
+            if self.program.cancellable:
+                b.return_when(is_cancelled(b, self._token))
+        if self._now_and_then is not None:
+            self._now_and_then()
 
 
 def _scan(

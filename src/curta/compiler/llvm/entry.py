@@ -1,14 +1,15 @@
 """The one native function of a program.
 
 `void entry(ptr table)`: the table holds the addresses of the program's results,
-arguments and constants; of `parallel_for` (or null: no threads) and of the arena; then
-of the products of matrices, of the programs (with their constants) and of the routines
-that it calls; and the status, if some of it runs in Python. It runs all of them in
-order.
+arguments and constants; of `parallel_for` (or null: no threads), of the arena and of
+the cancellation token; then of the products of matrices, of the programs (with their
+constants) and of the routines that it calls; and the status, if some of it runs in
+Python. It runs all of them in order.
 
 Native code asks nobody for memory: who calls an entry provides its arena, in which the
 programs that it calls have theirs. So only Python can fail. Then every entry returns at
-once; one that reaches its end stores 0 as the status.
+once; one that reaches its end stores 0 as the status. Every entry returns as well where
+long loops have seen that the call was cancelled.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ from curta.compiler.library.routine import Routine, run_chunks
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.control_flow import ProgramCall, emit_control
 from curta.compiler.llvm.emit import emit_kernel
+from curta.compiler.llvm.polls import is_cancelled
 from curta.compiler.llvm.registers import emit_registers
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, Placement
 from curta.compiler.loops.nodes import Buffer, Kernel
-from curta.compiler.loops.registers import blocks
+from curta.compiler.loops.registers import blocks, is_long
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import NativeProgram
 from curta.lazy_dataclass import dataclass
 
 ENTRY = "entry"
-SERVICES = 2  # parallel_for, the arena
+SERVICES = 3  # parallel_for, the arena, the cancellation token
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,14 @@ def runs_python(works: Sequence[Work]) -> bool:
     return any(p.runs_python for w in works for p in _programs(w))
 
 
+def is_cancellable(work: Work) -> bool:
+    """Whether some loop of it polls the cancellation token."""
+    if isinstance(work, RegisterItem):
+        return is_long(work.code)
+    called = any(p.cancellable for p in _programs(work))
+    return called or (isinstance(work, ControlItem) and work.polled)
+
+
 def routines(works: Sequence[Work]) -> list[Routine]:
     """The routines that are called, each once, in table order."""
     return list(dict.fromkeys(w.routine for w in works if isinstance(w, RoutineItem)))
@@ -121,7 +131,9 @@ def emit_entry(
         buffer: b.load(PTR, b.offset(table, i, PTR))
         for i, buffer in enumerate(pointers)
     }
-    launcher, base = (_word(b, table, len(pointers) + i) for i in range(SERVICES))
+    launcher, base, token = (
+        _word(b, table, len(pointers) + i) for i in range(SERVICES)
+    )
     if module.defines(_SERIAL):
         none = b.instruction(f"icmp eq ptr {launcher}, null", I1)
         launcher = b.select(none, b.function_address(_SERIAL), launcher)
@@ -142,15 +154,14 @@ def emit_entry(
         elif isinstance(work, (ControlItem, HostItem)):
             places = [first_program + 2 * programs[p] for p in _programs(work)]
             parts = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
-            _run_programs(b, work, address, parts, launcher)
+            _run_programs(b, work, address, parts, launcher, token)
         elif isinstance(work, RegisterItem):
-            name = f"registers{at}"
-            emit_registers(module, name, work.code)
-            chunks = blocks(work.code, module.vector_bytes).chunks
-            _launch(b, name, buffers(work), chunks, address, launcher)
+            _run_registers(b, f"registers{at}", work, address, launcher, token)
         else:
-            chunks = work.plan.chunks
-            _launch(b, kernels[work], buffers(work), chunks, address, launcher)
+            pointed = [address[x] for x in buffers(work)]
+            _launch(b, kernels[work], pointed, work.plan.chunks, launcher)
+        if is_cancellable(work):
+            b.return_when(is_cancelled(b, token))
     if runs_python(works):
         status = b.offset(table, first_routine + len(library), I64)
         b.store(b.const(I64, 0), status)
@@ -163,12 +174,26 @@ def _run_programs(
     address: Mapping[Buffer, Value],
     code: list[tuple[Value, Value]],
     launcher: Value,
+    token: Value,
 ) -> None:
     if isinstance(work, ControlItem):
-        return emit_control(b, work, address, code, launcher)
-    call = ProgramCall(b, work.program, code[0])
+        return emit_control(b, work, address, code, launcher, token)
+    call = ProgramCall(b, work.program, code[0], token)
     call.results([address[x] for x in buffers(work)])
     return call.run()
+
+
+def _run_registers(
+    b: Builder,
+    name: str,
+    work: RegisterItem,
+    address: Mapping[Buffer, Value],
+    launcher: Value,
+    token: Value,
+) -> None:
+    emit_registers(b.module, name, work.code)
+    chunks = blocks(work.code, b.module.vector_bytes).chunks
+    _launch(b, name, [*(address[x] for x in buffers(work)), token], chunks, launcher)
 
 
 def _places(values: Sequence[Any]) -> dict[Any, int]:
@@ -209,12 +234,11 @@ def _emit_serial_for(module: Module) -> None:
 def _launch(
     b: Builder,
     name: str,
-    arguments: Sequence[Buffer],
+    arguments: Sequence[Value],
     chunks: int,
-    address: Mapping[Buffer, Value],
     launcher: Value,
 ) -> None:
     table = b.scratch(8 * max(1, len(arguments)), align=8)
-    for i, buffer in enumerate(arguments):
-        b.store(address[buffer], b.offset(table, i, PTR))
+    for i, place in enumerate(arguments):
+        b.store(place, b.offset(table, i, PTR))
     run_chunks(b, launcher, name, table, chunks)

@@ -1,7 +1,8 @@
 """Register code to LLVM IR: one function, whose loops carry values as phis.
 
 `void name(ptr arguments, i64 chunk)`, as kernels are; `arguments` has the addresses of
-the arrays in the order of `RegisterCode.reads`, then `writes`.
+the arrays in the order of `RegisterCode.reads`, then `writes`, and of the cancellation
+token.
 
 A value of few numbers is so many scalars, any other a vector. Whatever moves its
 elements (a slice, a transpose, a concatenation) is a shuffle, because every index is
@@ -18,6 +19,12 @@ import numpy as np
 from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.polls import (
+    poll,
+    polled_loop,
+    polled_while,
+    turns_between,
+)
 from curta.compiler.llvm.scalar_instructions import kind, memory_kind
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
 from curta.compiler.loops.index import Affine, LoopVar, Quotient, Remainder
@@ -36,6 +43,9 @@ from curta.compiler.loops.registers import (
     WhileLoop,
     Write,
     blocks,
+    code_cost,
+    is_long,
+    is_polled,
 )
 from curta.config import config
 
@@ -52,6 +62,8 @@ def emit_registers(module: Module, name: str, code: RegisterCode) -> Builder:
         for i, array in enumerate(arrays)
     }
     emitter = _Emitter(b, pointers)
+    if is_long(code):
+        emitter.token = b.load(PTR, b.offset(b.arguments[0], len(arrays), PTR))
     if code.lane is None:
         for array in code.reads:
             if array.size <= 2 * config.tuning.register_elements:
@@ -314,6 +326,7 @@ class _Emitter:
         self.b = b
         self.values = _Registers(b, pointers)
         self.pointers = pointers
+        self.token: Value | None = None
 
     def read(self, buffer: Buffer, pointer: Value) -> None:
         self.values.get(buffer, pointer)
@@ -349,7 +362,11 @@ class _Emitter:
         values.in_lanes = True
         count = -(-lane.extent // plan.lanes)
         first = b.mul(chunk, plan.grain)
+        turns = turns_between(code_cost(code.steps))
         with b.loop(first, b.min(b.add(first, plan.grain), count)) as loop:
+            if self.token is not None:
+                with b.when(b.eq(b.and_(loop.index, turns - 1), 0)):
+                    b.return_when(poll(b, self.token))
             start = b.mul(loop.index, plan.lanes)
             mask = None
             if lane.extent % plan.lanes:
@@ -420,12 +437,11 @@ class _Emitter:
         reads = [self._address(rows.array) for rows in loop.reads]
         writes = [self._array(rows.array) for rows in loop.writes]
         last = self._flat([c.first for c in carries])
-        if loop.length:
-            with b.loop(0, loop.length, carried=last) as turn, self.values.scope():
-                self._hold([c.now for c in carries], turn.carried)
-                at = turn.index
-                if loop.reverse:
-                    at = b.sub(loop.length - 1, at)
+
+        def body(index: Value, carried: Values) -> Values:
+            with self.values.scope():
+                self._hold([c.now for c in carries], carried)
+                at = b.sub(loop.length - 1, index) if loop.reverse else index
                 if loop.turn is not None:
                     self.values.bind(loop.turn, at)
                 for rows, array in zip(loop.reads, reads, strict=True):
@@ -433,7 +449,14 @@ class _Emitter:
                 self.run(loop.body)
                 for rows, array in zip(loop.writes, writes, strict=True):
                     self.values.put(rows.row, self._row(rows, array, at))
-                turn.next(*self._flat([c.then for c in carries]))
+                return self._flat([c.then for c in carries])
+
+        turns = turns_between(code_cost(loop.body))
+        if self.token is not None and is_polled(loop) and turns < loop.length:
+            last = polled_loop(b, loop.length, last, body, self.token, turns)
+        elif loop.length:
+            with b.loop(0, loop.length, carried=last) as turn:
+                turn.next(*body(turn.index, turn.carried))
             last = turn.results
         self._hold([c.last for c in carries], last)
         for rows, array in zip(loop.writes, writes, strict=True):
@@ -473,7 +496,11 @@ class _Emitter:
             return then
 
         first = self._flat([c.first for c in carries])
-        last = self.b.while_loop(first, condition, body)
+        if self.token is None:  # not from a program
+            last = self.b.while_loop(first, condition, body)
+        else:
+            turns = turns_between(code_cost(loop.condition + loop.body))
+            last = polled_while(self.b, first, condition, body, self.token, turns)
         self._hold([c.last for c in carries], last)
 
     def _any(self, flags: Buffer) -> Value:

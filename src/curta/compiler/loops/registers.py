@@ -214,6 +214,29 @@ def code_cost(steps: tuple[Step, ...], turns: int = UNKNOWN) -> int:
     return total
 
 
+def is_polled(loop: CountedLoop | WhileLoop) -> bool:
+    """Whether a loop may take too long to be left alone."""
+    return code_cost((loop,)) > config.tuning.interruptible_cost
+
+
+def polls(steps: tuple[Step, ...]) -> bool:
+    """Whether there is a loop that may take too long to be left alone."""
+    for step in steps:
+        if isinstance(step, (CountedLoop, WhileLoop)) and is_polled(step):
+            return True
+        if isinstance(step, Choice) and any(map(polls, step.blocks)):
+            return True
+    return False
+
+
+def is_long(code: RegisterCode) -> bool:
+    """Whether the code polls: in a loop, or between its blocks of examples."""
+    if code.lane is None or polls(code.steps):
+        return polls(code.steps)
+    most = config.tuning.interruptible_cost
+    return code.lane.extent * code_cost(code.steps) > most
+
+
 @dataclass(frozen=True)
 class Blocks:
     """How examples are shared out: lanes of a vector, blocks of a chunk, chunks."""

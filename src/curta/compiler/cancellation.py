@@ -1,0 +1,121 @@
+"""Calls of native programs that can be cancelled: their loops poll a token.
+
+    call(address, table_address, place)  # the place of the token in the table
+
+What answers signals, Python's main thread, has them handled while its call runs, and
+what a handler raises ends the call. In the queue of long computations a token of one's
+own says whether a job is to stop.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Mapping
+
+from curta.compiler import cache as kernel_cache, cancellation_code as code
+from curta.compiler.link import c_function, load
+from curta.compiler.llvm import target
+from curta.once import once
+
+_CLOCKS = {"linux": 1, "darwin": 6}  # CLOCK_MONOTONIC
+_PLAIN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Token:
+    """Whether a computation is to stop, for its loops to see."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self) -> None:
+        self._words = (ctypes.c_uint64 * (code.TOKEN_SIZE // 8))()
+
+    @property
+    def address(self) -> int:
+        """For native code; valid as long as the token is."""
+        return ctypes.addressof(self._words)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it is to stop."""
+        return self._words[0] != 0
+
+    def cancel(self) -> None:
+        """Say that it is."""
+        self._words[0] = 1
+
+
+class _Code:
+    """The native functions and their state, which stay as long as the process."""
+
+    def __init__(self) -> None:
+        self._state = ctypes.create_string_buffer(code.STATE_SIZE)
+        self._find_main()
+        clock = _CLOCKS[sys.platform]
+        compiled = kernel_cache.fixed_object_file(
+            lambda: code.cancellation_module(target.host().module(), clock),
+            target.QUICK,
+            [code.__name__],
+            str(clock),
+        )
+        imports = {name: c_function(name) for name in code.IMPORTS}
+        imports |= {name: _python_function(name) for name in code.FUNCTIONS}
+        imports[code.STATE] = ctypes.addressof(self._state)
+        self._loaded = load(compiled, code.EXPORTS, imports)
+        self.addresses = {name: self._loaded.address(name) for name in code.EXPORTS}
+        pointer, word = ctypes.c_void_p, ctypes.c_int64
+        # Of this kind, because that raises an exception which was set meanwhile.
+        kind = ctypes.PYFUNCTYPE(None, pointer, pointer, word)
+        self.call = kind(self.addresses["call_cancellable"])
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._find_main)
+        # The threads of the pool may run this code until the very end of the process.
+        for owner in (self, self._state, self._loaded):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+
+    def _find_main(self) -> None:
+        main = ctypes.c_uint64.from_buffer(self._state, code.MAIN)
+        main.value = threading.main_thread().ident or 0
+
+
+def _python_function(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+@once
+def _code() -> _Code | None:
+    if sys.platform not in _CLOCKS:
+        return None
+    try:
+        return _Code()
+    except ImportError:  # no compiler
+        return None
+
+
+def addresses() -> Mapping[str, int]:
+    """The addresses of the native functions.
+
+    Raises:
+        ImportError: there are none on this system.
+    """
+    found = _code()
+    if found is None:
+        raise ImportError("calls are not cancelled on this system")
+    return found.addresses
+
+
+def call(address: int, table: int, place: int) -> None:
+    """Call a program on a table of words with a token at a place.
+
+    Raises:
+        BaseException: what the handler of a signal raised.
+    """
+    found = _code()
+    if found is not None:
+        found.call(address, table, place)
+        return
+    token = Token()
+    ctypes.c_uint64.from_address(table + 8 * place).value = token.address
+    _PLAIN(address)(table)

@@ -1,0 +1,108 @@
+"""Loops that look now and then whether their call was cancelled.
+
+A loop polls if nobody knows how often it turns, or if it may take longer than a signal
+should wait. Between two looks are so many turns that nobody notices them. The code that
+looks is outside of the loop over those turns, so that it takes none of its registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from curta.compiler import cancellation_code
+from curta.compiler.llvm.builder import Builder, Values
+from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
+from curta.compiler.native import UNKNOWN
+from curta.config import config
+
+_NESTED_TURNS = 16
+_MOST_TURNS = 1 << 20
+
+
+def turns_between(cost: int) -> int:
+    """How many turns of a loop pass without a look, a power of two.
+
+    A turn of unknown cost has a loop that looks by itself, if it takes long.
+    """
+    most = config.tuning.polled_cost
+    if cost >= UNKNOWN:
+        return min(_NESTED_TURNS, most)
+    turns = 1
+    while turns < _MOST_TURNS and 2 * turns * cost <= most:
+        turns *= 2
+    return turns
+
+
+def is_cancelled(b: Builder, token: Value) -> Value:
+    """Whether the call was cancelled, as far as was seen."""
+    text = f"load atomic i64, ptr {token} monotonic, align 8"
+    return b.ne(b.instruction(text, I64), 0)
+
+
+def poll(b: Builder, token: Value) -> Value:
+    """Look whether the call was cancelled."""
+    module = b.module
+    if not module.defines("poll"):
+        f = module.function("poll", [PTR], I1, exported=False)
+        (given,) = f.arguments
+        code = f.load(PTR, f.offset(given, cancellation_code.POLL, I8))
+        none = f.instruction(f"icmp eq ptr {code}, null", I1)
+        f.ret(
+            f.if_(
+                is_cancelled(f, given) | none,
+                lambda: [is_cancelled(f, given)],
+                lambda: [f.ne(f.call(code, I64, given), 0)],
+            )[0]
+        )
+    return b.call("poll", I1, token)
+
+
+def polled_while(
+    b: Builder,
+    first: Values,
+    condition: Callable[[Values], Value],
+    body: Callable[[Values], Values],
+    token: Value,
+    turns: int,
+) -> Values:
+    """`b.while_loop`, which also ends where the call was cancelled."""
+
+    def block(carried: Values) -> Values:
+        start = [*carried[:-1], b.const(I64, turns)]
+        *last, left = b.while_loop(
+            start,
+            lambda inner: condition(inner[:-1]),
+            lambda inner: [*body(inner[:-1]), inner[-1] - 1],
+            until=lambda inner: b.eq(inner[-1], 0),
+        )
+        return [*last, _goes_on(b, b.ne(left, 0), token)]
+
+    start = [*first, b.const(I1, 1)]
+    return b.while_loop(start, lambda carried: carried[-1], block)[:-1]
+
+
+def polled_loop(
+    b: Builder,
+    length: int,
+    carried: Values,
+    body: Callable[[Value, Values], Values],
+    token: Value,
+    turns: int,
+) -> Values:
+    """What `length` turns make of values, unless the call was cancelled."""
+
+    def block(state: Values) -> Values:
+        end = b.min(state[0] + turns, length)
+        with b.loop(state[0], end, carried=state[1:-1]) as loop:
+            loop.next(*body(loop.index, loop.carried))
+        done = b.eq(end, length)
+        return [end, *loop.results, _goes_on(b, done, token)]
+
+    start = [b.const(I64, 0), *carried, b.const(I1, 1)]
+    return b.while_loop(start, lambda state: state[-1], block)[1:-1]
+
+
+def _goes_on(b: Builder, done: Value, token: Value) -> Value:
+    """Whether a loop that is not done is to go on."""
+    no = b.const(I1, 0)
+    return b.if_(done, lambda: [no], lambda: [~poll(b, token)])[0]
