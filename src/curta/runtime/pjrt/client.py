@@ -182,7 +182,7 @@ class Client:
         self.check_open()
         if place is None:
             place = self.local_devices[0]
-        return from_host(self, array, place, immutable)
+        return from_host(self, np.asarray(array), place, immutable)
 
     # ---- the end of things
 

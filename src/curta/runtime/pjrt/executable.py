@@ -111,7 +111,10 @@ class LoadedExecutable:
                 f"{self.name} runs on {len(self.devices)} devices: use `sharded`"
             )
         client = self.client
-        handles = [b.handle for b in operands if b.client is client]
+        try:
+            handles = [b.handle for b in operands if b.client is client]
+        except AttributeError:
+            handles = []
         if len(handles) != len(operands) or client.closed:
             self._refuse(operands)
         calls = self._calls.get(len(handles))
