@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # Memory that a plugin may use as it is has to begin at a multiple of this.
 ALIGNMENT = 64
 
+# Shape and dtype.
+Kind = tuple[tuple[int, ...], np.dtype[Any]]
+
 
 def element_type(dtype: np.dtype[Any]) -> int:
     """PJRT_Buffer_Type of a dtype; TypeError if it has none."""
@@ -47,36 +50,55 @@ def dtype_of(code: int) -> np.dtype[Any]:
     return np.dtype(name)
 
 
+class _More:
+    """What few buffers have.
+
+    `host` is memory of the host whose elements the buffer uses, with the event that
+    says when it does no more; `transfer` is one to the host that is under way, with its
+    event; `lent` counts who uses the buffer's memory.
+    """
+
+    host: tuple[int, Any] | None = None
+    transfer: tuple[int, Any] | None = None
+    lent = 0
+
+
 class Buffer:
     """An array on a device. Its elements may still be computed.
 
-    `shape` and `dtype` are those of the array. Finalizers free it; `delete` gives its
+    `kind` are shape and dtype of the array. Finalizers free it; `delete` gives its
     memory back at once.
     """
 
-    __slots__ = ("client", "handle", "shape", "dtype", "_host", "_transfer", "_lent")
+    __slots__ = ("client", "handle", "kind", "more")
 
-    def __init__(
-        self, client: Client, handle: int, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> None:
+    def __init__(self, client: Client, handle: int, kind: Kind) -> None:
         self.client = client
         self.handle = handle
-        self.shape = shape
-        self.dtype = dtype
-        # Memory of the host whose elements the buffer uses, with the event that says
-        # when it does no more; a transfer to the host that is under way.
-        self._host: tuple[int, Any] | None = None
-        self._transfer: tuple[int, Any] | None = None
-        self._lent = 0
+        self.kind = kind
+        self.more: _More | None = None
         client.buffers.add(handle)
 
     def __del__(self) -> None:
-        client = self.client
-        if not client.closed:
-            for pending in (self._host, self._transfer):
+        if self.more is not None:
+            for pending in (self.more.host, self.more.transfer):
                 if pending is not None:
-                    client.borrow(*pending)
-            client.destroy("Buffer_Destroy", self.handle)
+                    self.client.borrow(*pending)
+        self.client.free_buffer(self.handle)
+
+    def _has(self) -> _More:
+        """What it has of what few buffers have; to be changed."""
+        if self.more is None:
+            self.more = _More()
+        return self.more
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.kind[0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.kind[1]
 
     def _call(self, what: str, **fields: Any) -> Any:
         self.client.check_open()
@@ -128,8 +150,9 @@ class Buffer:
 
     def start_transfer(self) -> None:
         """Begin to copy the elements to the host, where `numpy` finds them."""
-        if self._transfer is None:
-            self._transfer = self._copy_out()
+        more = self._has()
+        if more.transfer is None:
+            more.transfer = self._copy_out()
 
     def _copy_out(self) -> tuple[int, Any]:
         out = np.empty(self.shape, self.dtype)
@@ -150,7 +173,9 @@ class Buffer:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The elements, on the host; raises what went wrong while they were made."""
-        transfer, self._transfer = self._transfer, None
+        transfer = None
+        if self.more is not None:
+            transfer, self.more.transfer = self.more.transfer, None
         event, out = transfer or self._copy_out()
         self.client.library.wait(event)
         return out
@@ -163,7 +188,7 @@ class Buffer:
         else:
             memory = place.default_memory if isinstance(place, Device) else place
             found = self._call("CopyToMemory", dst_memory=memory.address)
-        return Buffer(self.client, found.dst_buffer, self.shape, self.dtype)
+        return Buffer(self.client, found.dst_buffer, self.kind)
 
     # ---- its memory, for other libraries
 
@@ -171,19 +196,23 @@ class Buffer:
         """The address of its memory on the device, kept there until `take_back`."""
         self.block_until_ready()
         self._call("IncreaseExternalReferenceCount")
-        self._lent += 1
+        self._has().lent += 1
+        self.client.lent.add(self.handle)
         return self._call("OpaqueDeviceMemoryDataPointer").device_memory_ptr or 0
 
     def take_back(self) -> None:
         """What `lend` gave is not used any more."""
-        self._lent -= 1
+        more = self._has()
+        more.lent -= 1
+        if not more.lent:
+            self.client.lent.discard(self.handle)
         if not self.client.closed:
             self._call("DecreaseExternalReferenceCount")
 
     @property
     def is_lent(self) -> bool:
         """Whether other libraries use its memory: then programs must not."""
-        return self._lent > 0
+        return self.more is not None and self.more.lent > 0
 
     def address(self) -> int:
         """The address of its memory, as the platform names it."""
@@ -226,10 +255,10 @@ def from_host(
         device=place.devices[0].address if memory else place.address,
         memory=place.address if memory else None,
     )
-    made = Buffer(client, found.buffer, array.shape, array.dtype)
+    made = Buffer(client, found.buffer, (array.shape, array.dtype))
     event = found.done_with_host_buffer
     if shared:
-        made._host = event, dense
+        made._has().host = event, dense
     elif event:
         client.library.call("Event_Destroy", event=event)
     return made
@@ -241,7 +270,7 @@ def found_buffer(client: Client, handle: int) -> Buffer:
     code = call("Buffer_ElementType", buffer=handle).type
     dims = call("Buffer_Dimensions", buffer=handle)
     shape = tuple(integers(dims.dims, dims.num_dims))
-    return Buffer(client, handle, shape, dtype_of(code))
+    return Buffer(client, handle, (shape, dtype_of(code)))
 
 
 def refuse_foreign(client: Client, buffer: Any) -> None:

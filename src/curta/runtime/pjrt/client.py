@@ -8,7 +8,7 @@ import functools
 import os
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,13 +64,17 @@ class Client:
         #: Handles that must be freed before the client is.
         self.buffers: set[int] = set()
         self.executables: set[int] = set()
-        # Handles that nobody has any more, but that could not be freed at once; memory
-        # of the host that the plugin still reads, with the events that say when not.
-        self._unwanted: deque[tuple[str, int]] = deque()
-        self._borrowed: deque[tuple[int, Any]] = deque()
-        self._arguments: list[tuple[Any, int]] = []
+        #: Handles of buffers whose memory other libraries use.
+        self.lent: set[int] = set()
+        #: What `sweep` looks after: handles that nobody has any more, but that could
+        #: not be freed at once, and memory of the host that the plugin still reads,
+        #: with events that say when it does no more.
+        self.waiting: deque[tuple[str, int, Any]] = deque()
         self._places: dict[int, Any] = {}
-        self._pid = os.getpid()
+        #: Free the handle of a buffer, perhaps a little later. Finalizers call it,
+        #: anywhere: within a callback, too, which a plugin may make while it holds a
+        #: lock.
+        self.free_buffer = self._make_free()
         _open.add(self)
 
     # ---- what there is
@@ -191,61 +195,69 @@ class Client:
         if self.closed:
             raise JaxRuntimeError(f"FAILED_PRECONDITION: {self.closed}")
 
-    def destroy(self, function: str, handle: int) -> None:
-        """Free a handle (a `Buffer` or `LoadedExecutable`), perhaps a little later.
+    def _make_free(self) -> Callable[[int], None]:
+        """The function that frees buffers, once for each call of a program."""
+        buffers, waiting, running = self.buffers, self.waiting, callbacks.running
+        library = self.library
+        run = library.functions["Buffer_Destroy"]
+        # Arguments are taken from a heap, as threads come in between.
+        heap: list[tuple[Any, int]] = []
 
-        Finalizers call it, anywhere: within a callback, too, which a plugin may make
-        while it holds a lock.
-        """
+        def free(handle: int) -> None:
+            if running:
+                waiting.append(("Buffer_Destroy", handle, None))
+                return
+            buffers.discard(handle)
+            try:
+                slot = heap.pop()
+            except IndexError:
+                made = library.struct("Buffer_Destroy_Args")
+                slot = made, ctypes.addressof(made)
+            slot[0].buffer = handle
+            if error := run(slot[1]):
+                library.retry(error, run, slot[0], ())
+            heap.append(slot)
+
+        return free
+
+    def free_executable(self, handle: int) -> None:
+        """Free a program, perhaps a little later."""
         if self.closed:
             return
-        if callbacks.running or self._unwanted:
-            self._unwanted.append((function, handle))
-            self.sweep()
-            return
-        self._free(function, handle)
-
-    def _free(self, function: str, handle: int) -> None:
-        kept = self.buffers if function == "Buffer_Destroy" else self.executables
-        kept.discard(handle)
-        if function != "Buffer_Destroy":
-            self.library.call(function, executable=handle)
-            return
-        # Arguments are taken from a heap, as threads come in between.
-        slot = self._arguments.pop() if self._arguments else self._destroy_arguments()
-        args, address = slot
-        args.buffer = handle
-        run = self.library.functions[function]
-        if error := run(address):
-            self.library.retry(error, run, args, ())
-        self._arguments.append(slot)
-
-    def _destroy_arguments(self) -> tuple[Any, int]:
-        args = self.library.struct("Buffer_Destroy_Args")
-        return args, ctypes.addressof(args)
+        self.waiting.append(("LoadedExecutable_Destroy", handle, None))
+        self.sweep()
 
     def borrow(self, event: int, memory: Any) -> None:
         """Keep memory of the host until an event says that nobody reads it."""
-        self._borrowed.append((event, memory))
+        if not self.closed:
+            self.waiting.append(("Event_Destroy", event, memory))
 
     def sweep(self) -> None:
         """Free what nobody has any more."""
-        if callbacks.running or not (self._unwanted or self._borrowed):
+        if callbacks.running:
             return
         # Other threads, and finalizers in this one, may be at it, too.
-        for function, handle in _taken(self._unwanted):
-            self._free(function, handle)
-        for event, memory in _taken(self._borrowed):
-            if self.library.is_ready(event):
-                self.library.call("Event_Destroy", event=event)
+        for function, handle, memory in _taken(self.waiting):
+            if function == "Buffer_Destroy":
+                self.buffers.discard(handle)
+                self.library.call(function, buffer=handle)
+            elif function == "LoadedExecutable_Destroy":
+                self.executables.discard(handle)
+                self.library.call(function, executable=handle)
+            elif self.library.is_ready(handle):
+                self.library.call(function, event=handle)
             else:
-                self._borrowed.append((event, memory))
+                self.waiting.append((function, handle, memory))
+
+    def _end(self, why: str) -> None:
+        self.closed = why
+        self.free_buffer = _leave
 
     def close(self) -> None:
         """Free buffers, then programs, then the client; later uses raise."""
         if self.closed:
             return
-        self.closed = "the client of the plugin was closed"
+        self._end("the client of the plugin was closed")
         _open.discard(self)
         call = self.library.call
         for handle in tuple(self.buffers):
@@ -254,14 +266,17 @@ class Client:
             call("LoadedExecutable_Destroy", executable=handle)
         self.buffers.clear()
         self.executables.clear()
-        for event, _ in tuple(self._borrowed):
-            self.library.wait(event)
-        self._borrowed.clear()
-        self._unwanted.clear()
+        for function, handle, _ in _taken(self.waiting):
+            if function == "Event_Destroy":
+                self.library.wait(handle)
         call("Client_Destroy", client=self.address)
 
     def __repr__(self) -> str:
         return f"Client({self.library.name!r}, {self.platform})"
+
+
+def _leave(handle: int) -> None:
+    """What is left of a buffer when its client is gone."""
 
 
 def _taken(items: deque[Any]) -> Iterator[Any]:
@@ -284,7 +299,7 @@ def close_all() -> None:
 
 def _forked() -> None:
     for client in tuple(_open):
-        client.closed = (
+        client._end(
             "this process was forked from one that uses the plugin, whose devices and"
             " threads it does not have: start it by the method 'spawn' instead."
         )

@@ -214,7 +214,7 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
         del _borrowed[address]
         raise
     _rename(made, ctypes.addressof(_USED))
-    return Buffer(client, found.buffer, shape, dtype)
+    return Buffer(client, found.buffer, (shape, dtype))
 
 
 def _stream(client: Client, device: Device) -> int | None:

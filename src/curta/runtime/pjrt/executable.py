@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ class _Call:
         pointer = ctypes.c_void_p
         self.rows = [(pointer * max(1, operands))() for _ in range(devices)]
         self.out_rows = [(pointer * max(1, results))() for _ in range(devices)]
+        self.row, self.out_row = self.rows[0], self.out_rows[0]
         self._ins = (pointer * devices)(*map(ctypes.addressof, self.rows))
         self._outs = (pointer * devices)(*map(ctypes.addressof, self.out_rows))
         self.options: Any = library.struct("ExecuteOptions")
@@ -72,10 +74,10 @@ class LoadedExecutable:
         self._single = len(self.devices) == 1
         # Prepared calls by their number of operands. A call is popped while it is in
         # use, so that threads and finalizers may come in between.
-        self._calls: dict[int, list[_Call]] = {}
+        self._calls: defaultdict[int, list[_Call]] = defaultdict(list)
 
     def __del__(self) -> None:
-        self.client.destroy("LoadedExecutable_Destroy", self.handle)
+        self.client.free_executable(self.handle)
 
     def _call(self, what: str) -> Any:
         self.client.check_open()
@@ -117,20 +119,22 @@ class LoadedExecutable:
             handles = []
         if len(handles) != len(operands) or client.closed:
             self._refuse(operands)
-        calls = self._calls.get(len(handles))
-        call = calls.pop() if calls else _Call(self, len(handles))
-        call.rows[0][: len(handles)] = handles
-        if keep or any(b._lent for b in operands):
+        calls = self._calls[len(handles)]
+        try:
+            call = calls.pop()
+        except IndexError:
+            call = _Call(self, len(handles))
+        call.row[: len(handles)] = handles
+        if keep or client.lent:
             self._run_keeping(call, {*keep, *_lent(operands)})
         elif error := self.function(call.address):
             client.library.retry(error, self.function, call.arguments, [call.options])
-        if client._unwanted or client._borrowed:
+        if client.waiting:
             client.sweep()
-        made = [
-            Buffer(client, handle, shape, dtype)
-            for handle, (shape, dtype) in zip(call.out_rows[0], self.results)
-        ]
-        self._give_back(len(handles), call)
+        # A slice at once: to iterate over an array of C takes as long as the call.
+        found = zip(call.out_row[:], self.results)
+        made = [Buffer(client, handle, kind) for handle, kind in found]
+        calls.append(call)
         return made
 
     def sharded(
@@ -157,8 +161,10 @@ class LoadedExecutable:
                 raise TypeError("devices have different numbers of operands")
             if any(b.client is not self.client for b in row) or self.client.closed:
                 self._refuse(row)
-        calls = self._calls.get(count)
-        call = calls.pop() if calls else _Call(self, count)
+        try:
+            call = self._calls[count].pop()
+        except IndexError:
+            call = _Call(self, count)
         for row, to in zip(operands, call.rows):
             to[:count] = [b.handle for b in row]
         if host_calls is not None:
@@ -166,11 +172,11 @@ class LoadedExecutable:
         self._run_keeping(call, {*keep}.union(*map(_lent, operands)))
         self.client.sweep()
         made = [
-            [Buffer(self.client, h, *result) for h, result in zip(row, self.results)]
+            [Buffer(self.client, h, kind) for h, kind in zip(row[:], self.results)]
             for row in call.out_rows
         ]
         if host_calls is None:
-            self._give_back(count, call)
+            self._calls[count].append(call)
         return made
 
     def _run_keeping(self, call: _Call, keep: set[int]) -> None:
@@ -180,9 +186,6 @@ class LoadedExecutable:
         call.run(self)
         call.options.num_non_donatable_input_indices = 0
         call.options.non_donatable_input_indices = None
-
-    def _give_back(self, operands: int, call: _Call) -> None:
-        self._calls.setdefault(operands, []).append(call)
 
     def _refuse(self, operands: Sequence[Any]) -> None:
         self.client.check_open()
