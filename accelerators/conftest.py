@@ -1,6 +1,6 @@
-"""The table of op classes at the end of a run of tier A."""
+"""What stands at the end of a run: the table of op classes of tier A, and the tiers."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -13,7 +13,42 @@ _REASONS = {
 }
 
 
+# Tests by the tier that they are of; the others are of tier A.
+_TIERS = {
+    "test_pjrt_ahead_of_time": "B",
+    "test_pjrt_corpus": "B",
+    "test_pjrt_header": "C",
+    "test_pjrt_cpu": "C",
+    "test_pjrt_backend": "C",
+    "test_pjrt_processes": "D",
+}
+
+
 def pytest_terminal_summary(terminalreporter):
+    """Tables at the end of a run."""
+    _say_ops(terminalreporter)
+    _say_tiers(terminalreporter)
+
+
+def _say_tiers(terminalreporter):
+    """How many tests of each tier ran, and why others did not."""
+    counts = {tier: Counter() for tier in "ABCD"}
+    reasons = defaultdict(set)
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            file = report.nodeid.partition(".py")[0].rpartition("/")[2]
+            tier = _TIERS.get(file, "A")
+            counts[tier][outcome] += 1
+            if outcome == "skipped":
+                reasons[tier].add(report.longrepr[2].removeprefix("Skipped: "))
+    for tier, found in counts.items():
+        ran = ", ".join(f"{n} {outcome}" for outcome, n in found.items())
+        terminalreporter.write_line(f"tier {tier}: {ran or 'not run'}")
+        for reason in sorted(reasons[tier]):
+            terminalreporter.write_line(f"  {reason}")
+
+
+def _say_ops(terminalreporter):
     """How many op classes pass, and the names of the others by what is wrong."""
     stats = terminalreporter.stats
     tests = [

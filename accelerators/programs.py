@@ -6,28 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tests.conformance.checks import as_list, evaluate
+from tests.conformance.checks import evaluate
 from tests.conformance.samples import Case
 
 import curta
 import curta.numpy as jnp
 from accelerators import xla
-from curta.compiler.stablehlo import rules
-from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.lowering import Program
+from accelerators.modules import lower, staged
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.stage import stage
 from curta.dtypes import KeyDType
-
-assert rules.FAMILIES  # the table of rules is full
-
-
-def lower(closed: ClosedJaxpr, platforms: Sequence[str] = ("cpu",)) -> str:
-    """The text of a jaxpr."""
-    program = Program("jit_f", platforms)
-    program.define(closed, "main", public=True)
-    return module_text(program.module)
 
 
 def run_staged(fun: Callable[..., Any], *args: Any) -> list[np.ndarray]:
@@ -40,15 +27,7 @@ def run_staged(fun: Callable[..., Any], *args: Any) -> list[np.ndarray]:
 
 def run_cases(found: Sequence[Case]) -> list[list[np.ndarray]]:
     """The outputs of all cases, from one program: compiling once is much faster."""
-    counts: list[int] = []
-
-    def program(*flat: Any) -> list[Any]:
-        rest = iter(flat)
-        outs = [as_list(c.op, c.op(*[next(rest) for _ in c.avals])) for c in found]
-        counts[:] = map(len, outs)
-        return [x for several in outs for x in several]
-
-    closed = stage(program, [a for c in found for a in c.avals])
+    closed, counts = staged(found)
     args = [given(x, a) for c in found for x, a in zip(c.args, c.avals, strict=True)]
     results = xla.run(lower(closed), args)
     outs = iter(map(stored, results, closed.jaxpr.out_avals))

@@ -25,17 +25,18 @@ from curta.config_options import (
     trace_context as trace_context,
 )
 from curta.config_parsers import (
+    parse_backend,
     parse_boolean,
     parse_device,
     parse_instead,
     parse_never_text,
     parse_one_of,
     parse_optional_text,
-    parse_plugin_options,
     parse_positive,
     set_debug_modules,
     set_logging_level,
 )
+from curta.config_plugins import define_plugins
 from curta.tuning import parse_tuning
 
 # ---- dtypes and shapes
@@ -420,15 +421,6 @@ mesh_context = _define(
     "The mesh in scope; curta.set_mesh sets it.",
     traced=True,
 )
-pjrt_client_create_options = _define(
-    "jax_pjrt_client_create_options",
-    None,
-    parse_plugin_options,
-    "Options of plugins' clients: a dict, or 'key:value;key:value'.",
-)
-for _name in ("cuda", "rocm"):
-    _doc = "The GPUs to use: 'all', or their numbers, comma-separated."
-    _define(f"jax_{_name}_visible_devices", "all", str, _doc)
 async_dispatch = _define(
     "jax_cpu_enable_async_dispatch",
     True,
@@ -438,8 +430,8 @@ async_dispatch = _define(
 backend = _define(
     "curta_backend",
     "llvm",
-    parse_one_of("llvm", "numpy"),
-    "'numpy' runs compiled functions through the eval rules instead of LLVM.",
+    parse_backend,
+    "'numpy' runs compiled functions by the eval rules, 'pjrt:NAME' by a plugin.",
     traced=True,
 )
 while_checkpoints = _define(
@@ -500,5 +492,6 @@ compilation_cache_max_size = _define(
 )
 
 define_accepted()
+define_plugins()
 thread_guard = _find_option("jax_thread_guard")
 jax2tf_associative_scan_reductions = _find_option("jax2tf_associative_scan_reductions")

@@ -46,6 +46,22 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
+def parse_backend(value: Any) -> str:
+    """`llvm`, `numpy`, or `pjrt:` and the name of a plugin.
+
+    >>> parse_backend("pjrt:cuda")
+    'pjrt:cuda'
+    """
+    if isinstance(value, str) and value.startswith("pjrt:") and value != "pjrt:":
+        return value
+    if value in ("llvm", "numpy"):
+        return str(value)
+    raise ValueError(
+        "new enum value must be in ['llvm', 'numpy', 'pjrt:NAME'], where NAME is that"
+        f" of a plugin, got {value!r}"
+    )
+
+
 def parse_never_text(value: Any) -> Any:
     """An object that only the program can make: no text stands for it."""
     if isinstance(value, str):

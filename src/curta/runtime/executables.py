@@ -30,6 +30,7 @@ from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
+from curta.on_demand import late
 from curta.once import once
 from curta.primitives.checks import Check
 from curta.runtime.devices import Client, client
@@ -37,6 +38,9 @@ from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.threads import parallel_for_address
 from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
+
+# Few programs are run by plugins.
+pjrt: Any = late("curta.runtime.pjrt.backend")
 
 # C-contiguous NumPy arrays of the physical dtypes of the jaxpr's avals, in and out.
 Executable = Callable[..., Sequence[np.ndarray[Any, Any]]]
@@ -99,6 +103,9 @@ def _make(closed: ClosedJaxpr, backend: str) -> Executable:
 
 def _without_checks(closed: ClosedJaxpr, backend: str) -> Executable:
     """What runs a jaxpr; checks that are left in it run in Python."""
+    plugin = backend.removeprefix("pjrt:")
+    if plugin != backend and not _has_no_machine_type(closed):
+        return pjrt.plugin_executable(closed, plugin)
     optimise = not config.jax_disable_most_optimizations
     compiled = _compiled(closed, backend, optimise=optimise)
     if compiled is None:
