@@ -170,21 +170,26 @@ def blobs() -> dict[str, bytes]:
 
 
 @functools.cache
-def _prepare() -> None:
+def prepare() -> None:
     """Limit the memory of this process, and look at what it does."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     blobs()
     sys.addaudithook(_watch)
 
 
+def watching(now: bool) -> None:
+    """Look at what the process does from now on, or no longer."""
+    _state["watching"] = now
+
+
 def run_batch(seed: int) -> dict[str, int]:
     """`load_batch` in a process of its own."""
-    _prepare()
-    _state["watching"] = True
+    prepare()
+    watching(True)
     try:
         return load_batch(seed, blobs())
     finally:
-        _state["watching"] = False
+        watching(False)
 
 
 def load_batch(seed: int, blobs: dict[str, bytes]) -> dict[str, int]:
@@ -195,13 +200,14 @@ def load_batch(seed: int, blobs: dict[str, bytes]) -> dict[str, int]:
         blob = blobs[rng.choice(sorted(blobs))]
         change = change_bytes if rng.random() < 0.2 else change_json
         try:
-            counts[_load(change(rng, blob))] += 1
+            counts[load_and_call(change(rng, blob))] += 1
         except Exception as error:
             raise AssertionError(f"file {number}: {error!r}") from error
     return dict(counts)
 
 
-def _load(blob: bytes) -> str:
+def load_and_call(blob: bytes) -> str:
+    """What becomes of a file; raises what is not expected."""
     try:
         found = export.deserialize(blob)
     except ValueError:
