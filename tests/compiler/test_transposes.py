@@ -9,6 +9,7 @@ import curta.numpy as jnp
 from curta.compiler.graph.fuse import fuse
 from curta.compiler.graph.itemise import itemise
 from curta.compiler.loops.assemble import assemble
+from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.schedule import schedule
 from curta.tuning import Tuning
 
@@ -48,3 +49,25 @@ def test_values(shape, dtype):
         plain, added = y(x)
     np.testing.assert_array_equal(plain, np.swapaxes(x, -1, -2))
     np.testing.assert_array_equal(added, np.swapaxes(x, -1, -2) + np.ones((), dtype))
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "merged"),
+    [((4, 6, 50, 8), (0, 2, 1, 3), (4, 50, 48)), ((70, 9), (1, 0), (-1,)),
+     ((5, 1, 7), (2, 0, 1), (35,)), ((6, 4), (1, 0), (8, 3))],
+)  # fmt: skip
+def test_a_reshaped_transpose_is_walked_by_its_own_dims(shape, order, merged):
+    """Not by those of the result, of which two are one: that takes divisions."""
+
+    def fun(x):
+        return [x.transpose(order).reshape(merged)]
+
+    for dtype in (np.float32, np.complex64):
+        x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        program = itemise(staged(fun, x).jaxpr)
+        (group,) = fuse(program).groups
+        kernel = assemble(group, program.builder)
+        atoms = [a for load in kernel.loads() for a in load.offset.atoms()]
+        assert atoms and all(isinstance(a, LoopVar) for a in atoms)
+        found = curta.jit(fun)(x)[0]
+        np.testing.assert_array_equal(found, x.transpose(order).reshape(merged))

@@ -47,6 +47,7 @@ from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.structure import Reshape, Transpose
 
 
 @dataclass(frozen=True)
@@ -212,12 +213,34 @@ class ItemMaker:
             return self._join(eqn, self._buffer(var, "v"))
         if var.aval.size >= config.tuning.large_join and self._in_regions(var):
             return
-        index = loop_dims(var.aval.shape)
-        if var.aval.size:
+        if not var.aval.size:
+            self._buffer(var, "v")
+        elif (moved := self._unmerged(eqn)) is not None:
+            self._map_in_order_of(moved, var)
+        else:
+            index = loop_dims(var.aval.shape)
             value = self.elements.computed(var, index)
             self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
-        else:
-            self._buffer(var, "v")
+
+    def _unmerged(self, eqn: Eqn) -> Var | None:
+        """What a reshape of a transpose reshapes, whose elements come in its order.
+
+        Each is found by sums there, and by divisions along dims that were merged.
+        """
+        (operand, *_) = eqn.invars or (None,)
+        if not isinstance(eqn.op, Reshape) or not isinstance(operand, Var):
+            return None
+        definition = self.values.definitions.get(operand)
+        moves = definition is not None and isinstance(definition.op, Transpose)
+        return operand if moves and operand not in self.buffers else None
+
+    def _map_in_order_of(self, operand: Var, var: Var) -> None:
+        """The map of a reshape, by the dims of its operand."""
+        index = loop_dims(operand.aval.shape)
+        value = self.elements.at(operand, index)
+        offset = row_major(index, operand.aval.shape)
+        stores = self.stores(self._buffer(var, "v"), offset, value)
+        self.items.append(loop_item("reshape", variables(index), (), stores, ()))
 
     def _in_regions(self, var: Var) -> bool:
         """Make an item for each region of a map with seams, if it has some."""
