@@ -10,12 +10,13 @@ from curta.compiler.stablehlo.algorithms import way_of
 from curta.compiler.stablehlo.attributes import Text, commas, enum
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
-from curta.compiler.stablehlo.shape import converted, full
+from curta.compiler.stablehlo.shape import converted, full, in_bytes
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.fft import Fft, FftType
 from curta.primitives.precision import DotAlgorithm, Precision
 
@@ -32,6 +33,7 @@ def precisions(given: Any) -> list[str]:
 
 
 @rule(DotGeneral)
+@in_bytes
 def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
     (out,) = b.outs
     contract, batch = op.dimension_numbers
@@ -45,13 +47,17 @@ def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
         precision=precisions(op.precision),
         algorithm=way.algorithm,
     )
-    return converted(b, found, out.dtype)
+    if way.sums == out.dtype:
+        return found
+    wide = ShapedArray(out.shape, way.sums)
+    return b.apply(ConvertElementType(out.dtype, False), [wide], found)[0]
 
 
 # --------------------------------------------------------------------- convolutions
 
 
 @rule(ConvGeneralDilated)
+@in_bytes
 def _conv_general_dilated(
     b: Builder, op: ConvGeneralDilated, x: Value, y: Value
 ) -> Value:

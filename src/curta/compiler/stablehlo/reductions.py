@@ -11,13 +11,14 @@ from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.regions import jaxpr_region, op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
-from curta.compiler.stablehlo.shape import converted
+from curta.compiler.stablehlo.shape import converted, in_bytes
 from curta.compiler.stablehlo.types import tensor_type
 from curta.control.reduction import Reduce
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.primitives.elementwise.arithmetic import add, mul
 from curta.primitives.elementwise.bitwise import and_, or_, xor
+from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.elementwise.magnitude import max_, min_
 from curta.primitives.reduction import (
     ArgReduction,
@@ -67,7 +68,9 @@ def in_working_dtype(
     working = dtypes.working_dtype(aval.dtype)
     if working == aval.dtype:
         return fold(x, working)
-    return converted(b, fold(converted(b, x, working), working), aval.dtype)
+    found = fold(converted(b, x, working), working)
+    wide = ShapedArray(b.outs[0].shape, working)
+    return b.apply(ConvertElementType(aval.dtype, False), [wide], found)[0]
 
 
 @rule(*_COMBINING)
@@ -96,6 +99,7 @@ def _reduce(b: Builder, op: Reduce, *args: Value) -> Sequence[Value]:
 
 
 @rule(ArgReduction)
+@in_bytes
 def _arg_reduction(b: Builder, op: ArgReduction, x: Value) -> Sequence[Value]:
     return b.outlined(op, lambda inner, x: [_place(inner, op, x)], [x])
 

@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.lowering import Builder, Rule, rule
 from curta.compiler.stablehlo.types import (
     element_type,
     physical,
@@ -90,6 +92,32 @@ def sized_op(
         assert found is not None
         return found
     return b.op(name, xs, type_, **sizes)
+
+
+def in_bytes(lower: Rule) -> Rule:
+    """A rule for integers of two bits, too: in bytes, as compilers have no code."""
+
+    def wrapped(b: Builder, op: Op, *xs: Value) -> Sequence[Value]:
+        ins, outs = b.ins, b.outs
+        b.ins, b.outs = tuple(map(_of_bytes, ins)), tuple(map(_of_bytes, outs))
+        xs = tuple(converted(b, x, a.dtype) for x, a in zip(xs, b.ins, strict=True))
+        found = lower(b, op, *xs)
+        b.ins, b.outs = ins, outs
+        values = [found] if isinstance(found, Value) else found
+        return [converted(b, x, a.dtype) for x, a in zip(values, outs, strict=True)]
+
+    def chosen(b: Builder, op: Op, *xs: Value) -> Value | Sequence[Value]:
+        small = any(a.dtype.name in _BYTES for a in (*b.ins, *b.outs))
+        return (wrapped if small else lower)(b, op, *xs)
+
+    return chosen
+
+
+_BYTES = {"int2": np.dtype(np.int8), "uint2": np.dtype(np.uint8)}
+
+
+def _of_bytes(aval: ShapedArray) -> ShapedArray:
+    return ShapedArray(aval.shape, _BYTES.get(aval.dtype.name, aval.dtype))
 
 
 # -------------------------------------------------------------- elements as they are

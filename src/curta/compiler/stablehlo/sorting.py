@@ -13,7 +13,7 @@ from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.regions import region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
-from curta.compiler.stablehlo.shape import slice_of
+from curta.compiler.stablehlo.shape import in_bytes, slice_of
 from curta.compiler.stablehlo.types import tensor_type
 from curta.core.avals import ShapedArray
 from curta.primitives.sorting import Sort, TopK
@@ -29,6 +29,7 @@ def sort(
 
 
 @rule(Sort)
+@in_bytes
 def _sort(b: Builder, op: Sort, *xs: Value) -> Sequence[Value]:
     ins = b.ins
 
@@ -86,6 +87,7 @@ def _lexicographic(
 
 
 @rule(TopK)
+@in_bytes
 def _top_k(b: Builder, op: TopK, x: Value) -> Sequence[Value]:
     """A sort of pairs of an element and its place, cut: compilers know the pattern."""
     (aval,), axis = b.ins, op.axis % b.ins[0].ndim
