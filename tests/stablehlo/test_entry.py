@@ -7,6 +7,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta import lax
 
 X = jnp.ones(4)
 
@@ -63,3 +64,13 @@ def test_locations():
     assert '%arg0: tensor<4xf32> loc("x")' in text
     assert 'test_entry.py":' in text
     assert "loc(" not in curta.jit(model).lower(X).as_text()
+
+
+def test_what_depends_on_the_platform():
+    fun = curta.jit(lambda x: lax.platform_dependent(x, tpu=jnp.cos, default=jnp.sin))
+    traced = fun.trace(1.0)
+    several = traced.lower(lowering_platforms=("cpu", "tpu")).as_text()
+    assert '%0 = "stablehlo.case"(%arg0) ({' in several
+    assert "sine" in several and "cosine" in several
+    one = traced.lower(lowering_platforms=("tpu",)).as_text()
+    assert "sine" not in one.replace("cosine", "") and "case" not in one

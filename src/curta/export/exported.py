@@ -142,9 +142,9 @@ class Exported:
 
         It takes the arguments that are used. Where the function is for several
         platforms, they come after the index of that which it runs on. Without
-        `serialized` it is the module, whose `str` is the text.
+        `serialized` it is the module, whose `str` is the text without locations.
         """
-        return str(self._module) if serialized else self._module
+        return self._module.text(debug_info=True) if serialized else self._module
 
     @property
     def mlir_module_serialized(self) -> bytes:
@@ -152,7 +152,7 @@ class Exported:
 
         JAX has bytecode here, which only MLIR itself can write.
         """
-        return str(self._module).encode()
+        return str(self.mlir_module()).encode()
 
     @functools.cached_property
     def _module(self) -> Any:
