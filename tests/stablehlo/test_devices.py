@@ -7,6 +7,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.experimental.xla_metadata import set_xla_metadata
 from curta.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 X = np.ones((8, 8), np.float32)
@@ -175,3 +176,26 @@ def test_messages_to_the_host():
         ' _xla_host_transfer_rendezvous = "2"}'
     ) in text
     assert '%2:2 = "stablehlo.recv"(%1)' in text and "return %2#0" in text
+
+
+def test_memories():
+    there = NamedSharding(mesh(), P("x"), memory_kind="pinned_host")
+    text = lowered(lambda x: -x, X, out_shardings=there)
+    assert '{jax.result_info = "result", mhlo.memory_kind = "pinned_host", sdy' in text
+    assert (
+        "%1 = stablehlo.custom_call @annotate_device_placement(%0) {backend_config ="
+        ' "", has_side_effect = true, mhlo.frontend_attributes ='
+        ' {_xla_buffer_placement = "pinned_host"}}'
+    ) in text
+
+
+def test_shardings_over_meshes_without_devices():
+    where = NamedSharding(mesh().abstract_mesh, P("x"))
+    x = curta.ShapeDtypeStruct(X.shape, X.dtype, sharding=where)
+    text = lowered(lambda x: -x, x)
+    assert "mhlo.num_partitions = 4" in text and '[{"x"}, {}]' in text
+
+
+def test_notes():
+    text = lowered(lambda x: set_xla_metadata(-x, key="a", on=True), X)
+    assert '%arg0 {mhlo.frontend_attributes = {key = "a", on = "true"}} :' in text

@@ -85,8 +85,10 @@ class Stage:
     """What the stages share: the function's name, its jaxpr, its trees.
 
     `places` are the shardings of the arguments, None where they were on no device in
-    particular.
+    particular. `abstract_places`, if any, are also those over meshes without devices.
     """
+
+    abstract_places: Sequence[Sharding | None] = ()
 
     def __init__(
         self,
@@ -182,6 +184,7 @@ class Traced(Stage):
         """
         rest = self._staged, self.in_tree, self._arg_names, self._places
         lowered = Lowered(self.fun_name, *rest)
+        lowered.abstract_places = self.abstract_places
         if lowering_platforms is not None:
             lowered.platforms = canonical_platforms(lowering_platforms)
             check_donation(lowered.platforms, self._staged.donated)
@@ -247,7 +250,11 @@ class Lowered(Stage):
     @functools.cached_property
     def _module(self) -> Any:
         return lowered_program(
-            self.fun_name, self._staged, self._arg_names, self._places, self.platforms
+            self.fun_name,
+            self._staged,
+            self._arg_names,
+            self.abstract_places or self._places,
+            self.platforms,
         ).module
 
     @functools.cached_property

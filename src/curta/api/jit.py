@@ -327,7 +327,12 @@ class PjitFunction:
         names = leaf_names(
             self._fun, arguments.dynamic, arguments.options, [*arguments.places]
         )
-        return Traced(self._name, staged, in_tree, names, places)
+        traced = Traced(self._name, staged, in_tree, names, places)
+        traced.abstract_places = [
+            p or (x.sharding if isinstance(x, ShapeDtypeStruct) else None)
+            for x, p in zip(leaves, places, strict=True)
+        ]
+        return traced
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function lowered for arguments of these shapes and dtypes."""

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.attributes import Text
-from curta.compiler.stablehlo.lowering import Program, ordered_effects
+from curta.compiler.stablehlo.ir import Function
+from curta.compiler.stablehlo.lowering import Builder, Program, ordered_effects
+from curta.compiler.stablehlo.placing import in_memory
 from curta.compiler.stablehlo.shardings import physical_rank, sharding_attribute
 from curta.compiler.stablehlo.sized import define_sized, variables_of
 from curta.core.avals import ShapedArray
@@ -80,6 +82,7 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     names = [entry.argument_names[i] for i in kept] if entry.argument_names else []
     function.argument_names = [""] * before + names if names else ()
     _donate(entry, kept, closed, attributes, out_shardings, count, first)
+    _results_in_memories(program, function, out_shardings, first)
     results = function.result_attributes[first:]
     for k, i in enumerate(changed, first + len(outs) - len(changed)):
         if i in kept:
@@ -165,8 +168,34 @@ def _place(
     rank = physical_rank(aval)
     key, value = sharding_attribute(program.meshes, sharding, rank)
     attributes[key] = value
-    if sharding.memory_kind not in (None, "device"):
+    if sharding.memory_kind not in _DEFAULT_KINDS:
         attributes["mhlo.memory_kind"] = sharding.memory_kind
+
+
+_DEFAULT_KINDS = (None, "device")
+
+
+def _results_in_memories(
+    program: Program,
+    function: Function,
+    shardings: Sequence[Sharding | None],
+    first: int,
+) -> None:
+    """Move results that are to be in another memory than a device's own there."""
+    kinds = [s.memory_kind if s else None for s in shardings]
+    if all(kind in _DEFAULT_KINDS for kind in kinds):
+        return
+    b = Builder(program, function.body)
+    end = function.body.operations.pop()
+    b.place = end.location
+    end.operands = [
+        *end.operands[:first],
+        *[
+            x if kind in _DEFAULT_KINDS else in_memory(b, x, str(kind))
+            for x, kind in zip(end.operands[first:], kinds, strict=True)
+        ],
+    ]
+    function.body.operations.append(end)
 
 
 def _donate(

@@ -15,6 +15,7 @@ from curta.compiler.stablehlo.shardings import (
 )
 from curta.core.partition_spec import entry_axes, entry_of
 from curta.core.sharding import Sharding
+from curta.primitives.elementwise.convert import XlaMetadataValue
 from curta.primitives.placing import (
     DevicePut,
     InspectSharding,
@@ -22,6 +23,8 @@ from curta.primitives.placing import (
     ShardAlike,
     ShardingConstraint,
 )
+
+FRONTEND = "mhlo.frontend_attributes"
 
 
 @rule(ShardingConstraint, keys=True)
@@ -48,6 +51,24 @@ def _reshard(b: Builder, op: Reshard, x: Value) -> Value:
     return constrained(b, x, target, physical_rank(b.ins[0]), by_types=True)
 
 
+@rule(XlaMetadataValue, keys=True)
+def _noted(b: Builder, op: XlaMetadataValue, x: Value) -> Value:
+    """The operation that made the value gets the notes."""
+    notes = {
+        k: str(v).lower() if v is True or v is False else str(v)
+        for k, v in op.xla_metadata_kvs
+    }
+    for operation in reversed(b.block.operations):
+        if x in operation.results:
+            before = operation.attributes.get(FRONTEND, {})
+            operation.attributes = {
+                **operation.attributes,
+                FRONTEND: {**before, **notes},
+            }
+            break
+    return x
+
+
 @rule(DevicePut, keys=True)
 def _device_put(b: Builder, op: DevicePut, x: Value) -> Value:
     kind = getattr(op.target, "memory_kind", None)
@@ -67,7 +88,7 @@ def in_memory(b: Builder, x: Value, kind: str) -> Value:
         call_target_name="annotate_device_placement",
         backend_config="",
         has_side_effect=True,
-        **{"mhlo.frontend_attributes": {"_xla_buffer_placement": kind}},
+        **{FRONTEND: {"_xla_buffer_placement": kind}},
     )
 
 
