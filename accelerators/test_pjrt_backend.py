@@ -110,6 +110,24 @@ def test_the_environment_chooses_the_plugin():
     assert done.stdout == "[ 0.  3. 12. 27.]\nTrue\n", done.stderr
 
 
+def test_a_second_process_compiles_nothing(tmp_path):
+    code = """
+        from curta.runtime.pjrt.client import Client
+        compiled = []
+        compile = Client.compile
+        Client.compile = lambda *args: compiled.append(1) or compile(*args)
+        print(curta.jit(lambda x: jnp.sin(x).sum())(jnp.ones(3)), len(compiled))
+    """
+    given = {"CURTA_BACKEND": "pjrt:shim", "CURTA_CACHE_DIR": str(tmp_path)}
+    tmp_path.chmod(0o700)
+    first, second = run(code, **given), run(code, **given)
+    *value, compiled = first.stdout.split()
+    assert int(compiled) > 0, first.stderr
+    assert second.stdout.split() == [*value, "0"], second.stderr
+    changed = run(code, **given, XLA_FLAGS="--xla_cpu_enable_fast_math=false")
+    assert changed.stdout.split() == [*value, compiled], changed.stderr
+
+
 def test_a_plugin_that_is_not_there():
     done = run("curta.jit(jnp.sin)(1.0)", CURTA_BACKEND="pjrt:nowhere")
     assert "Unknown backend: 'nowhere' requested" in done.stderr

@@ -22,6 +22,7 @@ from curta.runtime.pjrt import plugins
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
 from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
+from curta.runtime.pjrt.kept import compile_or_load
 from curta.runtime.pjrt.options import compile_options
 
 # What modules are lowered for, by the name that a plugin has for itself.
@@ -43,8 +44,8 @@ class PluginExecutable:
         self.host_calls = [_host_call(callback) for callback in program.callbacks]
         device = client.local_devices[0]
         options = compile_options(devices=[device.id])
-        self.loaded: LoadedExecutable = client.compile(
-            module_text(program.module), options
+        self.loaded: LoadedExecutable = compile_or_load(
+            client, module_text(program.module), options
         )
 
     def __call__(self, *args: np.ndarray[Any, Any]) -> Sequence[np.ndarray[Any, Any]]:

@@ -36,13 +36,17 @@ class Library:
       api: the address of its `PJRT_Api`.
       name: what errors call it.
       keep: what has to live as long as the plugin is used.
+      identity: what tells the plugin from others, and from older ones of its name.
 
     Raises JaxRuntimeError if the plugin speaks another version of the interface.
     """
 
-    def __init__(self, api: int, name: str, keep: Any = None) -> None:
+    def __init__(
+        self, api: int, name: str, keep: Any = None, identity: str = ""
+    ) -> None:
         self.name = name
         self.keep = keep
+        self.identity = identity
         self.api = api
         self.version = tuple((ctypes.c_int32 * 2).from_address(api + VERSION_OFFSET))
         self._check_version()
@@ -176,4 +180,6 @@ def open_library(path: str | os.PathLike[str], name: str) -> Library:
         raise JaxRuntimeError(
             f"INTERNAL: GetPjrtApi of {os.fspath(path)} gives no table of functions."
         )
-    return Library(api, name, shared)
+    info = os.stat(path)
+    identity = f"{os.fspath(path)} {info.st_size} {info.st_mtime_ns}"
+    return Library(api, name, shared, identity)

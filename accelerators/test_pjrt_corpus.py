@@ -1,0 +1,36 @@
+"""Tier B: a sample of every op compiled by the plugins for GPUs and TPUs."""
+
+import pytest
+from tests.conformance.operations import sampled_ops
+from tests.conformance.samples import Case, cases
+
+from accelerators import targets
+from accelerators.modules import lower, staged
+from curta.runtime.pjrt.options import compile_options
+
+OPTIONS = compile_options(devices=[0])
+# What programs are lowered for: JAX's name of the platform.
+PLATFORMS = {"cuda": "cuda", "tpu": "tpu"}
+
+
+def narrow(case: Case) -> bool:
+    """Whether its dtypes are ones that every device has."""
+    return all(
+        getattr(aval.dtype, "itemsize", 4) <= (8 if aval.dtype.kind == "c" else 4)
+        for aval in case.avals
+    )
+
+
+def sample(cls) -> Case:
+    """The first sample of such dtypes, or the first."""
+    found = cases(cls)
+    return next(filter(narrow, found), found[0])
+
+
+@pytest.mark.parametrize("name", targets.NAMES)
+@pytest.mark.parametrize("cls", sampled_ops(), ids=lambda c: c.__name__)
+def test_op_is_compiled(cls, name):
+    topology = targets.topology(name)
+    closed, _ = staged([sample(cls)])
+    text = lower(closed, [PLATFORMS[name]])
+    topology.compile(text, OPTIONS).close()
