@@ -9,8 +9,8 @@ from accelerators.modules import lower, staged
 from curta.runtime.pjrt.options import compile_options
 
 OPTIONS = compile_options(devices=[0])
-# What programs are lowered for: JAX's name of the platform.
-PLATFORMS = {"cuda": "cuda", "tpu": "tpu"}
+# What takes a plugin minutes to compile: nested loops of special functions.
+SLOW = {"tpu": {"IgammaGradA", "RandomGammaGrad"}}
 
 
 def narrow(case: Case) -> bool:
@@ -31,6 +31,8 @@ def sample(cls) -> Case:
 @pytest.mark.parametrize("cls", sampled_ops(), ids=lambda c: c.__name__)
 def test_op_is_compiled(cls, name):
     topology = targets.topology(name)
+    if cls.__name__ in SLOW.get(name, ()):
+        pytest.skip(f"not compiled for {name}, which takes minutes: {cls.__name__}")
     closed, _ = staged([sample(cls)])
-    text = lower(closed, [PLATFORMS[name]])
+    text = lower(closed, [name])
     topology.compile(text, OPTIONS).close()
