@@ -1,8 +1,12 @@
 """What stands at the end of a run: the table of op classes of tier A, and the tiers."""
 
+import os
 from collections import Counter, defaultdict
 
 import pytest
+
+# They run in processes of their own, with other devices (test_device_arrays.py).
+collect_ignore = [] if os.environ.get("CURTA_ON_DEVICES") else ["on_devices"]
 
 _REASONS = {
     "StableHLO lowering rule for primitive": "no rule",
@@ -20,6 +24,7 @@ _TIERS = {
     "test_pjrt_header": "C",
     "test_pjrt_cpu": "C",
     "test_pjrt_backend": "C",
+    "test_device_arrays": "C",
     "test_pjrt_processes": "D",
 }
 

@@ -6,9 +6,11 @@ the plugin compiles it once for them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from curta.compiler import cache
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.core.avals import ShapedArray, placed_aval
@@ -16,8 +18,13 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
+from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.device_data import DeviceData, moved, put
+from curta.runtime.pjrt.backend import host_call
+from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.executable import LoadedExecutable
+from curta.runtime.pjrt.host_calls import HostCalls
 from curta.runtime.pjrt.options import compile_options
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
@@ -56,17 +63,12 @@ class DeviceCall:
             platforms=(devices[0].platform_name,),
         )
         program = lower_program(closed, entry)
-        if program.callbacks:
-            raise NotImplementedError(
-                f"{name} calls Python, which programs on platform"
-                f" {devices[0].platform_name} cannot do yet: run it on the CPU, by"
-                ' device_put(..., devices("cpu")[0]) of its arguments.'
-            )
+        self._client = devices[0].hardware.client
+        self._host_calls = [host_call(c) for c in program.callbacks]
         ids = [d.id for d in devices]
         options = compile_options(partitions=len(ids), devices=ids)
-        client = devices[0].hardware.client
-        self.program = client.compile(module_text(program.module), options)
-        self._several = several
+        self.program = loaded(self._client, module_text(program.module), options)
+        self._count = len(devices)
 
     def __call__(self, args: Sequence[Any], commit: bool) -> list[Any]:
         """The results; placed on the devices if the arguments were, or are to be."""
@@ -74,11 +76,8 @@ class DeviceCall:
             on_devices(x, s, stay=not commit)
             for x, s in zip(args, self.in_shardings, strict=True)
         ]
-        if self._several:
-            rows = zip(*[d.buffers for d in given], strict=True)
-            count = len(self.out_shardings[0].devices) if self.out_shardings else 1
-            outs = self.program.sharded(list(rows) or [[]] * count)
-            columns = list(zip(*outs, strict=True))
+        if self._count > 1 or self._host_calls:
+            columns = self._sharded(given)
         else:
             columns = [(b,) for b in self.program(*[d.buffers[0] for d in given])]
         for x, is_donated in zip(args, self.donated):
@@ -86,6 +85,32 @@ class DeviceCall:
                 x.delete()
         results = zip(columns, self.out_avals, self.out_shardings, strict=True)
         return [device_array(b, a, s, commit) for b, a, s in results]
+
+    def _sharded(self, given: Sequence[DeviceData]) -> list[tuple[Any, ...]]:
+        """A call on several devices, or of a program that calls Python."""
+        rows = [*zip(*[d.buffers for d in given], strict=True)] or [()] * self._count
+        if not self._host_calls:
+            return [*zip(*self.program.sharded(rows), strict=True)]
+        calls = HostCalls(self._client.library, self._host_calls)
+        outs = self.program.sharded(rows, host_calls=calls)
+        for buffer in (b for row in outs for b in row):
+            buffer.block_until_ready()  # until then the program may call
+        return [*zip(*outs, strict=True)]
+
+
+def loaded(client: Client, text: str, options: bytes) -> LoadedExecutable:
+    """A program on the devices of a client: from the kernel cache, or compiled."""
+    kind = client.local_devices[0].kind
+    made_by = f"{client.platform_version} {client.library.version} {kind}"
+    name = cache.key("pjrt", client.platform, made_by, options.hex(), text)
+    data = cache.read(name)
+    if data is not None:
+        with contextlib.suppress(JaxRuntimeError):  # of another driver, say
+            return client.deserialize(data, options)
+    program = client.compile(text, options)
+    with contextlib.suppress(JaxRuntimeError):  # the plugin may not serialize
+        cache.write(name, program.serialize())
+    return program
 
 
 def _everywhere(shardings: Shardings, devices: Devices) -> list[Sharding]:

@@ -41,7 +41,7 @@ class PluginExecutable:
         entry = Entry("f", keep_unused=True, platforms=(name,))
         program = lower_program(closed, entry)
         _refuse_devices(program)
-        self.host_calls = [_host_call(callback) for callback in program.callbacks]
+        self.host_calls = [host_call(callback) for callback in program.callbacks]
         device = client.local_devices[0]
         options = compile_options(devices=[device.id])
         self.loaded: LoadedExecutable = compile_or_load(
@@ -93,7 +93,7 @@ def _refuse_devices(program: Program) -> None:
         )
 
 
-def _host_call(callback: Any) -> HostCall:
+def host_call(callback: Any) -> HostCall:
     """A function of Python that a program calls, as messages bring its operands."""
     if len(callback.sends) < len(callback.in_avals):
         raise NotImplementedError("the plugin cannot call Python")

@@ -1,0 +1,145 @@
+"""Arrays on the default device, where that is one of a plugin."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.runtime import device_call
+from curta.runtime.device_data import DeviceData
+
+
+def is_there(x):
+    return x._data is None and type(x._pending) is DeviceData
+
+
+@pytest.fixture
+def x():
+    return jnp.arange(6.0).reshape(2, 3)
+
+
+def test_the_plugin_is_the_default():
+    assert curta.default_backend() == curta.devices()[0].platform != "cpu"
+    assert curta.devices("cpu")[0].platform == "cpu"
+
+
+def test_results_of_ops_stay_there(x):
+    for y in (x + 1, -x, x**2, x[0], jnp.sin(x), jnp.where(x > 1, x, 0), x.T @ x):
+        assert is_there(y)
+        assert y.devices() == {curta.devices()[0]}
+        assert not y.committed
+
+
+def test_values(x):
+    host = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(x, host)
+    np.testing.assert_allclose(jnp.exp(x) / 3, np.exp(host) / 3, rtol=1e-6)
+    assert [[float(v) for v in row] for row in x] == host.tolist()
+    assert str(x[1, 2]) == "5.0"
+
+
+def test_jit_grad_vmap(x):
+    f = curta.jit(lambda x: (jnp.tanh(x) @ x.T).sum())
+    host = curta.device_put(x, curta.devices("cpu")[0])
+    assert is_there(f(x))
+    assert f(host).devices() == {curta.devices("cpu")[0]}
+    np.testing.assert_allclose(f(x), f(host), rtol=1e-5)
+    np.testing.assert_allclose(curta.grad(f)(x), curta.grad(f)(host), rtol=1e-5)
+    np.testing.assert_array_equal(curta.vmap(lambda r: r * r)(x), host * host)
+
+
+def test_loops_and_branches(x):
+    grown = curta.lax.fori_loop(0, 5, lambda i, c: c * 2, x)
+    np.testing.assert_array_equal(grown, 32 * np.asarray(x))
+    carry, ys = curta.lax.scan(lambda c, r: (c + r, c), jnp.zeros(3), x)
+    np.testing.assert_array_equal(carry, [3, 5, 7])
+    np.testing.assert_array_equal(ys, [[0, 0, 0], [0, 1, 2]])
+    chosen = curta.lax.cond(True, lambda a: a + 1, lambda a: a - 1, x)
+    np.testing.assert_array_equal(chosen, np.asarray(x) + 1)
+
+
+def test_random_numbers_are_those_of_the_cpu():
+    key = curta.random.key(7)
+    with curta.default_device(curta.devices("cpu")[0]):
+        wanted = np.asarray(curta.random.normal(curta.random.key(7), (5,)))
+    np.testing.assert_allclose(curta.random.normal(key, (5,)), wanted, rtol=1e-6)
+    words = curta.random.key_data(curta.random.split(key))
+    assert words.shape == (2, 2)
+    assert is_there(curta.random.split(key))
+
+
+def test_donated_arrays_are_gone():
+    f = curta.jit(lambda a, b: (a + b, b * 2), donate_argnums=0)
+    a, b = jnp.ones(1000), jnp.ones(1000)
+    total, doubled = f(a, b)
+    assert a.is_deleted() and not b.is_deleted()
+    assert float(total.sum()) == float(doubled.sum()) == 2000
+    with pytest.raises(RuntimeError, match="deleted"):
+        a + 1
+
+
+def test_committed_arrays(x):
+    second = curta.devices()[1]
+    y = curta.device_put(x, second)
+    assert y.committed and y.devices() == {second}
+    assert (y * x).devices() == {second}  # what is not committed follows
+    with pytest.raises(ValueError, match="incompatible devices"):
+        y + curta.device_put(x, curta.devices()[2])
+
+
+def test_from_and_to_the_host():
+    given = np.arange(4, dtype=np.int8)
+    there = curta.device_put(given, curta.devices()[3])
+    assert is_there(there)
+    np.testing.assert_array_equal(curta.device_get(there), given)
+    back = curta.device_put(there, curta.devices("cpu")[0])
+    assert back._data is not None
+    np.testing.assert_array_equal(back, given)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int4", "uint8", "int32", "float16", "bfloat16", "float8_e4m3fn",
+              "float32", "complex64"]
+)  # fmt: skip
+def test_dtypes_go_there_and_back(dtype):
+    given = np.array([0, 1, 1, 0]).astype(jnp.dtype(dtype))
+    there = curta.device_put(given, curta.devices()[0])
+    assert is_there(there)
+    np.testing.assert_array_equal(np.asarray(there), given)
+    assert there.dtype == given.dtype
+
+
+def test_waiting_and_copies(x):
+    y = (x @ x.T).block_until_ready()
+    assert y.is_ready()
+    y.copy_to_host_async()
+    np.testing.assert_array_equal(y.copy(), y)
+    assert y.on_device_size_in_bytes() >= 16
+    y.delete()
+    assert y.is_deleted()
+
+
+def test_the_guard_of_transfers(x):
+    y = x + 1
+    with curta.transfer_guard_device_to_host("disallow"):
+        with pytest.raises(curta.errors.JaxRuntimeError, match="Disallowed"):
+            float(y[0, 0])
+
+
+def test_programs_are_found_again(monkeypatch):
+    closed = curta.make_jaxpr(lambda x: jnp.cos(x) * 3)(jnp.ones(5))
+    device = curta.devices()[0]
+    make = (closed, "f", (device,), (False,), (None,), (None,))
+    first = device_call.DeviceCall(*make)
+    client = device.hardware.client
+    monkeypatch.setattr(type(client), "compile", lambda *args: pytest.fail("compiled"))
+    again = device_call.DeviceCall(*make)
+    for call in (first, again):
+        np.testing.assert_allclose(
+            call([jnp.zeros(5)], False)[0], np.full(5, 3.0), rtol=1e-6
+        )
+
+
+def test_what_cannot_run_there_says_so(x):
+    with pytest.raises(NotImplementedError, match="cannot call Python|CPU"):
+        curta.jit(lambda x: curta.pure_callback(np.sin, x, x))(x).block_until_ready()

@@ -1,0 +1,40 @@
+"""Arrays and programs on devices of a plugin: the tests of `on_devices`, and a part of
+the suite's own, in a process whose default device is one of four of the shim's."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from accelerators.shim import build
+
+SUITE = [
+    "tests/numpy/test_operators.py",
+    "tests/numpy/test_indexing.py",
+    "tests/numpy/test_reductions.py",
+]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plugin")
+    described = folder / "shim.json"
+    options = {"cpu_device_count": 4}
+    said = {"library_path": os.fspath(build()), "create_options": options}
+    described.write_text(json.dumps(said))
+    return {
+        **os.environ,
+        "PJRT_NAMES_AND_LIBRARY_PATHS": f"shim:{described}",
+        "JAX_PLATFORMS": "shim,cpu",
+        "CURTA_CACHE_DIR": os.fspath(folder / "cache"),
+        "CURTA_ON_DEVICES": "1",
+    }
+
+
+@pytest.mark.parametrize("part", ["accelerators/on_devices", *SUITE])
+def test_on_devices(part, environment):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", part]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
