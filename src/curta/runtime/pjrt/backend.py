@@ -55,7 +55,8 @@ class PluginExecutable:
         ]
         if self.host_calls:
             calls = HostCalls(self.client.library, self.host_calls)
-            ((*outs,),) = self.loaded.sharded([buffers], host_calls=calls)
+            (outs,) = self.loaded.sharded([buffers], host_calls=calls)
+            self.client.wait_for(calls)
         else:
             outs = self.loaded(*buffers)
         for out in outs:

@@ -232,6 +232,14 @@ class Client:
         if not self.closed:
             self.waiting.append(("Event_Destroy", event, memory))
 
+    def wait_for(self, memory: Any) -> None:
+        """Wait until nobody uses what was borrowed; raises what went wrong."""
+        for function, handle, borrowed in _taken(self.waiting):
+            if borrowed is memory:
+                self.library.wait(handle)
+            else:
+                self.waiting.append((function, handle, borrowed))
+
     def sweep(self) -> None:
         """Free what nobody has any more."""
         if callbacks.running:

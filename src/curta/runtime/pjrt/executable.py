@@ -34,7 +34,7 @@ class _Call:
         self._ins = (pointer * devices)(*map(ctypes.addressof, self.rows))
         self._outs = (pointer * devices)(*map(ctypes.addressof, self.out_rows))
         self.options: Any = library.struct("ExecuteOptions")
-        self.arguments = library.struct(
+        self.arguments: Any = library.struct(
             "LoadedExecutable_Execute_Args",
             executable=executable.handle,
             options=ctypes.addressof(self.options),
@@ -167,9 +167,11 @@ class LoadedExecutable:
             call = _Call(self, count)
         for row, to in zip(operands, call.rows):
             to[:count] = [b.handle for b in row]
-        if host_calls is not None:
-            host_calls.install(call.options, len(self.devices))
-        self._run_keeping(call, {*keep}.union(*map(_lent, operands)))
+        kept = {*keep}.union(*map(_lent, operands))
+        if host_calls is None:
+            self._run_keeping(call, kept)
+        else:
+            self._run_calling(call, kept, host_calls)
         self.client.sweep()
         made = [
             [Buffer(self.client, h, kind) for h, kind in zip(row[:], self.results)]
@@ -186,6 +188,17 @@ class LoadedExecutable:
         call.run(self)
         call.options.num_non_donatable_input_indices = 0
         call.options.non_donatable_input_indices = None
+
+    def _run_calling(self, call: _Call, keep: set[int], host_calls: HostCalls) -> None:
+        """Run a program that calls the host, whose functions stay until it is done."""
+        devices = len(self.devices)
+        host_calls.install(call.options, devices)
+        events = (ctypes.c_void_p * devices)()
+        call.arguments.device_complete_events = ctypes.addressof(events)
+        self._run_keeping(call, keep)
+        for event in events:
+            if event:
+                self.client.borrow(event, host_calls)
 
     def _refuse(self, operands: Sequence[Any]) -> None:
         self.client.check_open()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from curta.lazy_dataclass import dataclass
+from curta.once import Lock
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import STATUS, structs
 from curta.runtime.pjrt.errors import status_of
@@ -132,6 +133,8 @@ class _Running:
     def __init__(self, owner: HostCalls, call: HostCall) -> None:
         self.owner = owner
         self.call = call
+        # Operands come in parts, from any thread.
+        self._lock = Lock()
         self.parts: dict[int, bytearray] = {c.number: bytearray() for c in call.sends}
         self.done: set[int] = set()
         self.results: dict[int, queue.SimpleQueue[Any]] = {
@@ -140,18 +143,17 @@ class _Running:
         self.sends = [(c, self._sender(c)) for c in call.sends]
         self.receives = [(c, self._receiver(c)) for c in call.receives]
         if not call.sends:
-            self._run()
+            self._run({})
 
     def _sender(self, channel: Channel) -> Any:
         def send(chunk: int, error: int, total: int, done: bool, _: Any) -> Any:
             part: Any = structs()["Chunk"].from_address(chunk)
-            self.parts[channel.number] += ctypes.string_at(part.data, part.size)
+            data = ctypes.string_at(part.data, part.size)
             if part.deleter:
                 _DELETER(part.deleter)(part.data, part.deleter_arg)
-            if done:
-                self.done.add(channel.number)
-                if len(self.done) == len(self.call.sends):
-                    self._run()
+            operands = self._arrived(channel, data, done)
+            if operands is not None:
+                self._run(operands)
             return None
 
         def failed(problem: BaseException, chunk: int, error: int, *_: Any) -> Any:
@@ -161,13 +163,25 @@ class _Running:
 
         return callbacks.guarded(_SEND, send, failed)
 
-    def _run(self) -> None:
+    def _arrived(
+        self, channel: Channel, data: bytes, done: bool
+    ) -> dict[int, bytearray] | None:
+        """Keep a part of an operand; all operands, if these are complete."""
+        with self._lock:
+            self.parts[channel.number] += data
+            if done:
+                self.done.add(channel.number)
+            if len(self.done) < len(self.call.sends):
+                return None
+            found, self.done = self.parts, set()
+            self.parts = {c.number: bytearray() for c in self.call.sends}
+            return found
+
+    def _run(self, parts: dict[int, bytearray]) -> None:
         operands = [
-            np.frombuffer(self.parts[c.number], c.dtype).reshape(c.shape)
+            np.frombuffer(parts[c.number], c.dtype).reshape(c.shape)
             for c in self.call.sends
         ]
-        self.done.clear()
-        self.parts = {c.number: bytearray() for c in self.call.sends}
         outs = self.call.function(*operands)
         for channel, out in zip(self.call.receives, outs, strict=True):
             dense = np.ascontiguousarray(out, channel.dtype).reshape(channel.shape)
