@@ -390,7 +390,7 @@ def _masked_body(
     def run(*args: Any) -> list[Any]:
         carry = args[n_cond + n_body :]
         outs = run_closed(body, args[n_cond:])
-        with NamedScope("body_pred"):
+        with NamedScope("../body_pred"):  # beside the body, as JAX has it
             (going,) = run_closed(cond, [*args[:n_cond], *carry])
         after = step.raise_where(going, outs)
         return [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from curta.lazy_dataclass import dataclass
 
 
@@ -78,6 +80,16 @@ class NameStack:
         for entry in reversed(self.stack):
             names = entry.wrap(names)
         return "/".join(names)
+
+
+def shown_path(path: NameStack) -> str:
+    """The text of a path, in which `..` leads out of a scope.
+
+    >>> shown_path(NameStack().extend("while").extend("body").extend("../body_pred"))
+    'while/body_pred'
+    """
+    text = str(path)
+    return posixpath.normpath(text) if "/../" in text else text
 
 
 EMPTY = NameStack()

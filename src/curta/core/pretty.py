@@ -23,7 +23,7 @@ from curta.core.jaxpr import (
     set_printer,
 )
 from curta.core.layout import Doc, concat, group, join, line_break, nest, text
-from curta.core.name_stack import EMPTY, NameStack
+from curta.core.name_stack import EMPTY, NameStack, shown_path
 
 _LONG = 10
 """A nested jaxpr of more eqns than this is printed before the one that uses it."""
@@ -222,7 +222,7 @@ class Printer:
         source = eqn.source_info
         names = f"[{source.name_stack}]" if self.settings.name_stack else ""
         place = str(source) if self.settings.source_info else ""
-        path = "" if self.settings.path is None else str(self.located(eqn))
+        path = "" if self.settings.path is None else shown_path(self.located(eqn))
         return f"{path} {place} {names}".strip()
 
     def located(self, eqn: Eqn) -> NameStack:

@@ -164,7 +164,10 @@ class Exported:
             platforms=canonical_platforms(self.platforms),
             solve=lambda actual: solve(self.in_avals, self.in_tree, actual),
         )
-        return entry.lower_program(self.jaxpr, description).module
+        module = entry.lower_program(self.jaxpr, description).module
+        if self.uses_global_constants:
+            module.attributes["jax.uses_shape_polymorphism"] = True
+        return module
 
     # ---- shardings
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from curta.compiler.stablehlo.attributes import string
 from curta.core.jaxpr import Eqn, Jaxpr
-from curta.core.name_stack import NameStack
+from curta.core.name_stack import NameStack, shown_path
 from curta.core.pretty import paths
 from curta.core.source_info import UNKNOWN, SourceInfo
 
@@ -39,7 +39,7 @@ class Locations:
         """
         name, line = "", UNKNOWN
         if isinstance(place, Place):
-            name, line = str(self._path(place)), place.eqn.source_info
+            name, line = shown_path(self._path(place)), place.eqn.source_info
         elif isinstance(place, NameStack):
             name = str(place)
         else:

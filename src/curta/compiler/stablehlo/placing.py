@@ -13,6 +13,7 @@ from curta.compiler.stablehlo.shardings import (
     physical_rank,
     uses_shardy,
 )
+from curta.control.compute_on import ComputeOn
 from curta.core.partition_spec import entry_axes, entry_of
 from curta.core.sharding import Sharding
 from curta.primitives.elementwise.convert import XlaMetadataValue
@@ -77,6 +78,29 @@ def _device_put(b: Builder, op: DevicePut, x: Value) -> Value:
     assert isinstance(op.target, Sharding)
     x = constrained(b, x, op.target, physical_rank(b.ins[0]))
     return in_memory(b, x, kind)
+
+
+@rule(ComputeOn)
+def _compute_on(b: Builder, op: ComputeOn, *xs: Value) -> Sequence[Value]:
+    """A call with a note that says where it runs."""
+    kind, _, stream = op.compute_type.partition(":")
+    if kind == "gpu_stream":
+        notes = {"_xla_stream_annotation": stream, "inlineable": "false"}
+    else:
+        notes = {"_xla_compute_type": _COMPUTE_TYPES[kind]}
+        if kind == "device":
+            notes["inlineable"] = "false"
+    results = b.call(op.jaxpr, "compute_on", xs)
+    call = b.block.operations[-1]
+    call.attributes = {**call.attributes, FRONTEND: notes}
+    return results
+
+
+_COMPUTE_TYPES = {
+    "device_host": "host",
+    "device": "dense",
+    "tpu_sparsecore": "sparseoffload",
+}
 
 
 def in_memory(b: Builder, x: Value, kind: str) -> Value:
