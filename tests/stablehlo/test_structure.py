@@ -11,7 +11,7 @@ from curta import lax
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.lowering import Program
-from curta.config import config
+from curta.config import config, enable_x64
 from curta.experimental import checkify
 
 assert rules.FAMILIES  # the table of rules is full
@@ -234,6 +234,14 @@ def test_gather_and_scatter_leave_out_empty_numbers():
         " scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1],"
         " index_vector_dim = 1>" in found
     )
+
+
+def test_complex_sums_are_scattered_by_parts_on_gpus():
+    with enable_x64(True):
+        x = jnp.ones(3) + 1j
+        fun = lambda x: x.at[0].add(1j)  # noqa: E731
+        assert text(fun, x).count("stablehlo.scatter") == 2  # with its numbers
+        assert text(fun, x, platforms=["cuda"]).count("stablehlo.scatter") == 4
 
 
 def test_indices_of_few_bits():

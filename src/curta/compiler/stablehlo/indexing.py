@@ -26,19 +26,24 @@ from curta.compiler.stablehlo.shape import (
     full,
     reshape,
 )
-from curta.compiler.stablehlo.types import tensor_type
+from curta.compiler.stablehlo.types import (
+    element_type,
+    tensor_type,
+    with_element,
+)
 from curta.control.scatter_apply import ScatterApply
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
-from curta.primitives.indexing.gather import Gather, Scattering
+from curta.primitives.indexing.gather import Gather, ScatterAdd, Scattering
 from curta.primitives.indexing.numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
     window_sizes,
 )
+from curta.primitives.indexing.scatter import ScatterSub
 
 FILL_OR_DROP, CLIP = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP
 
@@ -191,14 +196,35 @@ def _are_inside(
 
 @rule(Scattering)
 def _scatter(b: Builder, op: Any, x: Value, indices: Value, updates: Value) -> Value:
-    element_op, (aval, _, _) = op.element_op, b.ins
-    if element_op is None:  # the update replaces what was there
-        combine = region(
-            b, scalars(aval.dtype, aval.dtype), lambda inner, old, new: new
-        )
-    else:
-        combine = op_region(b, element_op, aval.dtype)
-    return scatter(b, op, x, indices, updates, combine)
+    dtype = b.ins[0].dtype
+    sums = isinstance(op, (ScatterAdd, ScatterSub))
+    if sums and dtype == np.complex128 and {*b.program.platforms} & {"cuda", "rocm"}:
+        return _scatter_parts(b, op, x, indices, updates)
+    return scatter(b, op, x, indices, updates, _combining(b, op, dtype))
+
+
+def _combining(b: Builder, op: Any, dtype: Any) -> Block:
+    if op.element_op is None:  # the update replaces what was there
+        return region(b, scalars(dtype, dtype), lambda inner, old, new: new)
+    return op_region(b, op.element_op, dtype)
+
+
+def _scatter_parts(
+    b: Builder, op: Any, x: Value, indices: Value, updates: Value
+) -> Value:
+    """Sums of complex numbers part by part: GPUs add no 16 bytes at once."""
+    ins, outs, part = b.ins, b.outs, np.dtype(np.float64)
+    element = element_type(part)
+    found = []
+    for name in "real", "imag":
+        given = [b.op(name, [v], with_element(v.type, element)) for v in (x, updates)]
+        operand, places, values = ins
+        operand, values = (ShapedArray(a.shape, part) for a in (operand, values))
+        b.ins, b.outs = (operand, places, values), (operand,)
+        combine = _combining(b, op, part)
+        found.append(scatter(b, op, given[0], indices, given[1], combine))
+    b.ins, b.outs = ins, outs
+    return b.op("complex", found, b.out_type)
 
 
 @rule(ScatterApply)
