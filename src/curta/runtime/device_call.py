@@ -6,11 +6,9 @@ the plugin compiles it once for them.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from curta.compiler import cache
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.core.avals import ShapedArray, placed_aval
@@ -18,13 +16,11 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
-from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.device_data import DeviceData, moved, put
 from curta.runtime.pjrt.backend import host_call
-from curta.runtime.pjrt.client import Client
-from curta.runtime.pjrt.executable import LoadedExecutable
 from curta.runtime.pjrt.host_calls import HostCalls
+from curta.runtime.pjrt.kept import compile_or_load
 from curta.runtime.pjrt.options import compile_options
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
@@ -67,7 +63,8 @@ class DeviceCall:
         self._host_calls = [host_call(c) for c in program.callbacks]
         ids = [d.id for d in devices]
         options = compile_options(partitions=len(ids), devices=ids)
-        self.program = loaded(self._client, module_text(program.module), options)
+        text = module_text(program.module)
+        self.program = compile_or_load(self._client, text, options)
         self._count = len(devices)
 
     def __call__(self, args: Sequence[Any], commit: bool) -> list[Any]:
@@ -96,21 +93,6 @@ class DeviceCall:
         for buffer in (b for row in outs for b in row):
             buffer.block_until_ready()  # until then the program may call
         return [*zip(*outs, strict=True)]
-
-
-def loaded(client: Client, text: str, options: bytes) -> LoadedExecutable:
-    """A program on the devices of a client: from the kernel cache, or compiled."""
-    kind = client.local_devices[0].kind
-    made_by = f"{client.platform_version} {client.library.version} {kind}"
-    name = cache.key("pjrt", client.platform, made_by, options.hex(), text)
-    data = cache.read(name)
-    if data is not None:
-        with contextlib.suppress(JaxRuntimeError):  # of another driver, say
-            return client.deserialize(data, options)
-    program = client.compile(text, options)
-    with contextlib.suppress(JaxRuntimeError):  # the plugin may not serialize
-        cache.write(name, program.serialize())
-    return program
 
 
 def _everywhere(shardings: Shardings, devices: Devices) -> list[Sharding]:

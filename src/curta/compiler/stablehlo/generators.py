@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed
 from curta.compiler.stablehlo.types import tensor_type
 from curta.compiler.stablehlo.words import (
@@ -221,16 +221,7 @@ def each_drawn(
         zeros(b, (count, *shape), dtype),
     ]
     types = [x.value.type for x in carried]
-    with b.region(types) as test:
-        end, place = test.constant(np.int32(count)), test.block.arguments[0]
-        goes_on = test.op(
-            "compare",
-            [place, end],
-            "tensor<i1>",
-            comparison_direction="LT",
-            compare_type="SIGNED",
-        )
-        condition = test.finish(goes_on)
+    condition = _counts_to(b, types, count)
     with b.region(types) as turn:
         place, *rest = turn.block.arguments
         values = [
@@ -264,6 +255,20 @@ def each_drawn(
         Words(b, v, x.aval) for v, x in zip(found[1:], carried[1:], strict=True)
     )
     return after, bits
+
+
+def _counts_to(b: Builder, types: Sequence[str], count: int) -> Block:
+    """The condition of a loop whose first carried value is a counter."""
+    with b.region(types) as test:
+        end, place = test.constant(np.int32(count)), test.block.arguments[0]
+        goes_on = test.op(
+            "compare",
+            [place, end],
+            "tensor<i1>",
+            comparison_direction="LT",
+            compare_type="SIGNED",
+        )
+        return test.finish(goes_on)
 
 
 def drawn(
