@@ -57,6 +57,8 @@ NOT_LIMITS = {
     ("runtime/thread_code.py", "_CALLER_SPINS"): "turns of waiting",
     ("runtime/thread_code.py", "_CALLER_YIELDS"): "turns of waiting",
     ("runtime/thread_code.py", "_WORKER_SPINS"): "turns of waiting",
+    ("compiler/cancellation_code.py", "LOOKED"): "a place in memory",
+    ("compiler/cancellation_code.py", "_PATIENCE"): "time that signals wait",
     ("runtime/thread_code.py", "_FEW_WORKERS"): "workers that find processors alone",
     ("runtime/thread_code.py", "_NO_CHUNK"): "a number that no chunk has",
 }

@@ -30,7 +30,7 @@ class Token:
     __slots__ = ("_words",)
 
     def __init__(self) -> None:
-        self._words = (ctypes.c_uint64 * (code.TOKEN_SIZE // 8))()
+        self._words = (ctypes.c_uint64 * code.TOKEN_WORDS)()
 
     @property
     def address(self) -> int:

@@ -12,7 +12,7 @@ from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 
 FLAG, POLL = 0, 8
-TOKEN_SIZE = 16
+TOKEN_WORDS = 2
 # Offsets of the state: the thread that answers signals, the nanoseconds of its last
 # look, and the token of the call that it makes.
 STATE = "cancellation"
@@ -91,7 +91,7 @@ def _poll_current(module: Module) -> None:
 def _call_cancellable(module: Module) -> None:
     b = module.function("call_cancellable", [PTR, PTR, I64])
     function, table, place = b.arguments
-    token = b.scratch(TOKEN_SIZE, align=8)
+    token = b.scratch(8 * TOKEN_WORDS, align=8)
     b.store(b.const(I64, 0), b.offset(token, FLAG, I8))
     b.store(b.function_address("poll"), b.offset(token, POLL, I8))
     b.store(token, b.offset(table, place, I64))

@@ -244,7 +244,8 @@ def _carried(eqn: Eqn) -> list[ShapedArray]:
 def control_cost(item: ControlItem) -> int:
     """What all turns of a loop, or the longest branch, cost."""
     if isinstance(item.eqn.op, Cond):
-        return max(p.cost + _TURN for p in item.programs)
+        costs = [p.cost + _TURN for p in item.programs]
+        return max(costs)
     return _loop_cost(item.eqn, item.programs, item.parts)
 
 

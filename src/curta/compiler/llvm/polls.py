@@ -15,20 +15,16 @@ from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.native import UNKNOWN
 from curta.config import config
 
-_NESTED_TURNS = 16
-_MOST_TURNS = 1 << 20
-
 
 def turns_between(cost: int) -> int:
     """How many turns of a loop pass without a look, a power of two.
 
     A turn of unknown cost has a loop that looks by itself, if it takes long.
     """
-    most = config.tuning.polled_cost
+    tuning, turns = config.tuning, 1
     if cost >= UNKNOWN:
-        return min(_NESTED_TURNS, most)
-    turns = 1
-    while turns < _MOST_TURNS and 2 * turns * cost <= most:
+        return tuning.polled_turns_outside
+    while turns < tuning.polled_turns and 2 * turns * cost <= tuning.polled_cost:
         turns *= 2
     return turns
 
