@@ -74,3 +74,11 @@ def test_what_depends_on_the_platform():
     assert "sine" in several and "cosine" in several
     one = traced.lower(lowering_platforms=("tpu",)).as_text()
     assert "sine" not in one.replace("cosine", "") and "case" not in one
+
+
+def test_constants_are_part_of_the_program():
+    fun = curta.jit(lambda x: x + np.arange(4, dtype=np.float32))
+    lowered = fun.lower(X)
+    assert "stablehlo.constant dense<[0.000000e+00, 1.000000e+00," in lowered.as_text()
+    compiled = lowered.compile()
+    assert compiled._params.const_args == [] and len(compiled._executable.in_avals) == 1

@@ -10,6 +10,7 @@ import copy
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol, Self
 
 from curta import tree_util
@@ -376,6 +377,16 @@ class Compiled(Stage):
         { lambda ; a:f32[2@i]. let b:f32[2@i] = add a 1.0:f32[] in (b,) }
         """
         return self._staged.closed.pretty_print(types=self._run.destinations.types())
+
+    # By JAX's names: constants are part of programs here, and no arguments of them.
+
+    @property
+    def _params(self) -> SimpleNamespace:
+        return SimpleNamespace(const_args=[])
+
+    @property
+    def _executable(self) -> SimpleNamespace:
+        return SimpleNamespace(in_avals=self._in_avals)
 
     def runtime_executable(self) -> Any:
         """What runs the function on buffers."""
