@@ -110,6 +110,20 @@ def test_while_carries_its_constants():
     assert "stablehlo.return %iterArg, %iterArg_0, %1" in found
 
 
+def test_what_a_condition_does_in_order_is_done_before_the_loop_asks():
+    def goes_on(x):
+        curta.debug.print("{}", x, ordered=True)
+        return x < 10
+
+    found = text(lambda x: lax.while_loop(goes_on, lambda x: x * 2, x), 1.0)
+    assert "while(%iterArg = %0, %iterArg_0 = %1, %iterArg_1 = %arg1)" in found
+    condition = found[found.index("cond {") : found.index("} do {")]
+    assert condition.split() == ["cond", "{"] + (
+        "stablehlo.return %iterArg_0 : tensor<i1>".split()
+    )
+    assert found.count("custom_call") == 2
+
+
 def test_while_of_a_batch_goes_on_while_one_example_does():
     def fun(x, y):
         return lax.while_loop(lambda a: a < y, lambda a: a * 2, x)

@@ -74,6 +74,7 @@ def while_loop(
 def _while(b: Builder, op: While, *args: Value) -> Sequence[Value]:
     """Constants are carried along, and given on unchanged."""
     first, second = op.cond_nconsts, op.cond_nconsts + op.body_nconsts
+    effects = ordered_effects(op.effects)
 
     def goes_on(inner: Builder, *given: Value) -> Value:
         operands = [*given[:first], *given[second:]]
@@ -83,8 +84,17 @@ def _while(b: Builder, op: While, *args: Value) -> Sequence[Value]:
         outs = lower_closed(inner, op.body_jaxpr, given[first:])
         return [*given[:second], *outs]
 
-    effects = ordered_effects(op.effects)
-    return while_loop(b, args, effects, goes_on, step)[second:]
+    if not ordered_effects(op.cond_jaxpr.effects):
+        return while_loop(b, args, effects, goes_on, step)[second:]
+
+    # The region of a condition gives no token: whether to go on is carried.
+    def step_and_ask(inner: Builder, _: Value, *given: Value) -> Sequence[Value]:
+        outs = step(inner, *given)
+        return [goes_on(inner, *outs), *outs]
+
+    initial = [goes_on(b, *args), *args]
+    outs = while_loop(b, initial, effects, lambda _, more, *rest: more, step_and_ask)
+    return outs[1 + second :]
 
 
 # --------------------------------------------------------------------------- scan
