@@ -97,6 +97,7 @@ class TensorBuilder:
         self._constants: dict[Any, Tensor] = {}
         self.own: Mapping[str, Callable[..., Any]] = {
             **{name: self._function(op) for name, op in _OWN.items()},
+            "atan": lambda x: self._same("atan2", x, 1.0),
             "logistic": self._logistic,
             "log1p": self._log1p,
             "exp2": self._exp2,
