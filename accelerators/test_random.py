@@ -125,3 +125,19 @@ def test_batched_states():
             )(s),
             states,
         )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["threefry2x32", "rbg", "philox4x32"])
+def test_gamma(name, dtype):
+    def program(a):
+        keys = random.split(random.key(3, impl=name), 2)
+        return [random.gamma(keys[0], a, dtype=dtype), random.loggamma(keys[1], a)]
+
+    tolerance = {"float16": 2e-2, "bfloat16": 1e-1}.get(dtype, 1e-5)
+    with curta.enable_x64(True):
+        a = jnp.array([0.3, 1.0, 4.0], dtype)
+        pairs = zip(run_staged(program, a), program(a), strict=True)
+        for got, want in pairs:
+            got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+            np.testing.assert_allclose(got, want, tolerance, tolerance)

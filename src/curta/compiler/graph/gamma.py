@@ -6,11 +6,13 @@ has a key of its own, and a loop goes on until all are accepted.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 
+from curta import dtypes
 from curta.compiler.graph.scans import inlined
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
 from curta.control.while_loop import While
@@ -48,8 +50,9 @@ def gamma_in_loops(eqn: Eqn, context: Context) -> Results | None:
 
 
 def gamma_program(op: RandomGamma, keys: ShapedArray, a: ShapedArray) -> ClosedJaxpr:
-    """The op on float32 or float64 as a jaxpr of loops."""
-    return stage(lambda *args: [_Draws(op, a.dtype).gamma(*args)], [keys, a])
+    """The op as a jaxpr of loops."""
+    each = dataclasses.replace(op, impl=op.impl.one_by_one())
+    return stage(lambda *args: [_Draws(each, a.dtype).gamma(*args)], [keys, a])
 
 
 class _Draws:
@@ -79,7 +82,7 @@ class _Draws:
         bits = RandomBits(width, (), self.op.partitionable, self.op.impl)(keys)
         unsigned = np.dtype(f"uint{width}").type
         one = self._number(1)
-        spare = unsigned(width - np.finfo(self.dtype).nmant)
+        spare = unsigned(width - dtypes.finfo(self.dtype).nmant)
         mantissa = shift_right_logical(bits, spare)
         exponent = np.asarray(one).view(unsigned)[()]
         floats = BitcastConvertType(self.dtype)(or_(mantissa, exponent))
