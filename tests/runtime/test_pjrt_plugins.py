@@ -109,8 +109,8 @@ def test_options_of_memory():
         "memory_fraction": 0.5,
         "preallocate": False,
         "collective_memory_size": 3 << 20,
-        "abort_collectives_on_failure": False,
     }
+    assert Plugin("cuda", "", "").create_options({}) == {"platform_name": "cuda"}
     with pytest.raises(ValueError, match="Remove the latter one, it is deprecated"):
         platforms.memory_options({**said, "XLA_CLIENT_MEM_FRACTION": ".4"})
     with pytest.raises(ValueError, match="XLA_PYTHON_CLIENT_ALLOCATOR is 'mine'"):

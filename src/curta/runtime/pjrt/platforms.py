@@ -108,11 +108,13 @@ def _gpu_options(name: str, setting: str) -> Callable[[Environment], dict[str, V
 def memory_options(environment: Environment) -> dict[str, Value]:
     """Options of GPUs' memory, from the variables that JAX has for them.
 
+    Those that are not set are left out: a plugin refuses what it does not know.
+
     Raises ValueError for an allocator that is not known, and where the share of the
     memory is given by the old variable and the new.
 
-    >>> memory_options({"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})["preallocate"]
-    False
+    >>> memory_options({"XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+    {'preallocate': False}
     """
     allocator = environment.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default").lower()
     if allocator not in _ALLOCATORS:
@@ -130,14 +132,18 @@ def memory_options(environment: Environment) -> dict[str, Value]:
     preallocate = environment.get("XLA_PYTHON_CLIENT_PREALLOCATE", "")
     collective = environment.get("XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", "")
     abort = environment.get("XLA_PYTHON_CLIENT_ABORT_COLLECTIVES_ON_FAILURE", "0")
-    found: dict[str, Value] = {"allocator": allocator}
+    found: dict[str, Value] = {}
+    if allocator != "default":
+        found["allocator"] = allocator
     if share or older:
         found["memory_fraction"] = float(share or older)
     if preallocate:
         found["preallocate"] = preallocate not in ("false", "False", "0")
     if collective:
         found["collective_memory_size"] = int(collective) << 20
-    return {**found, "abort_collectives_on_failure": bool(int(abort))}
+    if int(abort):
+        found["abort_collectives_on_failure"] = True
+    return found
 
 
 def _cuda_advice(environment: Environment) -> str:

@@ -34,8 +34,11 @@ def array_of(numbers: Sequence[int], kind: Any = ctypes.c_int64) -> Any:
 
 
 def bytes_of(data: bytes) -> Any:
-    """Bytes at an address that stays."""
-    return ctypes.create_string_buffer(data, max(1, len(data)))
+    """Bytes at an address that stays, with a zero behind them.
+
+    Sizes are always told, yet older plugins read the text of a program up to a zero.
+    """
+    return ctypes.create_string_buffer(data, len(data) + 1)
 
 
 class NamedValues:
@@ -70,7 +73,7 @@ class NamedValues:
             entry.type, entry.value = FLOAT, bits
         elif isinstance(value, str | bytes):
             data = value.encode() if isinstance(value, str) else value
-            entry.type, entry.value = STRING, self._stay(bytes_of(data + b"\0"))
+            entry.type, entry.value = STRING, self._stay(bytes_of(data))
             entry.value_size = len(data)
         elif isinstance(value, Sequence) and all(isinstance(v, int) for v in value):
             entry.type, entry.value = INT64_LIST, self._stay(array_of(value))
