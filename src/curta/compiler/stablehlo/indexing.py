@@ -52,7 +52,7 @@ FILL_OR_DROP, CLIP = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP
 
 @rule(DynamicSlice)
 def _dynamic_slice(b: Builder, op: DynamicSlice, x: Value, *starts: Value) -> Value:
-    starts, sizes = _of_one_dtype(b, starts, b.ins[1:]), op.slice_sizes
+    sizes = op.slice_sizes
     if any(map(is_symbolic_dim, sizes)):
         return _sized_slice(b, x, starts, sizes)
     return b.op("dynamic_slice", [x, *starts], b.out_type, slice_sizes=sizes)
@@ -79,24 +79,7 @@ def _sized_slice(
 def _dynamic_update_slice(
     b: Builder, op: DynamicUpdateSlice, x: Value, update: Value, *starts: Value
 ) -> Value:
-    starts = _of_one_dtype(b, starts, b.ins[2:])
     return b.op("dynamic_update_slice", [x, update, *starts], b.out_type)
-
-
-def _of_one_dtype(
-    b: Builder, starts: Sequence[Value], avals: Sequence[ShapedArray]
-) -> tuple[Value, ...]:
-    if len({x.type for x in starts}) < 2:
-        return tuple(starts)
-    wide = tensor_type(ShapedArray((), np.dtype(np.int64)))
-    # Places beyond int64 are beyond every array, too.
-    most = np.iinfo(np.int64).max
-    found = []
-    for x, aval in zip(starts, avals, strict=True):
-        if aval.dtype == np.uint64:
-            x = b.op("minimum", [x, b.constant(np.uint64(most))], x.type)
-        found.append(b.op("convert", [x], wide))
-    return tuple(found)
 
 
 # -------------------------------------------------------------------------- gather
