@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -53,9 +53,16 @@ def explained(error: Exception, text: str) -> str:
     return "\n".join([str(error), *shown[:200]])
 
 
-def run(text: str, args: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The results of `@main`; raises `InvalidModule`, or what XLA does."""
-    parse(text)
+def run(
+    text: str,
+    args: Sequence[np.ndarray],
+    callbacks: Sequence[Callable[..., Sequence[Any]]] = (),
+) -> list[np.ndarray]:
+    """The results of `@main`; raises `InvalidModule`, or what XLA does.
+
+    `callbacks` are the functions that it calls, by number.
+    """
+    module = parse(text)
     (device, *_) = jax.devices("cpu")
     options = xla_client.CompileOptions()
     build = options.executable_build_options
@@ -64,13 +71,26 @@ def run(text: str, args: Sequence[np.ndarray]) -> list[np.ndarray]:
     options.env_option_overrides = [("xla_allow_excess_precision", False)]
     ids = np.array([[device.id]], np.int32)
     build.device_assignment = xla_client.DeviceAssignment.create(ids)
+    calls = [_with_arrays(f) for f in callbacks]
+    among = xla_client._xla.DeviceList((device,))
     try:
-        loaded = device.client.compile_and_load(text, [device], options)
+        loaded = (
+            device.client.compile_and_load(module, among, options, calls)
+            if calls
+            else device.client.compile_and_load(text, [device], options)
+        )
     except Exception as error:
         raise type(error)(explained(error, text)) from None
     given = [jax.device_put(x, device) for x in args]
     results = loaded.execute_sharded(given).disassemble_into_single_device_arrays()
     return [np.asarray(x[0]) for x in results]
+
+
+def _with_arrays(function: Callable[..., Sequence[Any]]) -> Callable[..., Any]:
+    def call(*args: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(map(np.asarray, function(*args)))
+
+    return call
 
 
 def run_partitioned(
