@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curta.compiler.llvm.builder import Builder as VectorBuilder
 from curta.compiler.llvm.types import Arithmetic, wrap
 from curta.compiler.llvm.vector_math.common import BIAS, MANTISSA
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder
 from curta.compiler.stablehlo.types import tensor
@@ -441,3 +443,6 @@ _OWN = {
     "round_to_even": "round_nearest_even",
     "remainder": "remainder",
 }
+
+if TYPE_CHECKING:
+    _builders: tuple[type[MathBuilder], ...] = (VectorBuilder, TensorBuilder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import wraps
+from typing import Any
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import F64, Value
@@ -20,9 +21,10 @@ def apart(rule: Rule[P]) -> Rule[P]:
     name, inner = rule.__name__, exact(rule)
 
     @wraps(rule)
-    def emit(b: Builder, /, *args: P.args, **_: P.kwargs) -> Value:
+    def emit(b: Any, /, *args: P.args, **_: P.kwargs) -> Value:
         if not isinstance(b, Builder):  # of tensors, which need not be cut up
-            return b.apart(name, inner, args)
+            result: Value = b.apart(name, inner, args)
+            return result
         values = [x for x in args if isinstance(x, Value)]
         type_ = values[0].type
         most = config.tuning.apart_registers * b.module.vector_bytes // F64.size

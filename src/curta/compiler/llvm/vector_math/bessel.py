@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math.common import exact
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.on_demand import late
 from curta.primitives.elementwise.bessel_values import (
     I0_FAR,
@@ -20,12 +20,12 @@ chebyshev = late("numpy.polynomial.chebyshev")
 _LEAST = 2.0**-32  # smaller coefficients do not show in a float
 
 
-def bessel_i0e(b: Builder, x: Value) -> Value:
+def bessel_i0e(b: MathBuilder, x: Value) -> Value:
     """exp(-|x|) I0(x)."""
     return b.convert(_scaled(b, x, I0_NEAR, I0_FAR), x.type.kind)
 
 
-def bessel_i1e(b: Builder, x: Value) -> Value:
+def bessel_i1e(b: MathBuilder, x: Value) -> Value:
     """exp(-|x|) I1(x)."""
     scaled = _scaled(b, x, I1_NEAR, I1_FAR)
     wide = b.convert(x, "f64")
@@ -34,7 +34,9 @@ def bessel_i1e(b: Builder, x: Value) -> Value:
 
 
 @exact
-def _scaled(b: Builder, x: Value, near: Sequence[float], far: Sequence[float]) -> Value:
+def _scaled(
+    b: MathBuilder, x: Value, near: Sequence[float], far: Sequence[float]
+) -> Value:
     a = b.abs(b.convert(x, "f64"))
     inside, outside = b.min(a, 8.0), b.max(a, 8.0)
     if x.type.kind == "f32":
@@ -47,7 +49,7 @@ def _scaled(b: Builder, x: Value, near: Sequence[float], far: Sequence[float]) -
     return b.select(a <= 8.0, small, large)
 
 
-def _powers(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
+def _powers(b: MathBuilder, x: Value, coefficients: Sequence[float]) -> Value:
     """The sum of c_k T_k(x) in doubles, as exact as a float shows.
 
     By powers of x, in half the operations of the recurrence: the digits that these
@@ -57,7 +59,7 @@ def _powers(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
     return b.horner(x, [float(c) for c in chebyshev.cheb2poly(kept)[::-1]])
 
 
-def _chebyshev(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:
+def _chebyshev(b: MathBuilder, x: Value, coefficients: Sequence[float]) -> Value:
     """The sum of c_k T_k(x).
 
     C. W. Clenshaw, A note on the summation of Chebyshev series (1955).

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Type, Value
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 
 P = ParamSpec("P")
-Rule = Callable[Concatenate[Builder, P], Value]
+Rule = Callable[Concatenate[MathBuilder, P], Value]
 
 INF = float("inf")
 NAN = float("nan")
@@ -49,7 +49,7 @@ def exact(rule: Rule[P]) -> Rule[P]:
     name = rule.__name__
 
     @wraps(rule)
-    def emit(b: Builder, /, *args: P.args, **kwargs: P.kwargs) -> Value:
+    def emit(b: MathBuilder, /, *args: P.args, **kwargs: P.kwargs) -> Value:
         if name in b.own:
             return b.own[name](*args, **kwargs)
         before, b.flags = b.flags, ""
@@ -61,11 +61,11 @@ def exact(rule: Rule[P]) -> Rule[P]:
     return emit
 
 
-def polynomial(b: Builder, x: Value, table: dict[str, tuple[float, ...]]) -> Value:
+def polynomial(b: MathBuilder, x: Value, table: dict[str, tuple[float, ...]]) -> Value:
     return b.horner(x, table[x.type.kind])
 
 
-def nearest_multiple(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
+def nearest_multiple(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Value]:
     """The integer nearest to x * scale, as a float and as an integer of its width.
 
     Holds for |x * scale| < 2**22 (f32) or 2**51 (f64).
@@ -78,7 +78,7 @@ def nearest_multiple(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
     return shifted - _SHIFTER[kind], b.bits(shifted) - _SHIFTER_BITS[kind]
 
 
-def nearest_power(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
+def nearest_power(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Value]:
     """The integer n nearest to x * scale, as a float, and 2**n.
 
     Holds where 2**n is a normal number.
@@ -93,7 +93,7 @@ def nearest_power(b: Builder, x: Value, scale: float) -> tuple[Value, Value]:
     return shifted - shifter, power
 
 
-def scale_by_power(b: Builder, x: Value, n: Value) -> Value:
+def scale_by_power(b: Any, x: Value, n: Value) -> Value:
     """x * 2**n rounded once, for an integer vector n of the width of x."""
     kind = x.type.kind
     if b.module.vector_bytes == 64:  # one vscalef instruction
@@ -102,24 +102,24 @@ def scale_by_power(b: Builder, x: Value, n: Value) -> Value:
     return x * power_of_two(b, half, kind) * power_of_two(b, n - half, kind)
 
 
-def power_of_two(b: Builder, n: Value, kind: str) -> Value:
+def power_of_two(b: MathBuilder, n: Value, kind: str) -> Value:
     """2**n for an integer vector n in the range of normal exponents."""
     return b.bitcast((n + BIAS[kind]) << MANTISSA[kind], n.type.with_kind(kind))
 
 
-def clamp(b: Builder, x: Value, low: float, high: float) -> Value:
+def clamp(b: MathBuilder, x: Value, low: float, high: float) -> Value:
     """x between two bounds; NaN stays NaN."""
     x = b.select(x < low, low, x)
     return b.select(x > high, high, x)
 
 
 @exact
-def square_error(b: Builder, x: Value, square: Value) -> Value:
+def square_error(b: MathBuilder, x: Value, square: Value) -> Value:
     """x * x - square, exactly, where square is the rounded product."""
     return b.fma(x, x, -square)
 
 
-def sign_bits(b: Builder, x: Value) -> Value:
+def sign_bits(b: MathBuilder, x: Value) -> Value:
     """The sign bit alone, as an integer."""
     return b.bits(x) & sign_mask(x.type)
 
@@ -128,13 +128,13 @@ def sign_mask(type_: Type) -> int:
     return 1 << (type_.bits - 1)
 
 
-def is_negative(b: Builder, x: Value) -> Value:
+def is_negative(b: MathBuilder, x: Value) -> Value:
     """Whether the sign bit is set (so also for -0.0)."""
     return b.bits(x) < 0
 
 
 def replaced_lanes(
-    b: Builder, result: Value, wrong: Value, name: str, *arguments: Value
+    b: Any, result: Value, wrong: Value, name: str, *arguments: Value
 ) -> Value:
     """`result`, where `wrong` holds replaced by what the C library's function gives.
 

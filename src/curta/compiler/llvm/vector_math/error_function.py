@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
@@ -13,6 +12,7 @@ from curta.compiler.llvm.vector_math.common import (
     square_error,
 )
 from curta.compiler.llvm.vector_math.exponential import exp
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.logarithm import log1p
 
 _LN2 = 0.69314718055994530942
@@ -24,7 +24,7 @@ _ERFC_END = {"f32": 10.2, "f64": 27.3}
 
 
 @exact
-def erf(b: Builder, x: Value) -> Value:
+def erf(b: MathBuilder, x: Value) -> Value:
     """f32: 1 - e**(a*p(a)) for a = |x|; f64: x + x*p(x*x) up to 1, then 1 - erfc."""
     a = b.abs(x)
     if x.type.kind == "f32":
@@ -34,7 +34,7 @@ def erf(b: Builder, x: Value) -> Value:
     return b.select(a < _SERIES_END, small, large)
 
 
-def _erf_positive(b: Builder, a: Value) -> Value:
+def _erf_positive(b: MathBuilder, a: Value) -> Value:
     """1 - e**y for y = a*p(a) = n*ln2 + r, as (1 - 2**n) - 2**n * (e**r - 1)."""
     a = b.select(a > _ERF_END, _ERF_END, a)
     y = a * polynomial(b, a, coefficients.LOG_ERFC)
@@ -44,7 +44,7 @@ def _erf_positive(b: Builder, a: Value) -> Value:
     return b.fma(-power, p, 1.0 - power)
 
 
-def _erfc_positive(b: Builder, a: Value) -> Value:
+def _erfc_positive(b: MathBuilder, a: Value) -> Value:
     """e**(-a*a) * g(a)/(1 + 2a), where g is a polynomial of (a - 4)/(a + 4)."""
     end = _ERFC_END[a.type.kind]
     a = b.select(a > end, end, a)
@@ -56,13 +56,13 @@ def _erfc_positive(b: Builder, a: Value) -> Value:
 
 
 @exact
-def erfc(b: Builder, x: Value) -> Value:
+def erfc(b: MathBuilder, x: Value) -> Value:
     tail = _erfc_positive(b, b.abs(x))
     return b.select(x < 0, 2.0 - tail, tail)
 
 
 @exact
-def erf_inv(b: Builder, x: Value) -> Value:
+def erf_inv(b: MathBuilder, x: Value) -> Value:
     """x times a polynomial of w = -log(1 - x*x), or in the tails of sqrt(w).
 
     The form is that of Giles, Approximating the erfinv function (2010). In f32 the
@@ -82,7 +82,7 @@ def erf_inv(b: Builder, x: Value) -> Value:
     return b.select(b.eq(b.abs(x), 1.0), x * INF, p * x)
 
 
-def _blend(b: Builder, w: Value, limit: float, middle: float, root: float) -> Value:
+def _blend(b: MathBuilder, w: Value, limit: float, middle: float, root: float) -> Value:
     """One polynomial whose coefficients depend on the lane: half the work."""
     central = w < limit
     v = b.select(central, w - middle, b.sqrt(w) - root)

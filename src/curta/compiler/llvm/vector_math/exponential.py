@@ -6,7 +6,6 @@ usual reduction: Muller, Elementary Functions, 2016, chapter 11).
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
@@ -19,6 +18,7 @@ from curta.compiler.llvm.vector_math.common import (
     power_of_two,
     scale_by_power,
 )
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 
 _LOG2_E = 1.44269504088896340736
 # Below and above, e**x is 0 and infinite, also when it is halved.
@@ -27,7 +27,7 @@ _RANGE2 = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
 _RANGE_M1 = {"f32": (-18.0, 89.0), "f64": (-38.0, 710.0)}
 
 
-def _reduced(b: Builder, x: Value) -> tuple[Value, Value]:
+def _reduced(b: MathBuilder, x: Value) -> tuple[Value, Value]:
     """r and n with x = n*ln2 + r."""
     kind = x.type.kind
     n, integer = nearest_multiple(b, x, _LOG2_E)
@@ -36,7 +36,7 @@ def _reduced(b: Builder, x: Value) -> tuple[Value, Value]:
 
 
 @exact
-def scaled_exp(b: Builder, x: Value, power: int = 0) -> Value:
+def scaled_exp(b: MathBuilder, x: Value, power: int = 0) -> Value:
     """2**power * e**x, rounded at the end."""
     x = clamp(b, x, *_RANGE[x.type.kind])
     r, n = _reduced(b, x)
@@ -46,7 +46,7 @@ def scaled_exp(b: Builder, x: Value, power: int = 0) -> Value:
 
 
 @exact
-def exp_of_pair(b: Builder, x: Value, low: Value) -> Value:
+def exp_of_pair(b: MathBuilder, x: Value, low: Value) -> Value:
     """e**(x + low), nearly rounded once; `low` is at most an ulp of x."""
     kind = x.type.kind
     x = clamp(b, x, *_RANGE[kind])
@@ -62,12 +62,12 @@ def exp_of_pair(b: Builder, x: Value, low: Value) -> Value:
 
 
 @exact
-def exp(b: Builder, x: Value) -> Value:
+def exp(b: MathBuilder, x: Value) -> Value:
     return scaled_exp(b, x)
 
 
 @exact
-def exp2(b: Builder, x: Value) -> Value:
+def exp2(b: MathBuilder, x: Value) -> Value:
     x = clamp(b, x, *_RANGE2[x.type.kind])
     n, integer = nearest_multiple(b, x, 1.0)
     r = x - n
@@ -76,7 +76,7 @@ def exp2(b: Builder, x: Value) -> Value:
 
 
 @exact
-def expm1(b: Builder, x: Value) -> Value:
+def expm1(b: MathBuilder, x: Value) -> Value:
     """2**n * (e**r - 1) + (2**n - 1), with 2**(n-1) in both so that none overflows."""
     y = clamp(b, x, *_RANGE_M1[x.type.kind])
     r, n = _reduced(b, y)
@@ -89,7 +89,7 @@ def expm1(b: Builder, x: Value) -> Value:
 
 
 @exact
-def logistic(b: Builder, x: Value) -> Value:
+def logistic(b: MathBuilder, x: Value) -> Value:
     """1/(1 + e**-x), through e**-|x| so that nothing overflows."""
     e = exp(b, -b.abs(x))
     return b.select(x >= 0, 1.0, e) / (e + 1.0)

@@ -6,11 +6,11 @@ recurrence, negative ones by reflection (NIST DLMF, chapter 5).
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.apart import apart
 from curta.compiler.llvm.vector_math.common import INF, NAN, PI, exact, polynomial
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.logarithm import log
 from curta.compiler.llvm.vector_math.trigonometric import sin_cos_reduced, sin_pi
 
@@ -21,7 +21,7 @@ _STEPS = {"f32": 6, "f64": 10}
 
 
 @exact
-def lgamma(b: Builder, x: Value) -> Value:
+def lgamma(b: MathBuilder, x: Value) -> Value:
     """log|gamma(x)|; infinite at the poles and at both infinities."""
     a = b.abs(x)
     positive = _lgamma_positive(b, a)
@@ -33,7 +33,7 @@ def lgamma(b: Builder, x: Value) -> Value:
     return b.select(pole | b.eq(a, INF), INF, result)
 
 
-def _lgamma_positive(b: Builder, x: Value) -> Value:
+def _lgamma_positive(b: MathBuilder, x: Value) -> Value:
     """With y = x, x+1 or x+2 in [1.5, 3]: (y - 2)*q(y) less the log of the steps."""
     low, lower = x < 1.5, x < 0.5
     steps = b.select(lower, x * (x + 1.0), b.select(low, x, 1.0))
@@ -51,7 +51,7 @@ def _lgamma_positive(b: Builder, x: Value) -> Value:
 
 
 @exact
-def digamma(b: Builder, x: Value) -> Value:
+def digamma(b: MathBuilder, x: Value) -> Value:
     """The derivative of log(gamma(x)); NaN at the poles.
 
     f32 goes through f64 left of 0, where two large terms may cancel.
@@ -68,7 +68,7 @@ def digamma(b: Builder, x: Value) -> Value:
     )[0]
 
 
-def _digamma(b: Builder, x: Value) -> Value:
+def _digamma(b: MathBuilder, x: Value) -> Value:
     reflect = x <= 0
     result = _digamma_positive(b, b.select(reflect, 1.0 - x, x))
     # psi(x) = psi(1 - x) - pi/tan(pi*x)
@@ -85,11 +85,11 @@ def _digamma(b: Builder, x: Value) -> Value:
 
 
 @apart
-def digamma_wide(b: Builder, x: Value) -> Value:
+def digamma_wide(b: MathBuilder, x: Value) -> Value:
     return _digamma(b, x)
 
 
-def _digamma_positive(b: Builder, y: Value) -> Value:
+def _digamma_positive(b: MathBuilder, y: Value) -> Value:
     start = _STEPS[y.type.kind]
     total = b.const(y.type, 0)
     for _ in range(start):

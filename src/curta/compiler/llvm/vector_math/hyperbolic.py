@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import NAN, exact, nearest_power, polynomial
 from curta.compiler.llvm.vector_math.exponential import scaled_exp
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.logarithm import log, log1p
 
 _LN2 = 0.69314718055994530942
@@ -15,14 +15,14 @@ _TANH_END = {"f32": 10.0, "f64": 20.0}
 _HUGE = {"f32": 2.0**14, "f64": 2.0**28}
 
 
-def _odd_series(b: Builder, x: Value, table: coefficients.Table) -> Value:
+def _odd_series(b: MathBuilder, x: Value, table: coefficients.Table) -> Value:
     """x + x**3 * p(x*x)"""
     z = x * x
     return b.fma(x * z, polynomial(b, z, table), x)
 
 
 @exact
-def sinh(b: Builder, x: Value) -> Value:
+def sinh(b: MathBuilder, x: Value) -> Value:
     a = b.abs(x)
     half = scaled_exp(b, a, -1)  # e**a/2, which overflows no sooner than sinh
     large = half - 0.25 / half
@@ -31,13 +31,13 @@ def sinh(b: Builder, x: Value) -> Value:
 
 
 @exact
-def cosh(b: Builder, x: Value) -> Value:
+def cosh(b: MathBuilder, x: Value) -> Value:
     half = scaled_exp(b, b.abs(x), -1)
     return half + 0.25 / half
 
 
 @exact
-def tanh(b: Builder, x: Value) -> Value:
+def tanh(b: MathBuilder, x: Value) -> Value:
     """u/(u + 1) for u = (e**2a - 1)/2 and a = |x|.
 
     u is 2**n * p + (2**n - 1)/2, where p = (e**2r - 1)/2 and a = n*ln2/2 + r. Near 0
@@ -54,7 +54,7 @@ def tanh(b: Builder, x: Value) -> Value:
 
 
 @exact
-def asinh(b: Builder, x: Value) -> Value:
+def asinh(b: MathBuilder, x: Value) -> Value:
     """log(a + sqrt(a*a + 1)) without cancellation, a = |x|."""
     a = b.abs(x)
     huge = a > _HUGE[x.type.kind]
@@ -65,7 +65,7 @@ def asinh(b: Builder, x: Value) -> Value:
 
 
 @exact
-def acosh(b: Builder, x: Value) -> Value:
+def acosh(b: MathBuilder, x: Value) -> Value:
     """log(x + sqrt(x*x - 1)), from t = x - 1."""
     huge = x > _HUGE[x.type.kind]
     t = b.select(huge, 1.0, x - 1.0)
@@ -75,7 +75,7 @@ def acosh(b: Builder, x: Value) -> Value:
 
 
 @exact
-def atanh(b: Builder, x: Value) -> Value:
+def atanh(b: MathBuilder, x: Value) -> Value:
     """log1p(2a/(1 - a))/2, a = |x|."""
     a = b.abs(x)
     return b.copysign(0.5 * log1p(b, 2.0 * a / (1.0 - a)), x)

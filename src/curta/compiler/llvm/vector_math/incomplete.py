@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from curta.compiler.llvm.builder import Builder, Values
+from curta.compiler.llvm.builder import Values
 from curta.compiler.llvm.types import I64, Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.apart import apart
 from curta.compiler.llvm.vector_math.common import INF, NAN, polynomial
 from curta.compiler.llvm.vector_math.exponential import exp
 from curta.compiler.llvm.vector_math.gamma import digamma, lgamma
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.logarithm import log, log1p
 
 _EPSILON = 2.0**-52
@@ -27,19 +28,19 @@ _INVERSE_TWO_PI = 0.15915494309189533577
 
 
 @apart
-def igamma(b: Builder, a: Value, x: Value) -> Value:
+def igamma(b: MathBuilder, a: Value, x: Value) -> Value:
     """The regularised lower incomplete gamma function P(a, x)."""
     return _of_gamma(b, a, x, 1.0, 0.0)
 
 
 @apart
-def igammac(b: Builder, a: Value, x: Value) -> Value:
+def igammac(b: MathBuilder, a: Value, x: Value) -> Value:
     """The regularised upper incomplete gamma function Q(a, x)."""
     return _of_gamma(b, a, x, 0.0, 1.0)
 
 
 @apart
-def igamma_grad_a(b: Builder, a: Value, x: Value) -> Value:
+def igamma_grad_a(b: MathBuilder, a: Value, x: Value) -> Value:
     """The derivative of P(a, x) with respect to a."""
     shape, bound, legal = _legal(b, a, x)
     slope = _weight(b, shape, bound) * _slope(b, shape, bound)
@@ -47,13 +48,15 @@ def igamma_grad_a(b: Builder, a: Value, x: Value) -> Value:
 
 
 @apart
-def random_gamma_grad(b: Builder, a: Value, x: Value) -> Value:
+def random_gamma_grad(b: MathBuilder, a: Value, x: Value) -> Value:
     """The derivative of a sample x of Gamma(a, 1) with respect to a."""
     shape, bound, legal = _legal(b, a, x)
     return _where_legal(b, b.neg(bound) * _slope(b, shape, bound), a, x, legal)
 
 
-def _of_gamma(b: Builder, a: Value, x: Value, at_end: float, at_zero: float) -> Value:
+def _of_gamma(
+    b: MathBuilder, a: Value, x: Value, at_end: float, at_zero: float
+) -> Value:
     """P or Q: which has the value `at_end` for infinite x, and `at_zero` for 0."""
     shape, bound, legal = _legal(b, a, x)
     by_series, weight = _by_series(b, shape, bound), _weight(b, shape, bound)
@@ -69,30 +72,32 @@ def _of_gamma(b: Builder, a: Value, x: Value, at_end: float, at_zero: float) -> 
     return b.select(known, result, NAN)
 
 
-def _legal(b: Builder, a: Value, x: Value) -> tuple[Value, Value, Value]:
+def _legal(b: MathBuilder, a: Value, x: Value) -> tuple[Value, Value, Value]:
     """The operands, with 1 where they are not positive and finite."""
     legal = (a > 0.0) & (x > 0.0) & (a < INF) & (x < INF)
     return b.select(legal, a, 1.0), b.select(legal, x, 1.0), legal
 
 
-def _where_legal(b: Builder, slope: Value, a: Value, x: Value, legal: Value) -> Value:
+def _where_legal(
+    b: MathBuilder, slope: Value, a: Value, x: Value, legal: Value
+) -> Value:
     """The slope inside the domain, 0 where x is 0, NaN elsewhere."""
     at_zero = (a > 0.0) & b.eq(x, 0.0)
     outside = b.select(at_zero, b.const(x.type, 0), b.const(x.type, NAN))
     return b.select(legal, slope, outside)
 
 
-def _by_series(b: Builder, a: Value, x: Value) -> Value:
+def _by_series(b: MathBuilder, a: Value, x: Value) -> Value:
     """Where the series converges faster than the fraction."""
     return (x <= 1.0) | (x <= a)
 
 
-def _weight(b: Builder, a: Value, x: Value) -> Value:
+def _weight(b: MathBuilder, a: Value, x: Value) -> Value:
     """x**a exp(-x) / gamma(a)."""
     return exp(b, a * log(b, x) - x - lgamma(b, a))
 
 
-def _slope(b: Builder, a: Value, x: Value) -> Value:
+def _slope(b: MathBuilder, a: Value, x: Value) -> Value:
     """dP/da over the weight."""
     logarithm = log(b, x)
     total, change = _series(b, a, x, True)
@@ -103,7 +108,7 @@ def _slope(b: Builder, a: Value, x: Value) -> Value:
 
 
 def _until_all(
-    b: Builder,
+    b: MathBuilder,
     active: Value,
     initial: Values,
     step: Callable[[Value, Values], tuple[Value, Values]],
@@ -127,7 +132,7 @@ def _until_all(
     return b.while_loop([b.const(I64, 0), active, *initial], goes_on, turn)[2:]
 
 
-def _series(b: Builder, a: Value, x: Value, with_slope: bool) -> Values:
+def _series(b: MathBuilder, a: Value, x: Value, with_slope: bool) -> Values:
     """The sum of x**k / ((a + 1) ... (a + k)) over k >= 0, and its slope in a.
 
     NIST DLMF 8.7.1.
@@ -153,7 +158,7 @@ def _series(b: Builder, a: Value, x: Value, with_slope: bool) -> Values:
     return _until_all(b, _by_series(b, a, x), initial, step)[1::2]
 
 
-def _fraction(b: Builder, a: Value, x: Value, with_slope: bool) -> Values:
+def _fraction(b: MathBuilder, a: Value, x: Value, with_slope: bool) -> Values:
     """1/(x+1-a - 1(1-a)/(x+3-a - 2(2-a)/(x+5-a - ...))), and its slope in a.
 
     NIST DLMF 8.9.2, in the form whose parts are even.
@@ -187,12 +192,12 @@ def _fraction(b: Builder, a: Value, x: Value, with_slope: bool) -> Values:
     return _until_all(b, active, initial, step)[2::3]
 
 
-def _away_from_zero(b: Builder, x: Value) -> Value:
+def _away_from_zero(b: MathBuilder, x: Value) -> Value:
     return b.select(b.abs(x) < _TINY, _TINY, x)
 
 
 @apart
-def regularized_incomplete_beta(b: Builder, a: Value, c: Value, x: Value) -> Value:
+def regularized_incomplete_beta(b: MathBuilder, a: Value, c: Value, x: Value) -> Value:
     """The regularised incomplete beta function I_x(a, c)."""
     legal = (a > 0.0) & (c > 0.0) & (x > 0.0) & (x < 1.0) & (a < INF) & (c < INF)
     p, q = b.select(legal, a, 1.0), b.select(legal, c, 1.0)
@@ -210,7 +215,7 @@ def regularized_incomplete_beta(b: Builder, a: Value, c: Value, x: Value) -> Val
     return b.select(known & b.not_(none & all_), result, NAN)
 
 
-def _beta_weight(b: Builder, p: Value, q: Value, y: Value) -> Value:
+def _beta_weight(b: MathBuilder, p: Value, q: Value, y: Value) -> Value:
     """y**p (1 - y)**q / B(p, q), in which large parameters cancel by Stirling's series.
 
     Near the mean, where both are large, as the exponential of the deviance (C. Loader,
@@ -235,7 +240,7 @@ def _beta_weight(b: Builder, p: Value, q: Value, y: Value) -> Value:
     return exp(b, b.select((small > _LARGE) & (b.abs(u) < 0.5 * small), near, far))
 
 
-def _beta_fraction(b: Builder, p: Value, q: Value, y: Value, legal: Value) -> Value:
+def _beta_fraction(b: MathBuilder, p: Value, q: Value, y: Value, legal: Value) -> Value:
     """The continued fraction of I_y(p, q) (NIST DLMF 8.17.22), two steps a turn."""
     both = p + q
 

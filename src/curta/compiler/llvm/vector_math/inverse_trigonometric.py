@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
@@ -12,11 +11,12 @@ from curta.compiler.llvm.vector_math.common import (
     is_negative,
     polynomial,
 )
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 
 _TAN_EIGHTH_TURN = 0.41421356237309504880  # tan(pi/8)
 
 
-def _asin_reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+def _asin_reduced(b: MathBuilder, x: Value) -> tuple[Value, Value, Value]:
     """|x| > 1/2, and asin(y) - y and y, where y is |x| or sqrt((1 - |x|)/2).
 
     Beyond 1/2, asin(x) = pi/2 - 2*asin(sqrt((1 - x)/2)).
@@ -29,7 +29,7 @@ def _asin_reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 @exact
-def asin(b: Builder, x: Value) -> Value:
+def asin(b: MathBuilder, x: Value) -> Value:
     large, rest, y = _asin_reduced(b, x)
     high, low, _ = HALF_PI[x.type.kind]
     beyond = high - (2.0 * (y + rest) - low)
@@ -37,7 +37,7 @@ def asin(b: Builder, x: Value) -> Value:
 
 
 @exact
-def acos(b: Builder, x: Value) -> Value:
+def acos(b: MathBuilder, x: Value) -> Value:
     large, rest, y = _asin_reduced(b, x)
     high, low, _ = HALF_PI[x.type.kind]
     negative = x < 0
@@ -47,7 +47,7 @@ def acos(b: Builder, x: Value) -> Value:
     return b.select(large, beyond, high + (signed + low))
 
 
-def _atan_of_quotient(b: Builder, y: Value, x: Value) -> Value:
+def _atan_of_quotient(b: MathBuilder, y: Value, x: Value) -> Value:
     """atan(y/x) for y, x >= 0, not both 0 or infinite."""
     steep = y > x * (1.0 / _TAN_EIGHTH_TURN)
     middle = (y > x * _TAN_EIGHTH_TURN) & ~steep
@@ -64,13 +64,13 @@ def _atan_of_quotient(b: Builder, y: Value, x: Value) -> Value:
 
 
 @exact
-def atan(b: Builder, x: Value) -> Value:
+def atan(b: MathBuilder, x: Value) -> Value:
     a = b.abs(x)
     return b.copysign(_atan_of_quotient(b, a, b.const(x.type, 1)), x)
 
 
 @exact
-def atan2(b: Builder, y: Value, x: Value) -> Value:
+def atan2(b: MathBuilder, y: Value, x: Value) -> Value:
     """The angle of the point (x, y), for zeros and infinities as C's atan2."""
     down, across = b.abs(y), b.abs(x)
     # Scaled so that no sum or product of the two overflows or loses digits; where

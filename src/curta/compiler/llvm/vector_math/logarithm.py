@@ -7,7 +7,6 @@ Table-driven implementation of the logarithm function).
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
@@ -20,6 +19,7 @@ from curta.compiler.llvm.vector_math.common import (
     exact,
     polynomial,
 )
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 
 # The bits of the smallest 1 + f: 2/3 in f32, the root of 1/2 in f64.
 _LEAST = {"f32": 0x3F2AAAAB, "f64": 0x3FE6A09E667F3BCD}
@@ -29,13 +29,13 @@ _LN2_SHORT = 6.93147180369123816490e-01
 _LN2_REST = 1.90821492927058770002e-10
 
 
-def exponent_bits(b: Builder, x: Value) -> Value:
+def exponent_bits(b: MathBuilder, x: Value) -> Value:
     """k * 2**(bits of the mantissa), where x = 2**k * (1 + f)."""
     kind = x.type.kind
     return (b.bits(x) - _LEAST[kind]) & -(1 << MANTISSA[kind])
 
 
-def log_reduced(b: Builder, f: Value, k: Value) -> Value:
+def log_reduced(b: MathBuilder, f: Value, k: Value) -> Value:
     """k*ln2 + log1p(f)."""
     if f.type.kind == "f32":
         q = b.fma(polynomial(b, f, coefficients.LOG), f, -0.5)
@@ -48,7 +48,7 @@ def log_reduced(b: Builder, f: Value, k: Value) -> Value:
     return b.fma(k, _LN2_SHORT, f - (half_square - low))
 
 
-def split(b: Builder, x: Value) -> tuple[Value, Value]:
+def split(b: MathBuilder, x: Value) -> tuple[Value, Value]:
     """f and k (a float) with x = 2**k * (1 + f), for positive finite x."""
     kind = x.type.kind
     bits = MANTISSA[kind]
@@ -62,13 +62,13 @@ def split(b: Builder, x: Value) -> tuple[Value, Value]:
 
 
 @exact
-def log(b: Builder, x: Value) -> Value:
+def log(b: MathBuilder, x: Value) -> Value:
     f, k = split(b, x)
     return _with_poles(b, x, x, log_reduced(b, f, k))
 
 
 @exact
-def log1p(b: Builder, x: Value, low: Value | None = None) -> Value:
+def log1p(b: MathBuilder, x: Value, low: Value | None = None) -> Value:
     """With 1 + x = 2**k * (1 + f), f = 2**-k * x + (2**-k - 1) is almost exact.
 
     Of the pair x + low, if `low` is given, which is at most an ulp of x.
@@ -87,7 +87,7 @@ def log1p(b: Builder, x: Value, low: Value | None = None) -> Value:
     return b.copysign(_with_poles(b, x, total, log_reduced(b, f, k)), x)
 
 
-def _with_poles(b: Builder, x: Value, total: Value, result: Value) -> Value:
+def _with_poles(b: MathBuilder, x: Value, total: Value, result: Value) -> Value:
     """-inf where the total is 0, NaN below; infinity and NaN as they are."""
     special = b.select(total < 0, NAN, x + x)
     special = b.select(b.eq(total, 0), -INF, special)

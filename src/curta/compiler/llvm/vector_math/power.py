@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
@@ -15,6 +14,7 @@ from curta.compiler.llvm.vector_math.common import (
     square_error,
 )
 from curta.compiler.llvm.vector_math.exponential import exp_of_pair, scaled_exp
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.logarithm import log, split
 
 # A third of the bits of a float plus this are the bits of about its cube root.
@@ -26,17 +26,17 @@ _TWO_THIRDS, _TWO_THIRDS_REST = 0.6666666666666666, 3.700743415417188e-17
 
 
 @exact
-def sqrt(b: Builder, x: Value) -> Value:
+def sqrt(b: MathBuilder, x: Value) -> Value:
     return b.sqrt(x)
 
 
 @exact
-def rsqrt(b: Builder, x: Value) -> Value:
+def rsqrt(b: MathBuilder, x: Value) -> Value:
     return 1.0 / b.sqrt(x)
 
 
 @exact
-def cbrt(b: Builder, x: Value) -> Value:
+def cbrt(b: MathBuilder, x: Value) -> Value:
     """A guess from the bits, Halley's iteration, and a correction to the last bit."""
     kind = x.type.kind
     a = b.abs(x)
@@ -56,7 +56,7 @@ def cbrt(b: Builder, x: Value) -> Value:
 
 
 @exact
-def power(b: Builder, x: Value, y: Value) -> Value:
+def power(b: MathBuilder, x: Value, y: Value) -> Value:
     """x**y, for zeros, infinities, NaN and negative x as C's pow."""
     magnitude = _magnitude(b, b.abs(x), y)
     whole = b.eq(b.trunc(y), y)
@@ -70,7 +70,7 @@ def power(b: Builder, x: Value, y: Value) -> Value:
     return b.select(one, 1.0, result)
 
 
-def _magnitude(b: Builder, a: Value, y: Value) -> Value:
+def _magnitude(b: MathBuilder, a: Value, y: Value) -> Value:
     """e**(y*log(a)) for a >= 0; f32 through f64, f64 through pairs of f64."""
     if a.type.kind == "f32":
         wide = b.convert(y, "f64") * log(b, b.convert(a, "f64"))
@@ -82,7 +82,7 @@ def _magnitude(b: Builder, a: Value, y: Value) -> Value:
     return exp_of_pair(b, product, rest)
 
 
-def _log_pair(b: Builder, a: Value) -> tuple[Value, Value]:
+def _log_pair(b: MathBuilder, a: Value) -> tuple[Value, Value]:
     """log(a) as a sum of two f64, with some 66 bits in all.
 
     It is k*ln2 + 2*s + 2/3*s**3 + s**5*p(s*s), s = f/(2 + f), where all but the last

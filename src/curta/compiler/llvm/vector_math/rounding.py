@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math.common import (
     exact,
@@ -10,25 +9,26 @@ from curta.compiler.llvm.vector_math.common import (
     replaced_lanes,
     sign_bits,
 )
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 
 
 @exact
-def floor(b: Builder, x: Value) -> Value:
+def floor(b: MathBuilder, x: Value) -> Value:
     return b.floor(x)
 
 
 @exact
-def ceil(b: Builder, x: Value) -> Value:
+def ceil(b: MathBuilder, x: Value) -> Value:
     return b.ceil(x)
 
 
 @exact
-def round_to_even(b: Builder, x: Value) -> Value:
+def round_to_even(b: MathBuilder, x: Value) -> Value:
     return b.round_even(x)
 
 
 @exact
-def round_away(b: Builder, x: Value) -> Value:
+def round_away(b: MathBuilder, x: Value) -> Value:
     """To the nearest integer, halves away from zero."""
     whole = b.trunc(x)
     step = b.select(b.abs(x - whole) >= 0.5, b.const(x.type, 1), 0.0)
@@ -36,7 +36,7 @@ def round_away(b: Builder, x: Value) -> Value:
 
 
 @exact
-def remainder(b: Builder, x: Value, y: Value) -> Value:
+def remainder(b: MathBuilder, x: Value, y: Value) -> Value:
     """x - y*trunc(x/y) exactly, with the sign of x (C's fmod).
 
     The quotient of an fma is exact while it fits the mantissa, and at most one too
@@ -53,7 +53,7 @@ def remainder(b: Builder, x: Value, y: Value) -> Value:
 
 
 @exact
-def nextafter(b: Builder, x: Value, y: Value) -> Value:
+def nextafter(b: MathBuilder, x: Value, y: Value) -> Value:
     """The float next to x towards y."""
     bits = b.bits(x)
     # Away from zero the bits of the magnitude grow by one.

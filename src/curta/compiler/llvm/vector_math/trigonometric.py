@@ -8,7 +8,6 @@ loses digits go to the C library, lane by lane.
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.common import (
@@ -19,12 +18,13 @@ from curta.compiler.llvm.vector_math.common import (
     replaced_lanes,
     square_error,
 )
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 
 _TWO_OVER_PI = 0.63661977236758134308
 _LARGE = {"f32": 2.0**17, "f64": 2.0**30}
 
 
-def _reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+def _reduced(b: MathBuilder, x: Value) -> tuple[Value, Value, Value]:
     """r, its low part, and the integer n with x = n*pi/2 + r."""
     n, integer = nearest_multiple(b, x, _TWO_OVER_PI)
     first, second, third = HALF_PI[x.type.kind]
@@ -36,7 +36,7 @@ def _reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def _terms(
-    b: Builder, r: Value, low: Value
+    b: MathBuilder, r: Value, low: Value
 ) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
     """sin(r + low) and cos(r + low), each as a sum of a large and a small term.
 
@@ -51,7 +51,7 @@ def _terms(
     return (r, sine), (b.const(r.type, 1.0), b.fma(z, curve, rest))
 
 
-def sin_cos_reduced(b: Builder, r: Value) -> tuple[Value, Value]:
+def sin_cos_reduced(b: MathBuilder, r: Value) -> tuple[Value, Value]:
     """sin(r) and cos(r) for |r| up to pi/4 and a little more."""
     z = r * r
     sine = b.fma(r * z, polynomial(b, z, coefficients.SIN), r)
@@ -60,7 +60,7 @@ def sin_cos_reduced(b: Builder, r: Value) -> tuple[Value, Value]:
     return sine, cosine
 
 
-def _turned(b: Builder, x: Value, quarter_turns: int) -> Value:
+def _turned(b: MathBuilder, x: Value, quarter_turns: int) -> Value:
     """sin(x + quarter_turns * pi/2)."""
     r, low, n = _reduced(b, x)
     n = n + quarter_turns if quarter_turns else n
@@ -71,23 +71,23 @@ def _turned(b: Builder, x: Value, quarter_turns: int) -> Value:
     return b.bitcast(b.bits(large + small) ^ sign, x.type)
 
 
-def _is_large(b: Builder, x: Value) -> Value:
+def _is_large(b: MathBuilder, x: Value) -> Value:
     return b.abs(x) > _LARGE[x.type.kind]
 
 
 @exact
-def sin(b: Builder, x: Value) -> Value:
+def sin(b: MathBuilder, x: Value) -> Value:
     result = b.select(b.eq(x, 0), x, _turned(b, x, 0))  # for -0.0
     return replaced_lanes(b, result, _is_large(b, x), "sin", x)
 
 
 @exact
-def cos(b: Builder, x: Value) -> Value:
+def cos(b: MathBuilder, x: Value) -> Value:
     return replaced_lanes(b, _turned(b, x, 1), _is_large(b, x), "cos", x)
 
 
 @exact
-def tan(b: Builder, x: Value) -> Value:
+def tan(b: MathBuilder, x: Value) -> Value:
     """The quotient of two sums, corrected by what it leaves."""
     r, low, n = _reduced(b, x)
     sine, cosine = _terms(b, r, low)
@@ -107,7 +107,7 @@ def tan(b: Builder, x: Value) -> Value:
 
 
 @exact
-def sin_pi(b: Builder, x: Value) -> Value:
+def sin_pi(b: MathBuilder, x: Value) -> Value:
     """|sin(pi*x)|, for the reflection formulas; x is finite."""
     r = b.abs(x - b.round_even(x))
     near = r > 0.25

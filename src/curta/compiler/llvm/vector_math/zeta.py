@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math.apart import apart
 from curta.compiler.llvm.vector_math.common import INF, NAN, clamp
 from curta.compiler.llvm.vector_math.exponential import exp
 from curta.compiler.llvm.vector_math.gamma import digamma, lgamma
+from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.power import power
 from curta.primitives.elementwise.special_values import BERNOULLI, FACTORIALS
 
@@ -16,12 +16,12 @@ _MOST_MORE = 100
 
 
 @apart
-def zeta(b: Builder, s: Value, q: Value) -> Value:
+def zeta(b: MathBuilder, s: Value, q: Value) -> Value:
     """The sum of (q + k)**-s over k >= 0."""
     return _zeta(b, s, q)
 
 
-def _zeta(b: Builder, s: Value, q: Value) -> Value:
+def _zeta(b: MathBuilder, s: Value, q: Value) -> Value:
     """The first terms one by one, the rest by Euler and Maclaurin (DLMF 25.11.5)."""
     minus = b.neg(s)
     count = b.floor(clamp(b, b.neg(q), 0.0, float(_MOST_MORE))) + float(_TERMS)
@@ -51,7 +51,7 @@ def _zeta(b: Builder, s: Value, q: Value) -> Value:
 
 
 @apart
-def polygamma(b: Builder, m: Value, x: Value) -> Value:
+def polygamma(b: MathBuilder, m: Value, x: Value) -> Value:
     """(-1)**(m + 1) m! zeta(m + 1, x) for whole m > 0 (NIST DLMF 25.11.12)."""
     whole = (m >= 0.0) & b.eq(b.floor(m), m)
     s = b.select(whole & (m > 0.0), m + 1.0, 2.0)
@@ -61,6 +61,6 @@ def polygamma(b: Builder, m: Value, x: Value) -> Value:
     return b.select(whole, result, NAN)
 
 
-def _is_even(b: Builder, x: Value) -> Value:
+def _is_even(b: MathBuilder, x: Value) -> Value:
     half = x * 0.5
     return b.eq(b.floor(half), half) & (b.abs(x) < INF)
