@@ -1,0 +1,1 @@
+"""Decompositions of matrices as programs of other ops, a file per family."""

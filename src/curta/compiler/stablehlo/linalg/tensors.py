@@ -1,0 +1,331 @@
+"""Matrices in programs, written as NumPy writes them.
+
+All are of rank 2, so that shapes broadcast without a word: a column is (m, 1), a row
+(1, n), a number (1, 1). Batches come from the batching rules (`programs.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.control.while_loop import While
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
+from curta.primitives.elementwise.bitwise import and_, or_
+from curta.primitives.elementwise.comparison import eq, ge, gt, le, lt, ne
+from curta.primitives.elementwise.complex import imag, real
+from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.magnitude import abs_, max_
+from curta.primitives.elementwise.powers import sqrt
+from curta.primitives.elementwise.rounding import is_finite
+from curta.primitives.elementwise.select import select
+from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
+from curta.primitives.joining import Concatenate
+from curta.primitives.linalg.matrices import conjugate, matmul, swapped
+from curta.primitives.reduction import ArgMax, ReduceMax
+from curta.primitives.shape import Iota, Rev
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import BroadcastInDim, Reshape, reduce_sum
+
+INT = np.dtype(np.int32)
+
+
+class Tensor:
+    """A matrix of the program; operands of size 1 along a dim are repeated."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(typeof(self.value).shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return typeof(self.value).dtype
+
+    def _with(self, op: Callable[..., Any], other: Any, swap: bool = False) -> Tensor:
+        x, y = _alike(self, other)
+        return Tensor(op(y, x) if swap else op(x, y))
+
+    def __add__(self, other: Any) -> Tensor:
+        return self._with(add, other)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self._with(sub, other)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self._with(mul, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._with(div, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self._with(sub, other, swap=True)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._with(div, other, swap=True)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Tensor:
+        return Tensor(neg(self.value))
+
+    def __matmul__(self, other: Tensor) -> Tensor:
+        return Tensor(matmul(self.value, other.value))
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._with(lt, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self._with(le, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._with(gt, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self._with(ge, other)
+
+    def __and__(self, other: Any) -> Tensor:
+        return self._with(and_, other)
+
+    def __or__(self, other: Any) -> Tensor:
+        return self._with(or_, other)
+
+    def equals(self, other: Any) -> Tensor:
+        return self._with(eq, other)
+
+    def differs(self, other: Any) -> Tensor:
+        return self._with(ne, other)
+
+    def astype(self, dtype: Any) -> Tensor:
+        return Tensor(convert_element_type(self.value, np.dtype(dtype)))
+
+    def maximum(self, other: Any) -> Tensor:
+        return self._with(max_, other)
+
+    def abs(self) -> Tensor:
+        return Tensor(abs_(self.value))
+
+    def sqrt(self) -> Tensor:
+        return Tensor(sqrt(self.value))
+
+    def is_finite(self) -> Tensor:
+        return Tensor(is_finite(self.value))
+
+    @property
+    def real(self) -> Tensor:
+        return Tensor(real(self.value)) if self.is_complex else self
+
+    @property
+    def imag(self) -> Tensor:
+        return Tensor(imag(self.value))
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    def conj(self) -> Tensor:
+        return Tensor(conjugate(self.value))
+
+    @property
+    def T(self) -> Tensor:
+        return Tensor(swapped(self.value))
+
+    @property
+    def H(self) -> Tensor:
+        return self.T.conj()
+
+    # ------------------------------------------------------------ parts
+
+    def reshape(self, *shape: int) -> Tensor:
+        return Tensor(Reshape(shape)(self.value))
+
+    def sum(self, *axes: int) -> Tensor:
+        """The sums along dims, which stay with size 1; all dims if none are given."""
+        return self._reduced(lambda x, axes: reduce_sum(x, axes), axes)
+
+    def max(self, *axes: int) -> Tensor:
+        """The same for the greatest elements; at least one along each dim."""
+        return self._reduced(lambda x, axes: ReduceMax(axes)(x), axes)
+
+    def _reduced(self, reduce: Callable[..., Any], axes: tuple[int, ...]) -> Tensor:
+        axes = axes or (0, 1)
+        kept = [1 if i in axes else d for i, d in enumerate(self.shape)]
+        return Tensor(Reshape(tuple(kept))(reduce(self.value, axes)))
+
+    def argmax(self, axis: int) -> Any:
+        """The place, a scalar, of the greatest element of a column or row."""
+        found = ArgMax((axis,), INT)(self.value)
+        return Reshape(())(found)
+
+    def squared(self) -> Tensor:
+        """|x|^2, real."""
+        if self.is_complex:
+            return self.real * self.real + self.imag * self.imag
+        return self * self
+
+    def part(self, axis: int, start: int, limit: int) -> Tensor:
+        """The rows (axis 0) or columns from `start` to `limit`."""
+        low, high = [0, 0], list(self.shape)
+        low[axis], high[axis] = start, limit
+        return Tensor(Slice(tuple(low), tuple(high), (1, 1))(self.value))
+
+    def reversed(self, *axes: int) -> Tensor:
+        return Tensor(Rev(axes)(self.value))
+
+    def column(self, j: Any) -> Tensor:
+        window = DynamicSlice((self.shape[0], 1))
+        return Tensor(window(self.value, INT.type(0), j))
+
+    def row(self, i: Any) -> Tensor:
+        window = DynamicSlice((1, self.shape[1]))
+        return Tensor(window(self.value, i, INT.type(0)))
+
+    def element(self, i: Any, j: Any) -> Tensor:
+        return Tensor(DynamicSlice((1, 1))(self.value, i, j))
+
+    def with_column(self, j: Any, new: Tensor) -> Tensor:
+        return Tensor(DynamicUpdateSlice()(self.value, new.value, INT.type(0), j))
+
+    def with_row(self, i: Any, new: Tensor) -> Tensor:
+        return Tensor(DynamicUpdateSlice()(self.value, new.value, i, INT.type(0)))
+
+    def with_rows_swapped(self, i: Any, j: Any) -> Tensor:
+        first, second = self.row(i), self.row(j)
+        return self.with_row(i, second).with_row(j, first)
+
+    def with_columns_swapped(self, i: Any, j: Any) -> Tensor:
+        first, second = self.column(i), self.column(j)
+        return self.with_column(i, second).with_column(j, first)
+
+    def diagonal(self) -> Tensor:
+        """The diagonal as a row."""
+        return where(on_diagonal(*self.shape), self, 0).sum(0)
+
+
+def _alike(x: Tensor, y: Any) -> tuple[Any, Any]:
+    """Two operands with one shape and dtype: numbers become what the tensor is."""
+    other = y.value if isinstance(y, Tensor) else y
+    if not isinstance(y, Tensor) and not typeof(y).shape:
+        y = Tensor(BroadcastInDim((1, 1), ())(_number(other, x.dtype)))
+    if x.is_complex != y.is_complex and x.dtype.kind in "fc":
+        dtype = x.dtype if x.is_complex else y.dtype
+        x, y = x.astype(dtype), y.astype(dtype)
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    return spread(x, shape).value, spread(y, shape).value
+
+
+def _number(x: Any, dtype: np.dtype[Any]) -> Any:
+    return dtype.type(x) if isinstance(x, (bool, int, float)) else x
+
+
+def spread(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`x` repeated along dims of size 1."""
+    return x if x.shape == shape else Tensor(BroadcastInDim(shape, (0, 1))(x.value))
+
+
+def where(mask: Tensor, x: Any, y: Any) -> Tensor:
+    """The elements of `x` where `mask` holds, else of `y`; one may be a number."""
+    if not isinstance(x, Tensor):
+        b, a = _alike(y, x)
+    else:
+        a, b = _alike(x, y)
+    shape = np.broadcast_shapes(mask.shape, typeof(a).shape)
+    chosen = [spread(Tensor(v), shape).value for v in (mask.value, a, b)]
+    return Tensor(select(*chosen))
+
+
+def row_numbers(count: int) -> Tensor:
+    """0, 1, ... as a column."""
+    return Tensor(Iota(INT, (count, 1), 0)())
+
+
+def column_numbers(count: int) -> Tensor:
+    """0, 1, ... as a row."""
+    return Tensor(Iota(INT, (1, count), 1)())
+
+
+def on_diagonal(m: int, n: int) -> Tensor:
+    return row_numbers(m).equals(column_numbers(n))
+
+
+def below_diagonal(m: int, n: int, k: int = 0) -> Tensor:
+    """Where the elements are on or below diagonal `k`."""
+    return row_numbers(m) + k >= column_numbers(n)
+
+
+def eye(m: int, n: int, dtype: Any) -> Tensor:
+    return on_diagonal(m, n).astype(dtype)
+
+
+def filled(m: int, n: int, dtype: Any, value: float = 0) -> Tensor:
+    return Tensor(BroadcastInDim((m, n), ())(np.dtype(dtype).type(value)))
+
+
+def joined(axis: int, *parts: Tensor) -> Tensor:
+    """Matrices one after the other."""
+    return Tensor(Concatenate(axis)(*(p.value for p in parts if p.shape[axis])))
+
+
+def length(x: Tensor) -> Tensor:
+    """The Euclidean norm of all elements, without overflow."""
+    size = x.real.abs().max()
+    if x.is_complex:
+        size = size.maximum(x.imag.abs().max())
+    scale = where((size > 0) & size.is_finite(), size, 1)
+    return scale * (x / scale).squared().sum().sqrt()
+
+
+def pivot_size(x: Tensor) -> Tensor:
+    """What LAPACK compares to find a pivot: |re| + |im|."""
+    return x.real.abs() + x.imag.abs() if x.is_complex else x.abs()
+
+
+def repeat(
+    count: int,
+    body: Callable[..., Sequence[Tensor]],
+    carry: Sequence[Tensor],
+    consts: Sequence[Tensor] = (),
+) -> list[Tensor]:
+    """`carry = body(i, *carry, *consts)` for i below `count`."""
+    if not count:
+        return list(carry)
+
+    def step(i: Any, *rest: Tensor) -> Sequence[Tensor]:
+        return body(i.value, *rest)
+
+    def goes_on(i: Tensor, *rest: Tensor) -> Tensor:
+        return Tensor(lt(i.value, INT.type(count)))
+
+    def counted(i: Tensor, *rest: Tensor) -> Sequence[Tensor]:
+        return [Tensor(add(i.value, INT.type(1))), *step(i, *rest)]
+
+    return repeat_while(goes_on, counted, [Tensor(INT.type(0)), *carry], consts)[1:]
+
+
+def repeat_while(
+    goes_on: Callable[..., Tensor],
+    body: Callable[..., Sequence[Tensor]],
+    carry: Sequence[Tensor],
+    consts: Sequence[Tensor] = (),
+) -> list[Tensor]:
+    """`carry = body(*carry, *consts)` while `goes_on(*carry)`."""
+    given = [x.value for x in consts]
+    values = [x.value for x in carry]
+    avals, fixed = [typeof(x) for x in values], [typeof(x) for x in given]
+
+    def test(*args: Any) -> list[Any]:
+        return [Reshape(())(goes_on(*map(Tensor, args)).value)]
+
+    def run(*args: Any) -> list[Any]:
+        parts = list(map(Tensor, args))
+        following = body(*parts[len(fixed) :], *parts[: len(fixed)])
+        return [x.value for x in following]
+
+    op = While(stage(test, avals), stage(run, [*fixed, *avals]), 0, len(fixed))
+    return [Tensor(x) for x in op(*given, *values)]
