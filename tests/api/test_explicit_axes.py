@@ -369,3 +369,15 @@ def test_parts_with_axes_of_other_types_are_applied_again():
 
 def range_by_spec():
     return jnp.arange(8, dtype=np.float32, out_sharding=P("x"))
+
+
+def test_what_changes_sizes_of_dims_that_are_split_is_named_as_in_jax():
+    mesh = curta.make_mesh((2,), ("x",))
+    with curta.set_mesh(mesh):
+        x = curta.device_put(np.ones(8, np.float32), P("x"))
+        for fun, word in (
+            (lambda x: lax.slice(x, (0,), (3,)), "slicing"),
+            (lambda x: lax.pad(x, 0.0, ((2, 3, 0),)), "padding"),
+        ):
+            with pytest.raises(ShardingTypeError, match=f"{word} on sharded dims"):
+                curta.jit(fun).trace(x)

@@ -341,12 +341,16 @@ def _resized(op: Op, query: Query) -> list[Entries]:
     return [entries]
 
 
+_RESIZING = {"slice": "slicing", "pad": "padding"}  # in JAX's words
+
+
 def _check_resized(query: Query, before: int, after: int, entry: Any) -> None:
     count = query.size_of(entry_axes(entry))
     if before != after and after % count:
         query.refuse(
-            f"{query.op.name} on sharded dims where out dim ({after}) is not divisible"
-            f" by mesh axes ({count}) with spec ({entry}) is not implemented."
+            f"{_RESIZING.get(query.op.name, query.op.name)} on sharded dims where out"
+            f" dim ({after}) is not divisible by mesh axes ({count}) with spec"
+            f" ({entry}) is not implemented."
         )
 
 
