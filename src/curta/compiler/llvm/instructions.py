@@ -236,7 +236,12 @@ class Instructions(ABC):
 
     def copysign(self, magnitude: Operand, sign: Value) -> Value:
         x = self._operand(magnitude, sign.type)
-        return self.intrinsic("copysign", sign.type, x, sign)
+        if sign.type.kind != "f64":
+            return self.intrinsic("copysign", sign.type, x, sign)
+        # In bits: LLVM would round the sign on its own where the result is narrowed,
+        # from f64 to f16 by a function of a library that need not be there.
+        top = self.bits(sign) & (-(2**63))
+        return self.bitcast((self.bits(x) & (2**63 - 1)) | top, sign.type)
 
     def floor(self, x: Value) -> Value:
         return self.intrinsic("floor", x.type, x)
