@@ -52,7 +52,8 @@ def texts(program, *args):
         def fun(*xs, package=package):
             return program(package, *xs)
 
-        found.append(package.jit(fun).lower(*args).as_text())
+        with package.enable_x64(False):
+            found.append(package.jit(fun).lower(*args).as_text())
     return found
 
 
