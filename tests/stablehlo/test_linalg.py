@@ -50,6 +50,11 @@ def random(*shape, dtype="float64"):
     return found.astype(dtype)
 
 
+def named(op):
+    """The op with its parameters, the same in every process."""
+    return f"{op.name} {op.params()}"
+
+
 @pytest.mark.parametrize("cls", PROGRAMS, ids=lambda c: c.__name__)
 def test_program_agrees_with_eval_on_samples(cls):
     with enable_x64(True):
@@ -64,7 +69,7 @@ OPS = [LU(), Geqrf(), QR(), QR(False, False), QR(True, False)]
 OPS += [SVD(), SVD(False), SVD(True, False)]
 
 
-@pytest.mark.parametrize("op", OPS, ids=str)
+@pytest.mark.parametrize("op", OPS, ids=named)
 def test_rectangular(op):
     for shape in SHAPES:
         check(op, random(*shape), scale=50)
@@ -76,7 +81,7 @@ SQUARE = [Eigh(), Eigh(False, True, (0, 1)), Hessenberg()]
 SQUARE += [Tridiagonal(), Tridiagonal(False)]
 
 
-@pytest.mark.parametrize("op", SQUARE, ids=str)
+@pytest.mark.parametrize("op", SQUARE, ids=named)
 def test_square(op):
     for shape in [(1, 1), (2, 2), (5, 5), (2, 1, 3, 3)]:
         check(op, random(*shape), scale=50)
@@ -97,7 +102,7 @@ def test_matrices_without_full_rank(dtype, factor):
     check(QR(), np.zeros((3, 2), dtype))
 
 
-@pytest.mark.parametrize("op", [Eigh(), SVD(), SVD(True, False), LU(), QR()], ids=str)
+@pytest.mark.parametrize("op", [Eigh(), SVD(), SVD(True, False), LU(), QR()], ids=named)
 def test_a_matrix_with_nan_leaves_others_alone(op):
     a = random(3, 4, 4)
     a = a + np.swapaxes(a, 1, 2)

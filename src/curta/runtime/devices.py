@@ -219,11 +219,26 @@ def platforms() -> tuple[str, ...]:
 @once
 def _platforms(wanted: str) -> tuple[str, ...]:
     if wanted:
-        return tuple(map(_initialised, wanted.split(",")))
+        names = wanted.split(",")
+        there = [n for n in names if not (len(names) > 1 and _is_missing(n))]
+        return tuple(map(_initialised, there or names))
     if not may_have_plugins():
         return ("cpu",)
     found = sorted(plugins.plugins().values(), key=lambda p: -p.priority)
     return (*[p.name for p in found if _finds_a_device(p.name)], "cpu")
+
+
+def _is_missing(name: str) -> bool:
+    """Whether a known platform has no plugin here, so that the next one will do."""
+    known = plugins.PLATFORMS.values()
+    if not any(name in (p.name, p.alias) for p in known):
+        return False
+    try:
+        plugins.find(name)
+    except RuntimeError as error:
+        logger.warning("%s", error)
+        return True
+    return False
 
 
 def _initialised(name: str) -> str:
