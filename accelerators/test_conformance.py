@@ -4,27 +4,20 @@ import numpy as np
 import pytest
 from tests.conformance.checks import assert_close
 from tests.conformance.invariants import without_choices
-from tests.conformance.operations import sampled_ops
 from tests.conformance.samples import cases
 
+from accelerators.modules import ON_CPUS_ONLY, offered_ops
 from accelerators.programs import run_cases, wanted
 from curta.config import enable_x64
-from curta.primitives.linalg import Eig, Schur
-
-_ON_CPUS_ONLY = (Eig, Schur)
 
 
-def _offered():
-    return [cls for cls in sampled_ops() if cls not in _ON_CPUS_ONLY]
-
-
-@pytest.mark.parametrize("cls", _ON_CPUS_ONLY, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", ON_CPUS_ONLY, ids=lambda c: c.__name__)
 def test_what_cpus_alone_offer_is_refused(cls):
     with enable_x64(True), pytest.raises(NotImplementedError, match="device_put"):
         run_cases(cases(cls))
 
 
-@pytest.mark.parametrize("cls", _offered(), ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", offered_ops(), ids=lambda c: c.__name__)
 def test_program_agrees_with_eval(cls):
     found = cases(cls)
     failures = []
