@@ -8,7 +8,7 @@ from tests.conformance.samples import cases
 
 import curta
 import curta.numpy as jnp
-from curta import lax
+from curta import export, lax
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
@@ -160,3 +160,15 @@ def test_cholesky_and_triangular_solve_are_operations():
 def test_what_is_not_offered_says_what_to_do(fun):
     with pytest.raises(NotImplementedError, match="device_put"):
         text(fun, jnp.eye(3))
+
+
+def test_batches_of_symbolic_sizes():
+    for fun in (jnp.linalg.eigh, lax.linalg.lu):
+        export_of(fun, "b, 3, 3")
+        with pytest.raises(NotImplementedError, match="sizes that are known"):
+            export_of(fun, "b, b")
+
+
+def export_of(fun, shape):
+    aval = curta.ShapeDtypeStruct(export.symbolic_shape(shape), np.float32)
+    return export.export(curta.jit(fun), platforms=["cuda"])(aval).mlir_module()

@@ -9,6 +9,7 @@ from typing import Any
 from curta.compiler.stablehlo.linalg import gaussian, householder, jacobi, updates
 from curta.compiler.stablehlo.linalg.tensors import Tensor
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof
@@ -45,8 +46,16 @@ PROGRAMS: dict[type, Callable[..., Sequence[Tensor]]] = {
 def program(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     """The jaxpr of other ops that a decomposition stands for.
 
-    Halves are computed in single precision, as by `eval`.
+    Halves are computed in single precision, as by `eval`. The batch may be of symbolic
+    sizes, the matrices may not.
     """
+    sizes = [d for a, rank in zip(avals, op.ranks) for d in a.shape[a.ndim - rank :]]
+    if any(map(is_symbolic_dim, sizes)):
+        raise NotImplementedError(
+            f"Shape polymorphism for '{op.name}' of matrices of non-constant sizes is"
+            f" not supported: shapes={[a.shape for a in avals]}. Export the program for"
+            " sizes that are known; those of the batch need not be."
+        )
     outs = op.aval(*avals)
     outs = list(outs) if op.multiple_results else [outs]
     lead = avals[0].shape[: avals[0].ndim - op.ranks[0]]
