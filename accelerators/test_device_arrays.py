@@ -38,3 +38,13 @@ def test_on_devices(part, environment):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", part]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_a_program_that_never_asks_for_devices(environment):
+    program = (
+        "import curta.numpy as jnp; x = jnp.arange(3.0) + 1;"
+        " assert x._data is None; print(x.devices())"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "{ShimDevice(id=0)}", done.stderr[-2000:]

@@ -138,7 +138,7 @@ def put(
 
 def moved(given: DeviceData, sharding: Sharding) -> DeviceData:
     """The same elements elsewhere: from device to device where the plugin copies."""
-    if given.sharding == sharding:
+    if given.sharding is sharding or given.sharding == sharding:
         return given
     here, there = given.sharding.devices, sharding.devices
     same_client = here[0].hardware.client is there[0].hardware.client

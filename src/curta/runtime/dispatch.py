@@ -70,6 +70,8 @@ class CompiledCall:
         self.by_device: dict[Any, CompiledCall] = {}
         self._checks = checks
         self._device_calls: dict[Any, Any] = {}
+        # That on the default device, for arguments of no particular place.
+        self._default_call: Any = None
         self.on_host = default_is_host()
         self.out_avals = closed.out_avals
         self.without_bits = [
@@ -132,7 +134,10 @@ class CompiledCall:
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
         """A call that may have to wait, or need not be waited for."""
-        if has_plugin_devices():
+        call = self._default_call
+        if call is not None and not any(map(is_placed, args)):
+            return self._with_bits(call(args, False))
+        if not self.on_host or has_plugin_devices():
             given, devices = self._devices(args)
             where = devices or (default_device(),)
             if where[0].hardware is not None:
@@ -142,7 +147,7 @@ class CompiledCall:
             for x in args
         ]
         where = [None] * len(self.out_avals)
-        if self.places or any(type(x) is ArrayImpl and x._sharding for x in args):
+        if self.places or any(map(is_placed, args)):
             given, _ = self._devices(args)
             if self.watched and (other := self.over_devices(given)):
                 return other._start(args)
@@ -226,10 +231,20 @@ class CompiledCall:
             call = self._device_calls[key] = device_call.DeviceCall(
                 self.closed, self.name, devices, self.donated, given, outs
             )
-        results: list[Any] = call(args, commit)
+            if not (self.on_host or commit or self.places):
+                self._default_call = call
+        return self._with_bits(call(args, commit))
+
+    def _with_bits(self, results: list[Any]) -> list[Any]:
+        """The results; tangents of integers, which have no bits, on the host."""
         for i in self.without_bits:
             results[i] = results[i]._storage()
         return results
+
+
+def is_placed(x: Any) -> bool:
+    """Whether an argument was placed on devices."""
+    return type(x) is ArrayImpl and x._sharding is not None
 
 
 def host_storage_or_place(x: ArrayImpl) -> Any:

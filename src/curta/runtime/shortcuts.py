@@ -27,6 +27,7 @@ from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.devices import default_is_host
+from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE, quiet, quietly
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.straight_line import single_result
@@ -40,11 +41,14 @@ def _make_plan(
     general: Callable[..., Any], context: TraceContext, *avals: ShapedArray
 ) -> Plan | None:
     """The plan of an operator; None where it has none."""
-    if context.debugging or not default_is_host():
+    if context.debugging:
         return None
     closed = _stage(general, avals)
     if closed is None:
         return None
+    if not default_is_host():
+        call = CompiledCall(closed, general.__name__)
+        return Plan(None, lambda *args: call(args)[0], closed.out_avals[0])
     return Plan(single_result(closed), None, closed.out_avals[0])
 
 
@@ -82,10 +86,14 @@ def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _of_one_array(plans: PlanTable, x: ArrayImpl, *static: Any) -> Any:
     """The result of the plan for an array; None if there is none."""
     data = x._data
-    if data is None or _is_spread(x):
+    if _is_spread(x):
         return None
     plan = plans[config.context, x.aval, *static]
     if plan is None:
+        return None
+    if plan.run is None:
+        return plan.start(x)
+    if data is None:
         return None
     return wrap(quietly(plan.run, data), plan.out, x._sharding)
 
@@ -109,7 +117,11 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
                 return general(self, other)
             aval, value = scalar, _scalar_array(other, scalar)
         plan = plans[config.context, self.aval, aval]
-        if plan is None or data is None or value is None:
+        if plan is None or value is None and type(other) is not ArrayImpl:
+            return general(self, other)
+        if plan.run is None:
+            return plan.start(self, other if value is None else value)
+        if data is None or value is None:
             return general(self, other)
         # Written out: this is the path of every small `x + y`.
         try:
