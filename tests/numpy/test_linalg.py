@@ -266,3 +266,14 @@ def test_derivative_of_qr(shape, dtype, mode):
         (back,) = pull(type(outs)(*cts))
         forward = sum(np.sum(c * x) for c, x in zip(cts, tangents, strict=True))
         np.testing.assert_allclose(np.real(np.sum(back * t)), np.real(forward))
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("size", [2, 3, 17])
+def test_singular_values_of_what_is_not_finite_are_nan(bad, size):
+    a = np.eye(size, dtype=np.float32)[None].repeat(2, 0)
+    a[1, 0, size - 1] = bad
+    for fun in (jnp.linalg.svd, curta.jit(jnp.linalg.svd)):
+        for x in fun(a):
+            assert np.isfinite(x[0]).all() and np.isnan(x[1]).all()
+    assert np.isnan(curta.jit(jnp.linalg.pinv)(a[1])).all()

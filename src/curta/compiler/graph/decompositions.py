@@ -292,6 +292,7 @@ def _eigh(op: Any, a: Any) -> list[Any]:
 
 
 def _svd(op: Any, a: Any) -> list[Any]:
+    a, finite = _only_finite(a)  # of infinities gesdd does not come to an end
     *_, m, n = typeof(a).shape
     dtype, least, most = typeof(a).dtype, min(m, n), max(m, n)
     left, right = (m, n) if op.full_matrices else (least, least)
@@ -309,7 +310,7 @@ def _svd(op: Any, a: Any) -> list[Any]:
     )  # fmt: skip
     call = Lapack("gesdd", arguments, tuple(outs), 8 * most * least**2, ((2, 0),))
     s, info, _, *both = call(swapped(a))
-    found = _unless(info, s, *map(swapped, both))
+    found = _unless(_failed(info, finite), s, *map(swapped, both))
     if op.subset_by_index and not op.full_matrices:
         parts = (columns, columns, rows)
         bounds = (op.subset_by_index[0], min(op.subset_by_index[1], least))
@@ -356,8 +357,7 @@ def _tridiagonal(op: Any, a: Any) -> list[Any]:
 def _eig(op: Any, a: Any) -> list[Any]:
     n, dtype = typeof(a).shape[-1], typeof(a).dtype
     is_complex = dtype.kind == "c"
-    finite = _all_finite(a)
-    a = select(_spread(finite, a), a, zeros(typeof(a)))
+    a, finite = _only_finite(a)
     values = [Result(i) for i in range(1 if is_complex else 2)]
     wanted = op.compute_left_eigenvectors, op.compute_right_eigenvectors
     count = len(values)
@@ -375,8 +375,7 @@ def _eig(op: Any, a: Any) -> list[Any]:
     else:
         pairs = [_paired(parts[1], v) for v in vectors]
         found = [complex_(*parts), *map(swapped, pairs)]
-    bad = select(finite, info, BroadcastInDim(typeof(info).shape, ())(np.int32(1)))
-    return _unless(bad, *found)
+    return _unless(_failed(info, finite), *found)
 
 
 def _paired(imaginary: Any, rows_: Any) -> Any:
@@ -393,6 +392,17 @@ def _paired(imaginary: Any, rows_: Any) -> Any:
     re = select(below, shifted[1], rows_)
     im = select(above, shifted[0], select(below, neg(rows_), zero))
     return complex_(re, im)
+
+
+def _only_finite(a: Any) -> tuple[Any, Any]:
+    """The matrices, 0 where they have an element that is not finite, and whether."""
+    finite = _all_finite(a)
+    return select(_spread(finite, a), a, zeros(typeof(a))), finite
+
+
+def _failed(info: Any, finite: Any) -> Any:
+    """Whether a routine failed, or was not given the matrix."""
+    return select(finite, info, BroadcastInDim(typeof(info).shape, ())(np.int32(1)))
 
 
 def _all_finite(a: Any) -> Any:

@@ -27,6 +27,7 @@ from curta.primitives.linalg.family import (
     checked_subset,
     in_single,
     nan_where_it_fails,
+    not_a_number,
 )
 from curta.primitives.linalg.matrices import (
     adjoint,
@@ -75,7 +76,14 @@ class SVD(MatrixOp):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        outs = nan_where_it_fails(self._decompose, in_single(x))
+        # Of infinities LAPACK's routine does not come to an end.
+        finite = np.isfinite(x).all((-2, -1), keepdims=True)
+        outs = nan_where_it_fails(self._decompose, in_single(np.where(finite, x, 0)))
+        masks = [finite[..., 0], *[finite] * (len(outs) - 1)]
+        outs = [
+            np.where(mask, out, not_a_number(out.dtype))
+            for mask, out in zip(masks, outs, strict=True)
+        ]
         if self.subset_by_index and not self.full_matrices:
             kept = slice(*self.subset_by_index)
             places = [(..., kept), (..., kept), (..., kept, slice(None))]
