@@ -42,7 +42,10 @@ def require_gil() -> None:
 require_gil()
 
 
-class Lock:
+_ReentrantLock: Any = type(threading.RLock())
+
+
+class Lock(_ReentrantLock):  # type: ignore[misc]
     """A lock that its holder may take again, and that a forked process finds free.
 
     A finalizer may run anywhere, and with it code that wants a lock of the same
@@ -50,35 +53,24 @@ class Lock:
     release what they hold: what a lock guards is in order between any two statements,
     or thrown away when a thread does not finish it.
 
+    To enter it is one step of native code, of the class it is derived from: a signal
+    cannot come when the lock is taken and nothing is there yet to release it.
+
     >>> lock = Lock()
     >>> with lock, lock:
     ...     pass
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        super().__init__()
         _locks.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
-
-    def acquire(self) -> None:
-        """Wait until no other thread holds the lock, and hold it."""
-        self._lock.acquire()
-
-    def release(self) -> None:
-        """Undo one `acquire`."""
-        self._lock.release()
 
     def renew(self) -> None:
         """Free the lock of a thread that is not there."""
-        if self._lock.acquire(blocking=False):  # free, or held by this thread
-            self._lock.release()
+        if self.acquire(blocking=False):  # free, or held by this thread
+            self.release()
         else:
-            self._lock = threading.RLock()
+            self._at_fork_reinit()
 
 
 _locks: WeakSet[Lock] = WeakSet()
