@@ -15,8 +15,15 @@ from curta.runtime import threads
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
+# A shell's background jobs ignore it, and what they start inherits that.
+HEED_INTERRUPTS = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+)
+
+
 def run_script(text, **environment):
     """Run a script in a process of its own; its output."""
+    text = HEED_INTERRUPTS + text
     done = subprocess.run(
         # Python warns of any fork while there are threads.
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text],
