@@ -21,4 +21,4 @@ def test_faults_give_right_results_or_clear_errors():
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    assert "'right'" in done.stdout and "pool: errors" in done.stdout
+    assert "'pool: right'" in done.stdout and "pool: errors" in done.stdout

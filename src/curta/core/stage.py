@@ -101,7 +101,8 @@ class JaxprTrace(Trace):
             return x._var
         if isinstance(x, Tracer):
             refuse_dead_tracer(x)
-            if not _is_within(self, x._trace):  # of a transformation inside this one
+            # A derivative would be lost with it; an example of a batch is a constant.
+            if x._trace.differentiates and not _is_within(self, x._trace):
                 raise foreign_tracer(x)
         elif is_python_scalar(x):
             return Literal(x)

@@ -46,6 +46,8 @@ class Trace:
     """Whether the function it was made for has returned; its tracers are dead then."""
     records: bool = False
     """Whether ops become eqns of a jaxpr, rather than being applied in the parent."""
+    differentiates: bool = False
+    """Whether its values have derivatives, which are lost where they are constants."""
     evaluates_known: bool = False
     """Whether ops on known values run at once, though a jaxpr is recorded outside."""
     passes_refs: bool = False

@@ -7,6 +7,7 @@ for when somebody first asks for a device.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import logging
@@ -14,9 +15,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,12 +189,20 @@ def may_have_plugins() -> bool:
     packages = ("jax_plugins", "libtpu")
     if any(importlib.util.find_spec(name) is not None for name in packages):
         return True
-    files = (
-        file
-        for folder in map(Path, sys.path)
-        for file in folder.glob("*.dist-info/entry_points.txt")
-    )
-    return any(b"jax_plugins" in file.read_bytes() for file in files)
+    return any(b"jax_plugins" in text for text in _entry_points())
+
+
+def _entry_points() -> Iterator[bytes]:
+    """What installed packages say of themselves to others."""
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            names = [n for n in os.listdir(folder or ".") if n.endswith(".dist-info")]
+            for name in names:
+                with contextlib.suppress(OSError):
+                    with open(
+                        os.path.join(folder, name, "entry_points.txt"), "rb"
+                    ) as f:
+                        yield f.read()
 
 
 @once

@@ -74,6 +74,7 @@ class JVPTrace(Trace):
     True
     """
 
+    differentiates = True
     passes_refs = True
 
     def __init__(self, parent: Trace):

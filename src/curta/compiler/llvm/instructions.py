@@ -236,12 +236,7 @@ class Instructions(ABC):
 
     def copysign(self, magnitude: Operand, sign: Value) -> Value:
         x = self._operand(magnitude, sign.type)
-        if sign.type.kind != "f64":
-            return self.intrinsic("copysign", sign.type, x, sign)
-        # In bits: LLVM would round the sign on its own where the result is narrowed,
-        # from f64 to f16 by a function of a library that need not be there.
-        top = self.bits(sign) & (-(2**63))
-        return self.bitcast((self.bits(x) & (2**63 - 1)) | top, sign.type)
+        return self.intrinsic("copysign", sign.type, x, sign)
 
     def floor(self, x: Value) -> Value:
         return self.intrinsic("floor", x.type, x)
@@ -311,9 +306,11 @@ class Instructions(ABC):
     def _between_floats(self, x: Value, to: Type) -> Value:
         if to.kind == "f16":
             single = half.f32_to_odd(self, x) if x.type.kind == "f64" else x
+            # One number is narrowed in bits: LLVM narrows the sign of a copysign on its
+            # own, from f64 by a function of a library that need not be there.
             return (
                 self.cast("fptrunc", single, to)
-                if self.has_f16
+                if self.has_f16 and to.lanes > 1
                 else half.narrow(self, single)
             )
         if x.type.kind == "f16" and not self.has_f16:
