@@ -141,5 +141,23 @@ def test_programs_are_found_again(monkeypatch):
 
 
 def test_what_cannot_run_there_says_so(x):
-    with pytest.raises(NotImplementedError, match="cannot call Python|CPU"):
-        curta.jit(lambda x: curta.pure_callback(np.sin, x, x))(x).block_until_ready()
+    with pytest.raises(NotImplementedError, match="cannot call Python"):
+        curta.jit(lambda x: curta.pure_callback(np.sin, x, x))(x)
+    with pytest.raises(NotImplementedError, match="ordered effects"):
+        curta.jit(lambda x: curta.debug.print("{}", x, ordered=True))(x)
+
+
+@pytest.mark.parametrize("wrap", [curta.jit, lambda f: f], ids=["jit", "eager"])
+def test_bad_values_are_found(wrap, x):
+    with curta.debug_nans(True):
+        assert float(wrap(jnp.log)(x + 1)[0, 0]) == 0
+        with pytest.raises(FloatingPointError, match="nan"):
+            wrap(jnp.log)(x - 10)
+
+
+def test_donated_arrays_that_no_result_can_take_stay():
+    a = jnp.ones(1000)
+    with pytest.warns(UserWarning, match="not usable") as found:
+        total = curta.jit(lambda a: a.sum(), donate_argnums=0)(a)
+    assert len(found) == 1
+    assert float(total) == float(a.sum()) == 1000

@@ -18,7 +18,8 @@ from curta.primitives.placing import DevicePut, Reshard
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.eager import placed_on
-from curta.runtime.transfer import guard_transfer, string_array, to_array
+from curta.runtime.guard import guard_transfer
+from curta.runtime.transfer import string_array, to_array
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.vmap import BatchTracer
 

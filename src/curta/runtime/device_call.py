@@ -11,6 +11,7 @@ from typing import Any
 
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
+from curta.compiler.stablehlo.shardings import uses_shardy
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
@@ -18,7 +19,7 @@ from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.device_data import DeviceData, moved, put
-from curta.runtime.pjrt.backend import host_call
+from curta.runtime.pjrt.backend import host_call, lowered_for, refuse_tokens
 from curta.runtime.pjrt.host_calls import HostCalls
 from curta.runtime.pjrt.kept import compile_or_load
 from curta.runtime.pjrt.options import compile_options
@@ -45,10 +46,12 @@ class DeviceCall:
         in_shardings: Shardings,
         out_shardings: Shardings,
     ) -> None:
+        refuse_tokens(closed)
         self.out_avals = closed.out_avals
         self.donated = donated
         self.in_shardings = _everywhere(in_shardings, devices)
         self.out_shardings = _everywhere(out_shardings, devices)
+        self._client = devices[0].hardware.client
         several = len(devices) > 1
         entry = Entry(
             name,
@@ -56,13 +59,13 @@ class DeviceCall:
             in_shardings=self.in_shardings if several else (),
             out_shardings=self.out_shardings if several else (),
             keep_unused=True,
-            platforms=(devices[0].platform_name,),
+            platforms=(lowered_for(self._client),),
         )
         program = lower_program(closed, entry)
-        self._client = devices[0].hardware.client
         self._host_calls = [host_call(c) for c in program.callbacks]
         ids = [d.id for d in devices]
-        options = compile_options(partitions=len(ids), devices=ids)
+        shardy = uses_shardy()
+        options = compile_options(partitions=len(ids), devices=ids, shardy=shardy)
         text = module_text(program.module)
         self.program = compile_or_load(self._client, text, options)
         self._count = len(devices)
@@ -89,10 +92,7 @@ class DeviceCall:
         if not self._host_calls:
             return [*zip(*self.program.sharded(rows), strict=True)]
         calls = HostCalls(self._client.library, self._host_calls)
-        outs = self.program.sharded(rows, host_calls=calls)
-        for buffer in (b for row in outs for b in row):
-            buffer.block_until_ready()  # until then the program may call
-        return [*zip(*outs, strict=True)]
+        return [*zip(*self.program.sharded(rows, host_calls=calls), strict=True)]
 
 
 def _everywhere(shardings: Shardings, devices: Devices) -> list[Sharding]:

@@ -125,6 +125,11 @@ def put(
     data: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding
 ) -> DeviceData:
     """The elements of a host's array, that nobody writes to, on devices."""
+    if aval.placement is not None and aval.placement.unreduced:
+        raise NotImplementedError(
+            f"unreduced arrays, such as {aval}, cannot lie on devices of plugins yet:"
+            " take the sums with jax.sharding.reshard."
+        )
     host = as_words(data, aval)
     buffers = []
     for device, index in sharding.index_map(aval.shape).items():

@@ -32,14 +32,16 @@ from curta.runtime.devices import (
 from curta.runtime.donation import donate, find_donation, take_back
 from curta.runtime.executables import (
     Executable,
+    check_results,
     checked,
     overwriting,
     refuse_checks,
 )
+from curta.runtime.guard import guard_transfer
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.propagation import Destinations, Shardings, needed_devices
 from curta.runtime.queue import Pending
-from curta.runtime.transfer import guard_transfer, to_array
+from curta.runtime.transfer import to_array
 
 device_call: Any = late("curta.runtime.device_call")
 
@@ -63,7 +65,6 @@ class CompiledCall:
     ):
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.closed = closed
-        self.donated = donated or (False,) * len(closed.in_avals)
         self.consumed = find_donation(closed, donated) if any(donated) else {}
         self.watched = bool(closed.effects)  # what they do depends on the devices
         self.made_of = closed, name, donated, in_shardings, out_shardings, mesh
@@ -136,7 +137,7 @@ class CompiledCall:
         """A call that may have to wait, or need not be waited for."""
         call = self._default_call
         if call is not None and not any(map(is_placed, args)):
-            return self._with_bits(call(args, False))
+            return self._looked_at(call(args, False))
         if not self.on_host or has_plugin_devices():
             given, devices = self._devices(args)
             where = devices or (default_device(),)
@@ -228,15 +229,19 @@ class CompiledCall:
         call = self._device_calls.get(key)
         if call is None:
             outs = self.destinations.results(given)
+            # Those that no result can take stay, as on the CPU.
+            consumed = [i in self.consumed for i in range(len(self.in_avals))]
             call = self._device_calls[key] = device_call.DeviceCall(
-                self.closed, self.name, devices, self.donated, given, outs
+                self.closed, self.name, devices, consumed, given, outs
             )
             if not (self.on_host or commit or self.places):
                 self._default_call = call
-        return self._with_bits(call(args, commit))
+        return self._looked_at(call(args, commit))
 
-    def _with_bits(self, results: list[Any]) -> list[Any]:
+    def _looked_at(self, results: list[Any]) -> list[Any]:
         """The results; tangents of integers, which have no bits, on the host."""
+        if self._checks:
+            check_results(self.name, [x._storage() for x in results], self.out_avals)
         for i in self.without_bits:
             results[i] = results[i]._storage()
         return results

@@ -242,6 +242,15 @@ def checked(name: str, closed: ClosedJaxpr, run: Executable) -> Executable:
     return run_checked
 
 
+def check_results(name: str, outs: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
+    """Raise FloatingPointError for a bad value in what a device has computed.
+
+    The ops are not run one by one, so that it is not said which it comes from.
+    """
+    if bad := special_value(outs, avals):
+        raise FloatingPointError(_found(bad, name, UNKNOWN, False))
+
+
 def _check_ops(closed: ClosedJaxpr, args: Sequence[Any], sharded: bool) -> None:
     """Run the ops one by one, in NumPy, until one gives a bad value."""
     flat = inline_calls(closed)

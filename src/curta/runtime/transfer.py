@@ -15,7 +15,7 @@ from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dlpack_types import array_from
-from curta.runtime.guard import guard_transfer as guard_transfer
+from curta.runtime.guard import guard_transfer
 
 
 def to_array(x: Any) -> ArrayImpl:

@@ -66,7 +66,8 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
     program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")
 
-    closed = with_inputs(closed, [i in kept for i in range(len(ins))])
+    place_of = {i: place for place, i in enumerate(kept)}
+    closed = with_inputs(closed, [i in place_of for i in range(len(ins))])
     path = EMPTY.extend(f"jit({entry.name})")
     if variables:
         assert entry.solve is not None
@@ -85,8 +86,8 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     _results_in_memories(program, function, out_shardings, first)
     results = function.result_attributes[first:]
     for k, i in enumerate(changed, first + len(outs) - len(changed)):
-        if i in kept:
-            attributes[kept.index(i)]["tf.aliasing_output"] = Text(f"{k} : i32")
+        if i in place_of:
+            attributes[place_of[i]]["tf.aliasing_output"] = Text(f"{k} : i32")
     for i, found in enumerate(results):
         if entry.result_names:
             found["jax.result_info"] = entry.result_names[i]

@@ -15,9 +15,8 @@ import numpy as np
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.compiler.stablehlo.lowering import Program, ordered_effects
-from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
-from curta.dtypes import KeyDType
+from curta.runtime.device_data import as_words, from_words
 from curta.runtime.pjrt import plugins
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
@@ -25,20 +24,21 @@ from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
 from curta.runtime.pjrt.kept import compile_or_load
 from curta.runtime.pjrt.options import compile_options
 
-# What modules are lowered for, by the name that a plugin has for itself.
-_PLATFORMS = {"gpu": "cuda"}
+
+def lowered_for(client: Client) -> str:
+    """The platform that modules for a client's devices are lowered for."""
+    name = client.platform.lower()
+    return "cuda" if name == "gpu" else name
 
 
 class PluginExecutable:
     """A jaxpr compiled by a plugin; a function of arrays of the host."""
 
     def __init__(self, closed: ClosedJaxpr, client: Client) -> None:
-        _refuse_tokens(closed)
+        refuse_tokens(closed)
         self.client = client
         self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
-        platform = client.platform.lower()
-        name = _PLATFORMS.get(platform, platform)
-        entry = Entry("f", keep_unused=True, platforms=(name,))
+        entry = Entry("f", keep_unused=True, platforms=(lowered_for(client),))
         program = lower_program(closed, entry)
         _refuse_devices(program)
         self.host_calls = [host_call(callback) for callback in program.callbacks]
@@ -50,7 +50,7 @@ class PluginExecutable:
 
     def __call__(self, *args: np.ndarray[Any, Any]) -> Sequence[np.ndarray[Any, Any]]:
         buffers = [
-            self.client.put(_given(x, aval))
+            self.client.put(as_words(x, aval))
             for x, aval in zip(args, self.in_avals, strict=True)
         ]
         if self.host_calls:
@@ -62,7 +62,7 @@ class PluginExecutable:
         for out in outs:
             out.start_transfer()
         return [
-            _stored(out.numpy(), aval)
+            from_words(out.numpy(), aval)
             for out, aval in zip(outs, self.out_avals, strict=True)
         ]
 
@@ -78,10 +78,13 @@ def plugin_executable(closed: ClosedJaxpr, name: str) -> PluginExecutable:
     return PluginExecutable(closed, plugins.client(name))
 
 
-def _refuse_tokens(closed: ClosedJaxpr) -> None:
+def refuse_tokens(closed: ClosedJaxpr) -> None:
+    """Raise NotImplementedError for ordered effects, which take tokens."""
     if effects := ordered_effects(closed.effects):
         raise NotImplementedError(
-            f"a program with ordered effects {effects} cannot be run by a plugin yet"
+            f"a program with ordered effects {effects} cannot be run by a plugin yet:"
+            " leave out ordered=True, or put its arguments on the CPU, by"
+            " device_put(..., devices('cpu')[0])."
         )
 
 
@@ -97,7 +100,10 @@ def _refuse_devices(program: Program) -> None:
 def host_call(callback: Any) -> HostCall:
     """A function of Python that a program calls, as messages bring its operands."""
     if len(callback.sends) < len(callback.in_avals):
-        raise NotImplementedError("the plugin cannot call Python")
+        raise NotImplementedError(
+            "this plugin's programs cannot call Python (callbacks, debug.print): put"
+            " the arguments on the CPU, by device_put(..., devices('cpu')[0])."
+        )
 
     def channels(numbers: Sequence[int], avals: Sequence[Any]) -> tuple[Channel, ...]:
         known = [(a.shape, np.dtype(a.dtype)) for a in avals]
@@ -122,17 +128,3 @@ def _called(callback: Any) -> Callable[..., Sequence[np.ndarray[Any, Any]]]:
         return list(outs) if callback.out_avals else filled
 
     return call
-
-
-def _given(x: np.ndarray[Any, Any], aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """An array as programs take it: random keys as words along a last dim."""
-    if isinstance(aval.dtype, KeyDType):
-        return np.ascontiguousarray(x)[..., None].view(np.uint32)
-    return x
-
-
-def _stored(x: np.ndarray[Any, Any], aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """The opposite for a result."""
-    if isinstance(aval.dtype, KeyDType):
-        return np.ascontiguousarray(x).view(aval.dtype.physical)[..., 0]
-    return x
