@@ -22,7 +22,7 @@ from tests.compiler.programs import RandomProgram, staged
 from tests.conformance.operations import sampled_ops
 from tests.conformance.samples import Case, cases
 
-from curta.compiler import cache, link, linked
+from curta.compiler import cache, cancellation_code, link, linked
 from curta.compiler.elf import ObjectFile
 from curta.compiler.llvm import binding, target
 from curta.compiler.pipeline import compile_jaxpr
@@ -117,6 +117,8 @@ def of_runtime() -> Iterator[tuple[str, str]]:
     module, system = target.host().module, atomics.SYSTEMS[MACHINE]
     yield "queue", queue_code.queue_module(module(), system)
     yield "pool", thread_code.pool_module(module(), system)
+    # The clock is a number of the system, not of the processor.
+    yield "cancellation", cancellation_code.cancellation_module(module(), 1)
     yield "arenas", arena_code.arena_module(module(), 1 << 28)
     if (header := native_entry.known_header()) is not None:
         yield "entry", entry_code.entry_module(module(), header)
@@ -148,8 +150,10 @@ def programs(
 
 def _of_python() -> Iterator[str]:
     """What the runtime looks up by itself: functions of Python and of the system."""
-    for module in (arena_code, call_code, entry_code):
+    for module in (arena_code, call_code, cancellation_code, entry_code):
         yield from module.FUNCTIONS
+    yield from (*cancellation_code.EXPORTS, *cancellation_code.IMPORTS)
+    yield cancellation_code.STATE
     yield from (*call_code.OBJECTS, *entry_code.ARENAS)
     yield from (arena_code.PARKED, arena_code.TAKE, arena_code.GIVE)
     yield from (*queue_code.IMPORTS, *thread_code.IMPORTS, atomics.STATE)

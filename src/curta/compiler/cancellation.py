@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping
 
 from curta.compiler import cache as kernel_cache, cancellation_code as code
-from curta.compiler.link import c_function, load
+from curta.compiler.link import c_function, load, python_function
 from curta.compiler.llvm import target
 from curta.once import once
 
@@ -61,7 +61,7 @@ class _Code:
             str(clock),
         )
         imports = {name: c_function(name) for name in code.IMPORTS}
-        imports |= {name: _python_function(name) for name in code.FUNCTIONS}
+        imports |= {name: python_function(name) for name in code.FUNCTIONS}
         imports[code.STATE] = ctypes.addressof(self._state)
         self._loaded = load(compiled, code.EXPORTS, imports)
         self.addresses = {name: self._loaded.address(name) for name in code.EXPORTS}
@@ -78,10 +78,6 @@ class _Code:
     def _find_main(self) -> None:
         main = ctypes.c_uint64.from_buffer(self._state, code.MAIN)
         main.value = threading.main_thread().ident or 0
-
-
-def _python_function(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 @once

@@ -83,6 +83,11 @@ def c_function(name: str) -> int:
     return ctypes.cast(getattr(_c_library(), name), ctypes.c_void_p).value or 0
 
 
+def python_function(name: str) -> int:
+    """The address of a function of Python's C interface."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
 @once
 def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL("ucrtbase.dll" if sys.platform == "win32" else None)

@@ -22,7 +22,7 @@ from weakref import WeakSet
 import numpy as np
 
 from curta.compiler import cache as kernel_cache
-from curta.compiler.link import load
+from curta.compiler.link import load, python_function
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -213,7 +213,7 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
             [call_code.__name__],
             repr(layout),
         )
-        imports = {name: _python_function(name) for name in call_code.FUNCTIONS}
+        imports = {name: python_function(name) for name in call_code.FUNCTIONS}
         imports |= {name: id(x) for name, x in _OBJECTS.items()}
         imports |= native_arenas()
         code = load(compiled, ["fast_call"], imports)
@@ -236,10 +236,6 @@ _OBJECTS: dict[str, Any] = {
     "tuple_type": tuple,
 }
 assert set(_OBJECTS) == set(call_code.OBJECTS)
-
-
-def _python_function(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 def known_layout() -> call_code.Layout | None:

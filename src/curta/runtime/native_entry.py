@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler import cache as kernel_cache, cancellation
-from curta.compiler.link import LoadedCode, load
+from curta.compiler.link import LoadedCode, load, python_function
 from curta.compiler.llvm import target
 from curta.core.buffers import workspace
 from curta.errors import OutOfMemoryError
@@ -211,7 +211,7 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
             [entry_code.__name__],
             str(header),
         )
-        imports = {n: _python_function(n) for n in entry_code.FUNCTIONS}
+        imports = {n: python_function(n) for n in entry_code.FUNCTIONS}
         imports[entry_code.ARRAY_TYPE] = id(np.ndarray)
         imports |= native_arenas()
         name = entry_code.CANCELLATION
@@ -247,10 +247,6 @@ def builtin_function(
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     place = ctypes.addressof(method)
     return lambda owner: new(place, owner, None)
-
-
-def _python_function(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 def _samples() -> list[np.ndarray[Any, Any]]:
