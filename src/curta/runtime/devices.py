@@ -75,6 +75,11 @@ class Device:
         return self.id if self.hardware is None else self.hardware.local_hardware_id
 
     @property
+    def host(self) -> int:
+        """The host whose memory it uses (docs/design/hosts.md)."""
+        return self.process_index
+
+    @property
     def host_id(self) -> int:
         """The process the device belongs to."""
         return self.process_index

@@ -1,0 +1,1 @@
+"""From a program of whole arrays to that of one host (docs/design/hosts.md)."""

@@ -1,0 +1,123 @@
+"""Ops between hosts, as programs of one host have them (docs/design/hosts.md).
+
+They are made by the partitioner, after all transformations, and have no rules but
+those of running.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.hosts.engine import current
+from curta.hosts.group import HostGroup
+from curta.lazy_dataclass import dataclass
+
+
+class HostCollective(Op):
+    """An op in which the hosts of `group` meet."""
+
+    compiled_above: ClassVar[str | None] = None
+    group: HostGroup
+
+
+@dataclass(frozen=True)
+class HostIndex(HostCollective):
+    """The number of this host in its group, an int32."""
+
+    name: ClassVar[str] = "host_index"
+    group: HostGroup
+
+    def aval(self) -> ShapedArray:
+        return ShapedArray((), np.dtype("int32"))
+
+    def eval(self) -> Any:
+        return np.int32(self.group.index(current().index))
+
+
+@dataclass(frozen=True)
+class HostReduce(HostCollective):
+    """The fold over the group, the same on all its hosts (all-reduce)."""
+
+    name: ClassVar[str] = "host_reduce"
+    group: HostGroup
+    kind: str
+
+    def aval(self, x: ShapedArray) -> ShapedArray:
+        return x
+
+    def eval(self, x: Any) -> Any:
+        return current().all_reduce(self.group, self.kind, np.ascontiguousarray(x))
+
+
+@dataclass(frozen=True)
+class HostGather(HostCollective):
+    """The parts of all hosts of the group joined along a dim (all-gather)."""
+
+    name: ClassVar[str] = "host_gather"
+    group: HostGroup
+    dim: int
+
+    def aval(self, x: ShapedArray) -> ShapedArray:
+        return _resized(x, {self.dim: x.shape[self.dim] * self.group.size})
+
+    def eval(self, x: Any) -> Any:
+        return current().all_gather(self.group, np.ascontiguousarray(x), self.dim)
+
+
+@dataclass(frozen=True)
+class HostReduceScatter(HostCollective):
+    """The host's part along a dim of the fold over the group (reduce-scatter)."""
+
+    name: ClassVar[str] = "host_reduce_scatter"
+    group: HostGroup
+    kind: str
+    dim: int
+
+    def aval(self, x: ShapedArray) -> ShapedArray:
+        return _resized(x, {self.dim: x.shape[self.dim] // self.group.size})
+
+    def eval(self, x: Any) -> Any:
+        x = np.ascontiguousarray(x)
+        return current().reduce_scatter(self.group, self.kind, x, self.dim)
+
+
+@dataclass(frozen=True)
+class HostExchange(HostCollective):
+    """Parts along `split` go to the hosts of the group, joined along `join`."""
+
+    name: ClassVar[str] = "host_exchange"
+    group: HostGroup
+    split: int
+    join: int
+
+    def aval(self, x: ShapedArray) -> ShapedArray:
+        x = _resized(x, {self.split: x.shape[self.split] // self.group.size})
+        return _resized(x, {self.join: x.shape[self.join] * self.group.size})
+
+    def eval(self, x: Any) -> Any:
+        x = np.ascontiguousarray(x)
+        return current().all_to_all(self.group, x, self.split, self.join)
+
+
+@dataclass(frozen=True)
+class HostPermute(HostCollective):
+    """What host `to` of the group gets from host `from`; zeros if nothing."""
+
+    name: ClassVar[str] = "host_permute"
+    group: HostGroup
+    pairs: tuple[tuple[int, int], ...]
+
+    def aval(self, x: ShapedArray) -> ShapedArray:
+        return x
+
+    def eval(self, x: Any) -> Any:
+        return current().permute(self.group, self.pairs, np.ascontiguousarray(x))
+
+
+def _resized(x: ShapedArray, sizes: dict[int, int]) -> ShapedArray:
+    shape = tuple(sizes.get(d, n) for d, n in enumerate(x.shape))
+    return ShapedArray(shape, x.dtype, x.weak_type)
