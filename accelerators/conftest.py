@@ -22,6 +22,7 @@ _TIERS = {
     "test_pjrt_ahead_of_time": "B",
     "test_pjrt_corpus": "B",
     "test_pjrt_models": "B",
+    "test_topologies": "B",
     "test_pjrt_header": "C",
     "test_pjrt_cpu": "C",
     "test_pjrt_backend": "C",

@@ -161,3 +161,10 @@ def test_donated_arrays_that_no_result_can_take_stay():
         total = curta.jit(lambda a: a.sum(), donate_argnums=0)(a)
     assert len(found) == 1
     assert float(total) == float(a.sum()) == 1000
+
+
+def test_ahead_of_time(x):
+    compiled = curta.jit(lambda x: x @ x.T).lower(x).compile()
+    assert compiled.memory_analysis().argument_size_in_bytes == x.nbytes
+    assert compiled.runtime_executable().results == [((2, 2), np.dtype("float32"))]
+    np.testing.assert_array_equal(compiled(x), np.asarray(x) @ np.asarray(x).T)

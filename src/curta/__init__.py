@@ -151,9 +151,6 @@ with _collector_at_rest():
         default_backend as default_backend,
         device_count as device_count,
         devices as devices,
-        host_count as host_count,
-        host_id as host_id,
-        host_ids as host_ids,
         local_device_count as local_device_count,
         local_devices as local_devices,
         process_count as process_count,
@@ -162,6 +159,11 @@ with _collector_at_rest():
     )
     from curta.runtime.garbage_guard import (
         array_garbage_collection_guard as array_garbage_collection_guard,
+    )
+    from curta.runtime.hosts import (
+        host_count as host_count,
+        host_id as host_id,
+        host_ids as host_ids,
     )
     from curta.runtime.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
     from curta.tree_util import (

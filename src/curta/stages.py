@@ -2,12 +2,9 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-from curta.api.aot import (
-    ArgInfo as ArgInfo,
-    Compiled as Compiled,
-    Lowered as Lowered,
-    Traced as Traced,
-)
+from curta.api.aot import Lowered as Lowered, Traced as Traced
+from curta.api.compiled import Compiled as Compiled
+from curta.api.stage import ArgInfo as ArgInfo
 from curta.on_demand import listed
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

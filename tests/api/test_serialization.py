@@ -95,3 +95,5 @@ def test_topologies():
     assert mesh.shape == {"x": 1, "y": len(there.devices)}
     with pytest.raises(NotImplementedError, match="topology not implemented"):
         topologies.get_topology_desc(platform="cpu")
+    with pytest.raises(RuntimeError, match="no plugin for it is installed"):
+        topologies.get_topology_desc("2x2", "fridge")

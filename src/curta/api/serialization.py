@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
-from curta.api.aot import Compiled
+from curta.api.compiled import Compiled
 from curta.api.jit_cache import Staged
 from curta.compiler.graph.inline import inline_calls
 from curta.core.jaxpr import ClosedJaxpr

@@ -13,7 +13,7 @@ from typing import Any
 
 from curta.api.meshes import create_device_mesh
 from curta.core.mesh import Mesh
-from curta.on_demand import listed
+from curta.on_demand import late, listed
 from curta.runtime.devices import Device, devices
 
 __all__ = [
@@ -23,6 +23,9 @@ __all__ = [
     "make_mesh",
 ]
 __dir__ = listed(__all__)
+
+# Plugins are looked for when somebody asks.
+ahead_of_time: Any = late("curta.runtime.ahead_of_time")
 
 
 class TopologyDescription:
@@ -50,22 +53,35 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
 def get_topology_desc(
     topology_name: str = "", platform: str | None = None, **options: Any
 ) -> TopologyDescription:
-    """Devices that need not be there.
+    """Devices of a plugin that need not be there.
+
+    Shardings over them make `jit(f).lower(...).compile()` compile for them: what that
+    gives says what it costs, and cannot be called.
+
+    Args:
+      topology_name: what the plugin calls it: `v5e:2x2`, say.
+      platform: that of the plugin, TPU's if not given.
+      options: what the plugin takes besides: `target_config` and `topology` of CUDA's.
 
     Raises:
-      NotImplementedError: always: programs are compiled for the processor at hand.
+      NotImplementedError: the platform has no topologies, as the CPU.
+      RuntimeError: there is no plugin of the platform.
+      JaxRuntimeError: the plugin does not know the topology.
 
     >>> from curta.experimental import topologies
-    >>> topologies.get_topology_desc("v5e:2x2", "tpu")
+    >>> topologies.get_topology_desc(platform="cpu")
     Traceback (most recent call last):
         ...
     NotImplementedError: UNIMPLEMENTED: topology not implemented for ...
     """
-    raise NotImplementedError(
-        f"UNIMPLEMENTED: topology not implemented for platform {platform!r}: programs"
-        " are compiled for the processor they run on. See get_attached_topology; the"
-        " setting jax_num_cpu_devices lets the CPU pose as several devices."
-    )
+    if platform == "cpu":
+        raise NotImplementedError(
+            "UNIMPLEMENTED: topology not implemented for platform 'cpu': programs are"
+            " compiled for the processor they run on. See get_attached_topology; the"
+            " setting jax_num_cpu_devices lets the CPU pose as several devices."
+        )
+    found = ahead_of_time.topology_devices(platform or "tpu", topology_name, options)
+    return TopologyDescription(found)
 
 
 def make_mesh(

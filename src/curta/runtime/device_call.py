@@ -6,8 +6,8 @@ the plugin compiles it once for them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
@@ -30,11 +30,54 @@ Devices = tuple[Any, ...]
 Shardings = Sequence[Sharding | None]
 
 
+class DeviceProgram(NamedTuple):
+    """A program as it goes out to a plugin, for certain devices.
+
+    `in_shardings` and `out_shardings` are those of all arguments and results.
+    """
+
+    text: str
+    callbacks: Sequence[Any]
+    devices: Devices
+    in_shardings: list[Sharding]
+    out_shardings: list[Sharding]
+
+    def options(self, overrides: Mapping[str, Any] | None = None) -> bytes:
+        """Options of compilation, with flags of XLA by name."""
+        ids = [d.id for d in self.devices]
+        return compile_options(
+            partitions=len(ids), devices=ids, shardy=uses_shardy(), overrides=overrides
+        )
+
+
+def lower_for_devices(
+    closed: ClosedJaxpr,
+    name: str,
+    devices: Devices,
+    donated: Sequence[bool],
+    in_shardings: Shardings,
+    out_shardings: Shardings,
+) -> DeviceProgram:
+    """The StableHLO of a program with the shardings of its arguments and results."""
+    ins, outs = (_everywhere(s, devices) for s in (in_shardings, out_shardings))
+    several = len(devices) > 1
+    entry = Entry(
+        name,
+        donated=donated,
+        in_shardings=ins if several else (),
+        out_shardings=outs if several else (),
+        keep_unused=True,
+        platforms=(lowered_for(devices[0].hardware.client),),
+    )
+    program = lower_program(closed, entry)
+    text = module_text(program.module)
+    return DeviceProgram(text, program.callbacks, devices, ins, outs)
+
+
 class DeviceCall:
     """A program compiled for devices, with what it takes to call it on arrays.
 
-    `in_shardings` and `out_shardings` are those of all arguments and results; the
-    arguments are brought there.
+    Arguments are brought to where the program wants them.
     """
 
     def __init__(
@@ -47,27 +90,18 @@ class DeviceCall:
         out_shardings: Shardings,
     ) -> None:
         refuse_tokens(closed)
+        self._client = devices[0].hardware.client
+        self._client.check_open()
         self.out_avals = closed.out_avals
         self.donated = donated
-        self.in_shardings = _everywhere(in_shardings, devices)
-        self.out_shardings = _everywhere(out_shardings, devices)
-        self._client = devices[0].hardware.client
-        several = len(devices) > 1
-        entry = Entry(
-            name,
-            donated=donated,
-            in_shardings=self.in_shardings if several else (),
-            out_shardings=self.out_shardings if several else (),
-            keep_unused=True,
-            platforms=(lowered_for(self._client),),
+        lowered = lower_for_devices(
+            closed, name, devices, donated, in_shardings, out_shardings
         )
-        program = lower_program(closed, entry)
-        self._host_calls = [host_call(c) for c in program.callbacks]
-        ids = [d.id for d in devices]
-        shardy = uses_shardy()
-        options = compile_options(partitions=len(ids), devices=ids, shardy=shardy)
-        text = module_text(program.module)
-        self.program = compile_or_load(self._client, text, options)
+        self.in_shardings = lowered.in_shardings
+        self.out_shardings = lowered.out_shardings
+        self._host_calls = [host_call(c) for c in lowered.callbacks]
+        options = lowered.options()
+        self.program = compile_or_load(self._client, lowered.text, options)
         self._count = len(devices)
 
     def __call__(self, args: Sequence[Any], commit: bool) -> list[Any]:

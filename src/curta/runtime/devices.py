@@ -14,7 +14,6 @@ import logging
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
@@ -129,6 +128,22 @@ class Device:
 
     def _name(self) -> str:
         return self.platform_name if self.platform == "gpu" else self.platform
+
+
+@dataclass(frozen=True, repr=False)
+class CompileOnlyDevice(Device):
+    """A device of a topology, which need not be there: programs are compiled for it.
+
+    It equals no device that is there, and none of another topology.
+    """
+
+    topology: Any = None
+    """What the devices of the topology have in common."""
+
+    @property
+    def client(self) -> Client:
+        """What the device belongs to: its topology."""
+        return self.topology  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -279,10 +294,15 @@ def _finds_a_device(name: str) -> bool:
         return False
 
 
+#: The platforms of plugins whose devices somebody asked for, there or not.
+seen_platforms: set[str] = set()
+
+
 @once
 def _plugin_devices(name: str) -> tuple[Device, ...]:
     shown = plugins.platform_of(name).alias or name
     found = plugins.client(name).devices
+    seen_platforms.add(name)
     return tuple(Device(d.id, shown, d.kind, d.process_index, d) for d in found)
 
 
@@ -398,47 +418,6 @@ def process_indices(backend: str | None = None) -> list[int]:
     return sorted({device.process_index for device in devices(backend)})
 
 
-def _renamed(old: str, new: str) -> None:
-    warnings.warn(
-        f"jax.{old} has been renamed to jax.{new}. This alias will eventually be"
-        " removed; please update your code.",
-        stacklevel=3,
-    )
-
-
-def host_id(backend: str | None = None) -> int:
-    """The older name of `process_index`.
-
-    >>> import curta
-    >>> curta.host_id()
-    0
-    """
-    _renamed("host_id", "process_index")
-    return process_index(backend)
-
-
-def host_count(backend: str | None = None) -> int:
-    """The older name of `process_count`.
-
-    >>> import curta
-    >>> curta.host_count()
-    1
-    """
-    _renamed("host_count", "process_count")
-    return process_count(backend)
-
-
-def host_ids(backend: str | None = None) -> list[int]:
-    """The older name of `process_indices`.
-
-    >>> import curta
-    >>> curta.host_ids()
-    [0]
-    """
-    _renamed("host_ids", "process_indices")
-    return process_indices(backend)
-
-
 def default_backend() -> str:
     """The platform that runs what is placed nowhere in particular.
 
@@ -465,7 +444,7 @@ def default_device() -> Device:
 
 def has_plugin_devices() -> bool:
     """Whether devices of plugins were asked for."""
-    return _plugin_devices.cache_info().currsize > 0
+    return bool(seen_platforms)
 
 
 def default_is_host() -> bool:

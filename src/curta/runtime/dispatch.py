@@ -192,10 +192,7 @@ class CompiledCall:
         given = to.arguments(shardings_of(args), self.in_avals)
         needed = needed_devices(to.named, given)
         check_devices(to.function, self.in_avals, given, needed, to.arg_names)
-        if needed is not None:
-            return given, needed[0]
-        placed = (s for s in (*given, *to.out_shardings) if s is not None)
-        return given, next((s.devices for s in placed), ())
+        return given, to.devices(given)
 
     def over_devices(self, given: Shardings) -> CompiledCall | None:
         """What runs instead over several devices, if callbacks show parts of arrays.
@@ -224,6 +221,15 @@ class CompiledCall:
         commit: bool,
     ) -> list[Any]:
         """A call on devices of a plugin."""
+        return self._looked_at(self.on_devices(given, devices, commit)(args, commit))
+
+    def on_devices(
+        self, given: Shardings, devices: tuple[Any, ...], commit: bool
+    ) -> Any:
+        """The program compiled for devices of a plugin, and arguments there.
+
+        With `commit` results are placed on them.
+        """
         refuse_checks(self.closed)
         key = devices, tuple(given)
         call = self._device_calls.get(key)
@@ -236,7 +242,7 @@ class CompiledCall:
             )
             if not (self.on_host or commit or self.places):
                 self._default_call = call
-        return self._looked_at(call(args, commit))
+        return call
 
     def _looked_at(self, results: list[Any]) -> list[Any]:
         """The results; tangents of integers, which have no bits, on the host."""

@@ -100,6 +100,17 @@ class Destinations:
             v for v in (*eqns, *jaxpr.outvars) if not isinstance(v, Literal)
         )
 
+    def devices(self, given: Shardings) -> tuple[Any, ...]:
+        """The devices of the program, given where its arguments are to be.
+
+        There are none if nothing was placed.
+        """
+        needed = needed_devices(self.named, given)
+        if needed is not None:
+            return needed[0]
+        placed = (s for s in (*given, *self.out_shardings) if s is not None)
+        return next((s.devices for s in placed), ())
+
     def results(self, placed: Shardings) -> Shardings:
         """Where the results are, given where the arguments are."""
         found = program_shardings(self.closed, placed, self.around)

@@ -6,8 +6,9 @@ import ctypes
 import functools
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
+from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt.devices import Description
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.program import Executable, Module
@@ -19,6 +20,26 @@ from curta.runtime.pjrt.values import (
     pointers,
     text,
 )
+
+
+class KnownMemory(NamedTuple):
+    """A memory of a device that need not be there: all that is known is its kind."""
+
+    kind: str
+
+
+class TopologyDevice(Description):
+    """A device that need not be there: programs are compiled for it, and not run."""
+
+    memories = tuple(map(KnownMemory, ("device", "pinned_host", "unpinned_host")))
+    local_hardware_id = -1
+
+    def __init__(self, client: Topology, address: int) -> None:
+        super().__init__(client.library, address)
+        self.client = client
+
+    def memory_stats(self) -> None:
+        """Nothing is in its memory."""
 
 
 class Topology:
@@ -50,16 +71,28 @@ class Topology:
         return text(found.platform_version, found.platform_version_size)
 
     @functools.cached_property
-    def devices(self) -> list[Description]:
+    def devices(self) -> list[TopologyDevice]:
         """Its devices, in the order that the plugin gives them."""
         found = self._call("GetDeviceDescriptions")
         addresses = pointers(found.descriptions, found.num_descriptions)
-        return [Description(self.library, address) for address in addresses]
+        return [TopologyDevice(self, address) for address in addresses]
 
     @functools.cached_property
     def attributes(self) -> dict[str, Any]:
         found = self._call("Attributes")
         return decode(found.attributes, found.num_attributes)
+
+    def check_open(self) -> NoReturn:
+        """Raise JaxRuntimeError: nothing can run on devices that need not be there."""
+        raise JaxRuntimeError(
+            "UNIMPLEMENTED: the devices of a topology are there to compile for, by"
+            " jit(f).lower(...).compile(): no array can be put on them, and no program"
+            " run."
+        )
+
+    def put(self, *args: Any, **options: Any) -> NoReturn:
+        """As `check_open`."""
+        self.check_open()
 
     def serialize(self) -> bytes:
         """What tells it from other topologies."""

@@ -1,0 +1,257 @@
+"""The last stage of `jit`, ahead of time: what is called."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from curta import tree_util
+from curta.api.cost import bytes_of
+from curta.api.stage import Stage, StagedFunction
+from curta.core.array_layout import Format, row_major
+from curta.core.avals import ShapedArray
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
+from curta.core.trace import Tracer, typeof
+from curta.errors import JaxRuntimeError
+from curta.runtime.array import ArrayImpl
+from curta.runtime.devices import (
+    CompileOnlyDevice,
+    default_device,
+    default_is_host,
+    has_plugin_devices,
+    placing_of,
+)
+from curta.runtime.dispatch import CompiledCall
+from curta.runtime.executables import temporary_bytes
+from curta.runtime.shape_struct import ShapeDtypeStruct
+
+
+class MemoryAnalysis(NamedTuple):
+    """The bytes that a compiled function reads, writes and needs besides."""
+
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+
+
+class Compiled(Stage):
+    """A compiled function, called with the arguments that are not static.
+
+    >>> import curta
+    >>> compiled = curta.jit(lambda x: x + 1).lower(2.0).compile()
+    >>> compiled(5.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        staged: StagedFunction,
+        in_tree: Any,
+        arg_names: Sequence[str],
+        places: Sequence[Sharding | None],
+        run: Any = None,
+    ):
+        super().__init__(name, staged, in_tree, arg_names, places)
+        self._run = staged.compiled(name, places) if run is None else run
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+        if in_tree != self.in_tree:
+            raise TypeError(_tree_message(self.in_tree, in_tree))
+        self._check_avals([typeof(x) for x in leaves])
+        for x in leaves:
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    "Cannot apply JAX transformations to a function lowered and"
+                    f" compiled for a particular signature. Detected argument of"
+                    f" Tracer type {type(x)}. Transform the jitted function instead."
+                )
+        self._check_places(leaves)
+        return tree_util.tree_unflatten(self.out_tree, self._run(leaves))
+
+    def _check_avals(self, found: Sequence[ShapedArray]) -> None:
+        wrong = [
+            f"Argument '{name}' compiled with {want.str_short()} and called with"
+            f" {have.str_short()}"
+            for name, want, have in zip(self._arg_names, self._in_avals, found)
+            if _without_place(want) is not _without_place(have)
+        ]
+        if wrong:
+            raise TypeError(
+                "Argument types differ from the types for which this computation was"
+                " compiled. Perhaps you are calling the compiled executable with a"
+                " different enable_x64 mode than when it was AOT compiled? The"
+                " mismatches are:\n" + "\n".join(wrong)
+            )
+
+    def _check_places(self, leaves: Sequence[Any]) -> None:
+        placed = [x._sharding if type(x) is ArrayImpl else None for x in leaves]
+        if not any(placed):
+            return
+        wrong = [
+            f"Argument {name} with shape {typeof(x).str_short()}:\n  Passed sharding:"
+            f" {have}\n  Required sharding: {want}"
+            for name, x, have, want in zip(
+                self._arg_names, leaves, self._run.read_alone(placed), self._wanted()
+            )
+            if have is not None and not have.is_equivalent_to(want, x.ndim)
+        ]
+        if wrong:
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the"
+                " shardings of arguments passed to it. Here are the"
+                f" {len(wrong)} mismatches:\n" + "\n".join(wrong)
+            )
+
+    def _wanted(self) -> Sequence[Sharding]:
+        """Where the arguments are to be."""
+        avals = self._in_avals
+        given = self._places or [None] * len(avals)
+        meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
+        whole = NamedSharding(meshes[0], PartitionSpec()) if meshes else None
+        return [
+            s or (placing_of(a) if a.placement or whole is None else whole)
+            for s, a in zip(given, avals, strict=True)
+        ]
+
+    def as_text(self) -> str:
+        """The text of what was compiled: the jaxpr.
+
+        Types show how values are split over devices, by the compiler's decision, as
+        they do by the program's for explicit axes.
+
+        >>> import curta, curta.numpy as jnp
+        >>> from curta.sharding import AxisType, NamedSharding, PartitionSpec
+        >>> mesh = curta.make_mesh((1,), ("i",), (AxisType.Auto,))
+        >>> x = curta.device_put(jnp.ones(2), NamedSharding(mesh, PartitionSpec("i")))
+        >>> print(curta.jit(lambda x: x + 1).lower(x).compile().as_text())
+        { lambda ; a:f32[2@i]. let b:f32[2@i] = add a 1.0:f32[] in (b,) }
+        """
+        return self._staged.closed.pretty_print(types=self._run.destinations.types())
+
+    # By JAX's names: constants are part of programs here, and no arguments of them.
+
+    @property
+    def _params(self) -> SimpleNamespace:
+        return SimpleNamespace(const_args=[])
+
+    @property
+    def _executable(self) -> SimpleNamespace:
+        return SimpleNamespace(in_avals=self._in_avals)
+
+    def runtime_executable(self) -> Any:
+        """What runs the function on buffers."""
+        return self._of_plugin or self._run.executable
+
+    def prepare(self) -> None:
+        """Have a plugin compile the program, where one does, before the first call."""
+        self._of_plugin  # noqa: B018
+
+    @functools.cached_property
+    def _of_plugin(self) -> Any:
+        """What a plugin made of the program; None on our own CPU."""
+        _, given, devices = self._target
+        if devices and isinstance(devices[0], CompileOnlyDevice):
+            return self._run.executable
+        if not isinstance(self._run, CompiledCall) or (
+            default_is_host() and not has_plugin_devices()
+        ):
+            return None
+        where = devices or (default_device(),)
+        if where[0].hardware is None:
+            return None
+        call = self._run.on_devices(given, where, bool(devices))
+        return call.program.executable()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """An estimate of the work, by the plugin where it has one."""
+        try:
+            found = self._of_plugin and self._of_plugin.cost_analysis()
+        except JaxRuntimeError:  # not every plugin estimates
+            found = None
+        return found or super().cost_analysis()
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The bytes of arguments, outputs and temporaries, on one device."""
+        if self._of_plugin is not None:
+            sizes = self._of_plugin.memory_stats()
+            return MemoryAnalysis(*[sizes[name] for name in MemoryAnalysis._fields])
+        closed = self._staged.closed
+        donated = sum(bytes_of(closed.in_avals[i]) for i in self._run.consumed)
+        inputs = sum(map(bytes_of, closed.in_avals))
+        outputs = sum(map(bytes_of, closed.out_avals))
+        temporary = temporary_bytes(self._run.executable)
+        return MemoryAnalysis(inputs, outputs, donated, temporary)
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments are expected, as `(args, kwargs)`."""
+        return tree_util.tree_unflatten(self.in_tree, self._wanted())
+
+    @property
+    def input_formats(self) -> Any:
+        """How the arguments are expected to be stored, as `(args, kwargs)`."""
+        return tree_util.tree_unflatten(
+            self.in_tree, _formats(self._in_avals, self._wanted())
+        )
+
+    @property
+    def output_formats(self) -> Any:
+        """How the outputs will be stored."""
+        formats = _formats(self._staged.closed.out_avals, self._out_places())
+        return tree_util.tree_unflatten(self.out_tree, formats)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the outputs will be."""
+        return tree_util.tree_unflatten(self.out_tree, self._out_places())
+
+    @property
+    def out_info(self) -> Any:
+        """The shapes, dtypes and shardings of the output."""
+        structs = [
+            ShapeDtypeStruct(a.shape, a.dtype, sharding=s)
+            for a, s in zip(
+                self._staged.closed.out_avals, self._out_places(), strict=True
+            )
+        ]
+        return tree_util.tree_unflatten(self.out_tree, structs)
+
+    def _out_places(self) -> list[Sharding]:
+        to = self._run.destinations
+        avals = self._staged.closed.in_avals
+        given = [
+            s if a.placement is None else placing_of(a)
+            for s, a in zip(to.in_shardings or [None] * len(avals), avals)
+        ]
+        outs = self._staged.closed.out_avals
+        return [s or placing_of(a) for s, a in zip(to.results(given), outs)]
+
+
+def _tree_message(wanted: Any, found: Any) -> str:
+    errors = list(tree_util.equality_errors_pytreedef(found, wanted))
+    lines = [
+        "Function compiled with input pytree does not match the input pytree it was"
+        f" called with. There are {len(errors)} mismatches, including:"
+    ]
+    for (first, *rest), now, before, why in errors:
+        base = ("args", "kwargs")[first.idx]
+        path = tree_util.keystr(tuple(rest))
+        lines.append(
+            f"    * at {base}{path}, seen {before} but now given {now}, so {why}"
+        )
+    lines.append("Arguments that were static are left out of the call.")
+    return "\n".join(lines)
+
+
+def _formats(avals: Sequence[ShapedArray], places: Sequence[Sharding]) -> list[Format]:
+    return [row_major(a.ndim, s) for a, s in zip(avals, places, strict=True)]
+
+
+def _without_place(aval: ShapedArray) -> ShapedArray:
+    return aval.unplaced().strip_weak_type()

@@ -1,0 +1,141 @@
+"""What the stages of `jit` share, ahead of time."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+from curta import tree_util
+from curta.api.cost import bytes_of, flops, transcendentals
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.sharding import Sharding
+from curta.lazy_dataclass import dataclass
+from curta.runtime.devices import Device
+from curta.runtime.propagation import Destinations, Shardings
+from curta.runtime.shape_struct import ShapeDtypeStruct
+
+
+class StagedFunction(Protocol):
+    """What jit keeps of a function traced for one signature."""
+
+    closed: ClosedJaxpr
+    captured: Sequence[Any]
+    out_tree: Any
+    donated: tuple[bool, ...]
+    in_shardings: Sequence[Any]
+    out_shardings: Sequence[Any]
+    keep_unused: bool
+    mesh: Any
+
+    def compiled(self, name: str, places: Sequence[Any] = ()) -> Any: ...
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """What is known of one leaf of the arguments.
+
+    >>> import curta
+    >>> lowered = curta.jit(lambda x: x + 1).lower(1.0)
+    >>> lowered.args_info
+    ((ArgInfo(_aval=ShapedArray(float32[], weak_type=True), donated=False),), {})
+    """
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions."""
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self._aval.dtype
+
+
+class Stage:
+    """What the stages share: the function's name, its jaxpr, its trees.
+
+    `places` are the shardings of the arguments, None where they were on no device in
+    particular. `abstract_places`, if any, are also those over meshes without devices.
+    """
+
+    abstract_places: Sequence[Sharding | None] = ()
+
+    def __init__(
+        self,
+        name: str,
+        staged: StagedFunction,
+        in_tree: Any,
+        arg_names: Sequence[str],
+        places: Sequence[Sharding | None],
+    ):
+        self.fun_name = name
+        self._staged = staged
+        self.in_tree = in_tree
+        self._arg_names = arg_names
+        self._places = places
+
+    def with_arguments(self, name: str, in_tree: Any, names: Sequence[str]) -> Self:
+        """The same stage of a function whose arguments have these leaves."""
+        found = copy.copy(self)
+        found.fun_name, found.in_tree, found._arg_names = name, in_tree, names
+        return found
+
+    @property
+    def out_tree(self) -> Any:
+        """The tree structure of the output."""
+        return self._staged.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """The avals of the arguments, as `(args, kwargs)`."""
+        return tree_util.tree_unflatten(self.in_tree, self._in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """Shape, dtype and donation of the arguments, as `(args, kwargs)`."""
+        donated = self._staged.donated or (False,) * len(self._in_avals)
+        infos = map(ArgInfo, self._in_avals, donated)
+        return tree_util.tree_unflatten(self.in_tree, list(infos))
+
+    @property
+    def out_info(self) -> Any:
+        """The shapes and dtypes of the output, as a tree of `ShapeDtypeStruct`."""
+        structs = [ShapeDtypeStruct.of_aval(a) for a in self._staged.closed.out_avals]
+        return tree_util.tree_unflatten(self.out_tree, structs)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which leaves of the arguments are donated."""
+        return tuple(i for i, d in enumerate(self._staged.donated) if d)
+
+    @property
+    def _in_avals(self) -> tuple[ShapedArray, ...]:
+        return self._staged.closed.in_avals[len(self._staged.captured) :]
+
+    @functools.cached_property
+    def _target(self) -> tuple[Destinations, Shardings, tuple[Device, ...]]:
+        """Where values are to be, the arguments among them; the devices, if known."""
+        staged = self._staged
+        places = [None] * len(staged.captured) + [*self._places]
+        places = places if any(places) else [*staged.in_shardings]
+        closed, outs = staged.closed, staged.out_shardings
+        to = Destinations(closed, places, outs, staged.mesh)
+        given = to.read_alone(places or [None] * len(closed.in_avals))
+        return to, given, to.devices(given)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """An estimate of the work: floating point operations, values of
+        transcendental functions, bytes in and out."""
+        closed = self._staged.closed
+        touched = (*closed.in_avals, *closed.out_avals)
+        return {
+            "flops": float(flops(closed)),
+            "transcendentals": float(transcendentals(closed)),
+            "bytes accessed": float(sum(map(bytes_of, touched))),
+        }
