@@ -447,6 +447,12 @@ num_threads = _define(
     int,
     "Worker threads of compiled functions; 0 is one for each processor allowed.",
 )
+hosts_timeout = _define(
+    "curta_hosts_timeout",
+    600.0,
+    float,
+    "Seconds that a host waits in a collective for others before the program ends.",
+)
 cpu = _define(
     "curta_cpu",
     "host",

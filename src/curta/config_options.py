@@ -13,7 +13,8 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -282,6 +283,23 @@ def _set_local(name: str, value: Any) -> None:
             _overriding[:] = [d for d in _overriding if d is not overrides]
         else:
             overrides["context"] = _make_context(overrides)
+
+
+def overrides_here() -> dict[str, Any]:
+    """The settings that the current thread overrides, for `overriding` in another."""
+    return {name: x for name, x in vars(config).items() if name != "context"}
+
+
+@contextmanager
+def overriding(settings: dict[str, Any]) -> Iterator[None]:
+    """Override settings in this thread, which overrides none, for a block of code."""
+    try:
+        for name, value in settings.items():
+            _set_local(name, value)
+        yield
+    finally:
+        for name in settings:
+            _set_local(name, _UNSET)
 
 
 def _make_context(overrides: dict[str, Any]) -> TraceContext:

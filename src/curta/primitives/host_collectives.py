@@ -50,7 +50,7 @@ class HostReduce(HostCollective):
         return x
 
     def eval(self, x: Any) -> Any:
-        return current().all_reduce(self.group, self.kind, np.ascontiguousarray(x))
+        return current().all_reduce(self.group, self.kind, np.asarray(x, order="C"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class HostGather(HostCollective):
         return _resized(x, {self.dim: x.shape[self.dim] * self.group.size})
 
     def eval(self, x: Any) -> Any:
-        return current().all_gather(self.group, np.ascontiguousarray(x), self.dim)
+        return current().all_gather(self.group, np.asarray(x, order="C"), self.dim)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class HostReduceScatter(HostCollective):
         return _resized(x, {self.dim: x.shape[self.dim] // self.group.size})
 
     def eval(self, x: Any) -> Any:
-        x = np.ascontiguousarray(x)
+        x = np.asarray(x, order="C")
         return current().reduce_scatter(self.group, self.kind, x, self.dim)
 
 
@@ -99,7 +99,7 @@ class HostExchange(HostCollective):
         return _resized(x, {self.join: x.shape[self.join] * self.group.size})
 
     def eval(self, x: Any) -> Any:
-        x = np.ascontiguousarray(x)
+        x = np.asarray(x, order="C")
         return current().all_to_all(self.group, x, self.split, self.join)
 
 
@@ -115,7 +115,7 @@ class HostPermute(HostCollective):
         return x
 
     def eval(self, x: Any) -> Any:
-        return current().permute(self.group, self.pairs, np.ascontiguousarray(x))
+        return current().permute(self.group, self.pairs, np.asarray(x, order="C"))
 
 
 def _resized(x: ShapedArray, sizes: dict[int, int]) -> ShapedArray:

@@ -1,0 +1,148 @@
+"""What all engines have in common: how parts lie in arrays, and what is counted.
+
+An engine says how whole arrays are exchanged within a group, by the methods with an
+underscore; which dim is cut or joined is looked after here.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from curta.hosts.engine import Engine, Pairs
+from curta.hosts.failures import HostsError
+from curta.hosts.folding import FOLDS
+from curta.hosts.group import HostGroup
+from curta.hosts.traffic import leaving, of_host
+from curta.lazy_dataclass import dataclass
+
+NDArray = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A collective as the hosts of a group call it; it is equal on all of them."""
+
+    collective: str
+    detail: str
+    dtype: str
+    shape: tuple[int, ...]
+    members: tuple[int, ...]
+
+    def __str__(self) -> str:
+        detail = f"{self.detail}, " if self.detail else ""
+        operand = f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        hosts = ", ".join(map(str, self.members))
+        return f"{self.collective}({detail}{operand}) between hosts {hosts}"
+
+
+class Collectives(Engine):
+    """An engine of several hosts."""
+
+    def __init__(self, index: int, count: int) -> None:
+        self.index = index
+        self.count = count
+        self.traffic = of_host(index)
+
+    def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
+        assert kind in FOLDS, kind
+        call = self._call("all_reduce", group, x, kind)
+        return x.copy() if len(call.members) == 1 else self._reduce(call, kind, x)
+
+    def all_gather(self, group: HostGroup, x: NDArray, dim: int) -> NDArray:
+        call = self._call("all_gather", group, x, f"dim {dim}")
+        if len(call.members) == 1:
+            return x.copy()
+        return joined(self._gather(call, x), dim)
+
+    def reduce_scatter(
+        self, group: HostGroup, kind: str, x: NDArray, dim: int
+    ) -> NDArray:
+        assert kind in FOLDS, kind
+        call = self._call("reduce_scatter", group, x, f"{kind}, dim {dim}")
+        if len(call.members) == 1:
+            return x.copy()
+        return self._reduce_scatter(call, kind, cut(x, dim, len(call.members)))
+
+    def all_to_all(
+        self, group: HostGroup, x: NDArray, split: int, join: int
+    ) -> NDArray:
+        call = self._call("all_to_all", group, x, f"dims {split} to {join}")
+        if len(call.members) == 1:
+            return x.copy()
+        return joined(self._exchange(call, cut(x, split, len(call.members))), join)
+
+    def permute(self, group: HostGroup, pairs: Pairs, x: NDArray) -> NDArray:
+        members = group.members(self.index)
+        place = members.index(self.index)
+        to = tuple(b for a, b in pairs if a == place and b != place)
+        source = next((a for a, b in pairs if b == place), None)
+        call = self._call("permute", group, x, str(tuple(pairs)), bool(to))
+        found = None
+        if len(members) > 1:
+            found = self._permute(call, to, None if source == place else source, x)
+        if source == place:
+            found = x.copy()
+        return np.zeros_like(x) if found is None else found
+
+    def _call(
+        self,
+        collective: str,
+        group: HostGroup,
+        x: NDArray,
+        detail: str,
+        sends: bool = True,
+    ) -> Call:
+        members = group.members(self.index)
+        nbytes = leaving(collective, x.nbytes, len(members)) if sends else 0
+        self.traffic.add(collective, nbytes)
+        return Call(collective, detail, x.dtype.name, x.shape, members)
+
+    @abstractmethod
+    def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
+        """The fold of the arrays of all members."""
+
+    @abstractmethod
+    def _gather(self, call: Call, x: NDArray) -> NDArray:
+        """The arrays of all members, stacked."""
+
+    @abstractmethod
+    def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
+        """The fold of the parts with this member's number."""
+
+    @abstractmethod
+    def _exchange(self, call: Call, parts: NDArray) -> NDArray:
+        """The parts with this member's number, of all members, stacked."""
+
+    @abstractmethod
+    def _permute(
+        self, call: Call, to: tuple[int, ...], source: int | None, x: NDArray
+    ) -> NDArray | None:
+        """The array of member `source`, while this one's goes to the members `to`."""
+
+
+def cut(x: NDArray, dim: int, parts: int) -> NDArray:
+    """The parts of an array along a dim, stacked, C-contiguous."""
+    if x.shape[dim] % parts:
+        raise HostsError(
+            f"an array of shape {x.shape} has no {parts} equal parts along dim {dim}"
+        )
+    shape = (*x.shape[:dim], parts, x.shape[dim] // parts, *x.shape[dim + 1 :])
+    return np.ascontiguousarray(np.moveaxis(x.reshape(shape), dim, 0))
+
+
+def joined(stack: NDArray, dim: int) -> NDArray:
+    """The arrays in a stack, one after the other along a dim, C-contiguous."""
+    parts, *shape = stack.shape
+    shape[dim] *= parts
+    moved = np.ascontiguousarray(np.moveaxis(stack, 0, dim))
+    return moved.reshape(shape)
+
+
+def pieces(size: int, parts: int) -> list[tuple[int, int]]:
+    """From where to where each of nearly equal parts of so many elements goes."""
+    each = math.ceil(size / parts)
+    return [(min(i * each, size), min((i + 1) * each, size)) for i in range(parts)]
