@@ -352,9 +352,10 @@ def test_dlpack_out(client, add):
         Shared(client.put(np.zeros(3, ml_dtypes.int4))).__dlpack__()
 
 
-def test_dlpack_that_nobody_takes(client):
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_dlpack_that_nobody_takes(client, version):
     buffer = client.put(random(4))
-    capsule = Shared(buffer).__dlpack__()
+    capsule = Shared(buffer).__dlpack__(max_version=version)
     assert buffer.is_lent
     del capsule
     assert not buffer.is_lent

@@ -9,6 +9,7 @@ import numpy as np
 from curta.on_demand import listed
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
+from curta.runtime.eager import placed_on
 from curta.runtime.transfer import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
@@ -35,7 +36,8 @@ def from_dlpack(
     Array([0, 1, 2], dtype=int32)
     """
     array = _from_dlpack(external_array, copy)
-    return ArrayImpl(array._storage(), array.aval, as_sharding(device))
+    place = as_sharding(device)
+    return array if place is None else placed_on(array, place)
 
 
 def is_supported_dtype(dtype: Any) -> bool:

@@ -18,6 +18,7 @@ from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
+from curta.on_demand import late
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.dlpack_types import capsule_of
@@ -25,6 +26,8 @@ from curta.runtime.guard import guard_transfer
 from curta.runtime.queue import Pending
 
 _Any = np.ndarray[Any, Any]
+# For arrays on devices of plugins alone.
+shared_memory: Any = late("curta.runtime.shared_memory")
 
 
 class ArrayImpl(Array):
@@ -149,6 +152,11 @@ class ArrayImpl(Array):
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
+        place = self._storage_or_place()
+        if type(place) is DeviceData and not self._asks_for_host(place, dl_device):
+            if copy:
+                place = place.copy()
+            return shared_memory.capsule(place, (max_version or (0,)) >= (1, 0))
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         given = {name: x for name, x in given.items() if x is not None}
         source = locked(self._value)
@@ -162,8 +170,33 @@ class ArrayImpl(Array):
             source = source.copy()
         return capsule_of(source, stream=stream, **given)
 
+    @staticmethod
+    def _asks_for_host(data: DeviceData, wanted: tuple[int, int] | None) -> bool:
+        """Whether a consumer wants the elements of a device copied to the host."""
+        own = shared_memory.dlpack_device(data)
+        if wanted in (None, own):
+            return False
+        if wanted[0] != 1:  # DLPack's number of the host
+            raise BufferError(
+                f"the array is on device {own} of DLPack, and not brought to {wanted}:"
+                " use device_put beforehand."
+            )
+        return True
+
     def __dlpack_device__(self) -> tuple[Any, int]:
+        place = self._storage_or_place()
+        if type(place) is DeviceData:
+            return shared_memory.dlpack_device(place)  # type: ignore[no-any-return]
         return self._storage().__dlpack_device__()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        place = getattr(self, "_pending", None)
+        if type(place) is DeviceData:
+            return shared_memory.cuda_array_interface(place)  # type: ignore[no-any-return]
+        raise AttributeError(
+            "__cuda_array_interface__ is only defined for NVidia GPU buffers."
+        )
 
     def item(self, *args: int) -> Any:
         """The only element, or the one at an index, as a Python scalar."""

@@ -52,6 +52,10 @@ TYPES: Final = {
 }
 DTYPES: Final = {code: name for name, code in TYPES.items()}
 
+# DLDeviceType of memory that the host reads: its own, that of CUDA's and ROCm's hosts,
+# and that which CUDA moves.
+HOST_MEMORY: Final = (1, 3, 11, 13)
+
 # Where the tensor stands in what a capsule points to.
 _PLACES: Final = {b"dltensor": 0, b"dltensor_versioned": 32}
 

@@ -13,9 +13,14 @@ from curta.core.avals import ShapedArray, is_string
 from curta.core.buffers import empty
 from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
-from curta.runtime.array import ArrayImpl
-from curta.runtime.dlpack_types import array_from
+from curta.on_demand import late
+from curta.runtime.array import ArrayImpl, held
+from curta.runtime.device_data import DeviceData, put
+from curta.runtime.dlpack_types import HOST_MEMORY, array_from
 from curta.runtime.guard import guard_transfer
+
+# For arrays on devices of plugins alone.
+shared_memory: Any = late("curta.runtime.shared_memory")
 
 
 def to_array(x: Any) -> ArrayImpl:
@@ -90,15 +95,37 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
         if copy:
             return x.copy()
         # A view, as another library would hold: `x` may still be donated.
+        place = x._storage_or_place()
+        if type(place) is DeviceData:
+            return shared_memory.view(place)  # type: ignore[no-any-return]
         return ArrayImpl(x._storage().view(), x.aval, x._sharding)
+    if x.__dlpack_device__()[0] not in HOST_MEMORY:
+        return _on_its_device(x, copy)
     data = array_from(x)
     aval = typeof(data)
     usable = data.flags.c_contiguous and data.flags.aligned
     if usable and data.dtype == aval.dtype and not copy:
         return ArrayImpl(data, aval)
     if copy is False:
-        raise ValueError(
-            "from_dlpack cannot share this memory: it is not contiguous, not aligned,"
-            " or of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
-        )
+        raise _unshared()
     return ArrayImpl(to_storage(data, aval), aval)
+
+
+def _on_its_device(x: Any, copy: bool | None) -> ArrayImpl:
+    """The array over the memory of a device that another library's array lies in."""
+    found: ArrayImpl = shared_memory.from_dlpack(x)
+    aval = found.aval.update(dtype=dtypes.canonicalize_dtype(found.dtype))
+    if aval.dtype == found.dtype:
+        return found.copy() if copy else found
+    if copy is False:
+        raise _unshared()
+    data = found._storage().astype(aval.dtype)
+    assert found._sharding is not None
+    return held(put(data, aval, found._sharding), aval, found._sharding)
+
+
+def _unshared() -> ValueError:
+    return ValueError(
+        "from_dlpack cannot share this memory: it is not contiguous, not aligned, or"
+        " of a 64-bit type while jax_enable_x64 is off. Leave out copy=False."
+    )

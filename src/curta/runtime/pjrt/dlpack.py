@@ -33,12 +33,33 @@ class _Managed(ctypes.Structure):
     ]
 
 
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned, of version 1."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    ]
+
+
+_READ_ONLY = 1
+
 # DLDeviceType by platform; that of memory of the host which a GPU reads.
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST = 1, 2, 3, 10, 11
 _DEVICE_TYPES = {"cpu": CPU, "cuda": CUDA, "rocm": ROCM}
 
-# A capsule keeps the address of its name.
-_NAME, _USED = (ctypes.create_string_buffer(n) for n in (b"dltensor", b"used_dltensor"))
+# What a capsule of each name points to. A capsule keeps the address of its name, which
+# says that the tensor was taken if it begins with `used_`.
+_KINDS: dict[bytes, Any] = {b"dltensor": _Managed, b"dltensor_versioned": _Versioned}
+_NAMES = {
+    name: ctypes.create_string_buffer(name)
+    for kind in _KINDS
+    for name in (kind, b"used_" + kind)
+}
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -57,6 +78,14 @@ _is_valid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 _pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", _python)
 )
+
+
+def platform_of(kind: int) -> str:
+    """The platform whose devices have memory of a kind; BufferError if none has."""
+    for platform, known in _DEVICE_TYPES.items():
+        if known == kind:
+            return platform
+    raise BufferError(f"memory of kind {int(kind)} of DLPack is not known")
 
 
 def device_of(buffer: Buffer) -> tuple[int, int]:
@@ -86,8 +115,9 @@ def _take_back(address: int) -> None:
 
 def _unused(capsule: int) -> None:
     """A capsule ends: if nobody took what is in it, nobody will."""
-    if _is_valid(capsule, b"dltensor"):
-        _take_back(_pointer_at(capsule, b"dltensor"))
+    for name in _KINDS:
+        if _is_valid(capsule, name):
+            _take_back(_pointer_at(capsule, name))
 
 
 _take_back_in_c = callbacks.guarded(_DELETER, _take_back, callbacks.report)
@@ -95,8 +125,10 @@ _take_back_in_c = callbacks.guarded(_DELETER, _take_back, callbacks.report)
 _unused_in_c = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_unused)
 
 
-def capsule(buffer: Buffer) -> Any:
+def capsule(buffer: Buffer, versioned: bool = False) -> Any:
     """`__dlpack__`: a capsule over a buffer's memory, once its elements are there.
+
+    One of version 1 says that nobody may write to it.
 
     Raises BufferError for a dtype or a memory that DLPack has not.
     """
@@ -105,7 +137,10 @@ def capsule(buffer: Buffer) -> Any:
         raise BufferError(f"DLPack has no type for dtype {buffer.dtype}")
     where = device_of(buffer)
     dims = array_of(buffer.shape)
-    managed = _Managed()
+    name = b"dltensor_versioned" if versioned else b"dltensor"
+    managed = _KINDS[name]()
+    if versioned:
+        managed.major, managed.flags = 1, _READ_ONLY
     tensor = managed.tensor
     tensor.data = buffer.lend()
     tensor.device_type, tensor.device_id = where
@@ -115,7 +150,7 @@ def capsule(buffer: Buffer) -> Any:
     address = ctypes.addressof(managed)
     _lent[address] = buffer, managed, dims
     destructor = ctypes.cast(_unused_in_c, ctypes.c_void_p)
-    return _new(address, ctypes.addressof(_NAME), destructor)
+    return _new(address, ctypes.addressof(_NAMES[name]), destructor)
 
 
 class Shared:
@@ -129,7 +164,8 @@ class Shared:
         wanted = options.get("dl_device")
         if options.get("copy") or wanted not in (None, self.__dlpack_device__()):
             raise BufferError("the memory of a device is shared where it is, uncopied")
-        return capsule(self.buffer)
+        version = options.get("max_version")
+        return capsule(self.buffer, version is not None and version >= (1, 0))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return device_of(self.buffer)
@@ -159,13 +195,15 @@ def cuda_array_interface(buffer: Buffer) -> dict[str, Any]:
 
 # ---- in
 
-_borrowed: dict[int, int] = {}
+# The kind of what others gave us, by its address.
+_borrowed: dict[int, Any] = {}
 
 
 def _release(memory: int, managed: int) -> None:
     """A buffer over another library's memory ends."""
-    if _borrowed.pop(managed, None) is not None:
-        deleter = _Managed.from_address(managed).deleter
+    kind = _borrowed.pop(managed, None)
+    if kind is not None:
+        deleter = kind.from_address(managed).deleter
         if deleter:
             _DELETER(deleter)(managed)
 
@@ -188,14 +226,18 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
         )
     stream = _stream(client, device) if kind != CPU else None
     ready = {} if stream is None else {"stream": stream}
-    made = external.__dlpack__(**ready)
-    address = _pointer(made, b"dltensor")
-    tensor = _Managed.from_address(address).tensor
+    try:
+        made = external.__dlpack__(max_version=(1, 0), **ready)
+    except TypeError:  # of before version 1
+        made = external.__dlpack__(**ready)
+    name = next((n for n in _KINDS if _is_valid(id(made), n)), b"dltensor")
+    address = _pointer(made, name)
+    tensor = _KINDS[name].from_address(address).tensor
     dtype = _dtype(tensor)
     shape = tuple(integers(tensor.shape, tensor.ndim))
     _check_dense(tensor, shape)
     dims = array_of(shape)
-    _borrowed[address] = address
+    _borrowed[address] = _KINDS[name]
     try:
         found = client.library.call(
             "Client_CreateViewOfDeviceBuffer",
@@ -213,7 +255,7 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
     except JaxRuntimeError:
         del _borrowed[address]
         raise
-    _rename(made, ctypes.addressof(_USED))
+    _rename(made, ctypes.addressof(_NAMES[b"used_" + name]))
     return Buffer(client, found.buffer, (shape, dtype))
 
 
