@@ -13,8 +13,8 @@ import curta
 import curta.numpy as jnp
 from curta.config import backend, config, disable_most_optimizations
 from curta.primitives.elementwise.trigonometric import sin
+from curta.runtime.backends import executable
 from curta.runtime.eager import _plans
-from curta.runtime.executables import executable
 
 # Settings that remembered functions read: those that are among their arguments; of the
 # tuning, what decides when memory is kept and which thread compiles.

@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta.runtime import device_call
+from curta.runtime.backends import Placement
 from curta.runtime.device_data import DeviceData
 
 
@@ -129,7 +130,7 @@ def test_the_guard_of_transfers(x):
 def test_programs_are_found_again(monkeypatch):
     closed = curta.make_jaxpr(lambda x: jnp.cos(x) * 3)(jnp.ones(5))
     device = curta.devices()[0]
-    make = (closed, "f", (device,), (False,), (None,), (None,))
+    make = closed, Placement("f", (device,), (None,), (None,))
     first = device_call.DeviceCall(*make)
     client = device.hardware.client
     monkeypatch.setattr(type(client), "compile", lambda *args: pytest.fail("compiled"))

@@ -46,19 +46,23 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
+BACKENDS = {"llvm", "numpy"}
+"""The backends that `curta_backend` may name, besides `pjrt:NAME`."""
+
+
 def parse_backend(value: Any) -> str:
-    """`llvm`, `numpy`, or `pjrt:` and the name of a plugin.
+    """`llvm`, `numpy`, another that was registered, or `pjrt:` and a plugin's name.
 
     >>> parse_backend("pjrt:cuda")
     'pjrt:cuda'
     """
     if isinstance(value, str) and value.startswith("pjrt:") and value != "pjrt:":
         return value
-    if value in ("llvm", "numpy"):
+    if value in BACKENDS:
         return str(value)
     raise ValueError(
-        "new enum value must be in ['llvm', 'numpy', 'pjrt:NAME'], where NAME is that"
-        f" of a plugin, got {value!r}"
+        f"new enum value must be in {[*sorted(BACKENDS), 'pjrt:NAME']}, where NAME is"
+        f" that of a plugin, got {value!r}"
     )
 
 

@@ -26,7 +26,7 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate as evaluate_jaxpr
 from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.stage import stage
-from curta.runtime.executables import executable
+from curta.runtime.backends import executable
 
 RNG = np.random.default_rng(0)
 START = RNG.bit_generator.state

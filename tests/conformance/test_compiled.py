@@ -1,4 +1,11 @@
-"""Compiled code against `eval`; ops with no compiled form run `eval` inside of it."""
+"""Compiled code against `eval`; ops with no compiled form run `eval` inside of it.
+
+The backend of CONTRIBUTING, which runs programs op by op, passes the same table.
+"""
+
+import doctest
+import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,12 +15,29 @@ from tests.conformance.samples import Case, cases
 
 from curta.config import backend, enable_x64
 from curta.core.stage import stage
-from curta.runtime.executables import executable
+from curta.runtime.backends import executable
+
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
-@pytest.mark.parametrize("name", ["llvm", "numpy"])
+@functools.cache
+def register_example() -> None:
+    """Register the backend that CONTRIBUTING shows, `op_by_op`."""
+    page = CONTRIBUTING.read_text()
+    section = page[page.index("## Add a backend") :]
+    names = {"np": np}
+    for example in doctest.DocTestParser().get_examples(section):
+        exec(example.source, names)
+        if example.source.startswith("register_backend"):
+            return
+    raise AssertionError("the example registers no backend")
+
+
+@pytest.mark.parametrize("name", ["llvm", "numpy", "op_by_op"])
 @pytest.mark.parametrize("cls", sampled_ops(), ids=lambda c: c.__name__)
 def test_compiled_agrees_with_eval(cls, name):
+    if name == "op_by_op":
+        register_example()
     found = cases(cls)
     with enable_x64(True), backend(name):
         for case, outs in zip(found, run_together(found), strict=True):

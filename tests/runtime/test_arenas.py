@@ -16,7 +16,7 @@ from curta.config import async_dispatch
 from curta.core import buffers
 from curta.errors import OutOfMemoryError
 from curta.runtime.arenas import _arenas
-from curta.runtime.executables import executable
+from curta.runtime.backends import executable
 
 
 def program(n, scale=1.0):

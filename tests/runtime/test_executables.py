@@ -10,7 +10,8 @@ import curta
 from curta import lax, numpy as jnp
 from curta.config import backend
 from curta.errors import JaxRuntimeError, OutOfMemoryError
-from curta.runtime.executables import NativeExecutable, NumpyExecutable
+from curta.runtime.backends import NumpyExecutable
+from curta.runtime.native_executable import NativeExecutable
 
 WITHOUT_LLVM = """
 import sys, warnings

@@ -4,7 +4,7 @@ import numpy as np
 
 import curta
 import curta.numpy as jnp
-from curta.runtime.executables import executable
+from curta.runtime.backends import executable
 from curta.runtime.native_executable import NativeExecutable
 
 

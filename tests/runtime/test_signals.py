@@ -13,7 +13,7 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.runtime import queue
-from curta.runtime.executables import executable
+from curta.runtime.backends import executable
 from curta.signals import answering
 
 needs_queue = pytest.mark.skipif(

@@ -17,6 +17,7 @@ from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
+from curta.runtime.backends import temporary_bytes
 from curta.runtime.devices import (
     CompileOnlyDevice,
     default_device,
@@ -25,7 +26,6 @@ from curta.runtime.devices import (
     placing_of,
 )
 from curta.runtime.dispatch import CompiledCall
-from curta.runtime.executables import temporary_bytes
 from curta.runtime.shape_struct import ShapeDtypeStruct
 
 

@@ -54,9 +54,9 @@ from curta.core.trace import (
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
 from curta.core.wrapping import SignatureOf, update_wrapper
 from curta.runtime.array import ArrayImpl
+from curta.runtime.debug_checks import refuse_execution
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
-from curta.runtime.executables import refuse_execution
 from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS
 from curta.runtime.shape_struct import (

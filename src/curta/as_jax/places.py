@@ -12,7 +12,7 @@ VERSION: Final = ".".join(map(str, __version_info__))
 MODULES: Final = {
     "ad_util": "interpreters.ad",
     "checkify": "experimental.checkify",
-    "compiler": "runtime.executables",
+    "compiler": "runtime.backends",
     "dispatch": "runtime",
     "literals": "core",
     "mesh": "core.mesh",

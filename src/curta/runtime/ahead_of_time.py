@@ -7,10 +7,11 @@ from typing import Any
 
 from curta.core.jaxpr import ClosedJaxpr
 from curta.errors import JaxRuntimeError
-from curta.runtime.device_call import lower_for_devices
+from curta.runtime.backends import Placement
 from curta.runtime.devices import Client, CompileOnlyDevice, seen_platforms
 from curta.runtime.donation import find_donation
 from curta.runtime.pjrt import plugins
+from curta.runtime.pjrt.backend import lower_for_devices
 from curta.runtime.pjrt.errors import status_of
 from curta.runtime.pjrt.program import Executable
 from curta.runtime.pjrt.topology import Topology, create
@@ -81,14 +82,9 @@ class ProgramAhead:
         self.destinations = to
         self.consumed = find_donation(closed, donated) if any(donated) else {}
         self._topology: Topology = devices[0].hardware.client
-        program = lower_for_devices(
-            closed,
-            to.function,
-            devices,
-            [i in self.consumed for i in range(len(closed.in_avals))],
-            given,
-            to.results(given),
-        )
+        outs = to.results(given)
+        where = Placement(to.function, devices, given, outs, self.consumed)
+        program = lower_for_devices(closed, where)
         self.executable: Executable = self._topology.compile(
             program.text, program.options(options)
         )

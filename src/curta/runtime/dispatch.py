@@ -18,6 +18,13 @@ from curta.core.trace import typeof
 from curta.errors import CancelledError
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.backends import (
+    Executable,
+    Placement,
+    overwriting,
+    refuse_checks,
+)
+from curta.runtime.debug_checks import check_results, checked
 from curta.runtime.device_data import DeviceData
 from curta.runtime.device_effects import (
     refuse_ordered,
@@ -30,13 +37,6 @@ from curta.runtime.devices import (
     has_plugin_devices,
 )
 from curta.runtime.donation import donate, find_donation, take_back
-from curta.runtime.executables import (
-    Executable,
-    check_results,
-    checked,
-    overwriting,
-    refuse_checks,
-)
 from curta.runtime.guard import guard_transfer
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.propagation import Destinations, Shardings, needed_devices
@@ -236,10 +236,9 @@ class CompiledCall:
         if call is None:
             outs = self.destinations.results(given)
             # Those that no result can take stay, as on the CPU.
-            consumed = [i in self.consumed for i in range(len(self.in_avals))]
-            call = self._device_calls[key] = device_call.DeviceCall(
-                self.closed, self.name, devices, consumed, given, outs
-            )
+            where = Placement(self.name, devices, given, outs, self.consumed)
+            call = device_call.DeviceCall(self.closed, where)
+            self._device_calls[key] = call
             if not (self.on_host or commit or self.places):
                 self._default_call = call
         return call

@@ -31,6 +31,8 @@ from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl, held, wrap
+from curta.runtime.backends import executable
+from curta.runtime.debug_checks import check_op, refuse_execution
 from curta.runtime.devices import default_is_host, has_plugin_devices
 from curta.runtime.dispatch import (
     CompiledCall,
@@ -39,7 +41,6 @@ from curta.runtime.dispatch import (
     host_storage_or_place,
     shardings_of,
 )
-from curta.runtime.executables import check_op, executable, refuse_execution
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
 from curta.runtime.plans import ON_DEVICES, Plan, PlanTable

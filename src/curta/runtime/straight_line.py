@@ -13,8 +13,8 @@ from curta.compiler.graph.inline import inline_calls
 from curta.config import config
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from curta.runtime.backends import executable
 from curta.runtime.eager import eval_rule, worth_compiling
-from curta.runtime.executables import executable
 from curta.runtime.native_executable import starting
 from curta.runtime.transfer import to_array
 

@@ -1,23 +1,35 @@
-"""Whole programs run by a plugin: CURTA_BACKEND=pjrt:NAME.
+"""Programs run by a plugin, as StableHLO.
 
-Arrays stay on the host: operands are copied to the plugin's first device at each call
-and results copied back. It is a third way to run every program, to compare the others
-with; what arrays that live on devices need is in docs/design/stablehlo.md.
+On devices, arrays lie where programs want them (`DeviceData`). CURTA_BACKEND=pjrt:NAME
+is another thing: arrays stay on the host, operands are copied to the plugin's first
+device at each call and results copied back. It is a third way to run every program, to
+compare the others with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.compiler.stablehlo.lowering import Program, ordered_effects
+from curta.compiler.stablehlo.shardings import uses_shardy
+from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
-from curta.runtime.device_data import as_words, from_words
-from curta.runtime.pjrt import plugins
+from curta.core.mesh import Mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding, on_device
+from curta.runtime.backends import (
+    Backend,
+    Executable,
+    NumpyExecutable,
+    Placement,
+    has_no_machine_type,
+)
+from curta.runtime.device_data import DeviceData, as_words, from_words, put
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
 from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
@@ -29,6 +41,115 @@ def lowered_for(client: Client) -> str:
     """The platform that modules for a client's devices are lowered for."""
     name = client.platform.lower()
     return "cuda" if name == "gpu" else name
+
+
+class PjrtBackend(Backend):
+    """A plugin: programs on its devices, or on arrays of the host.
+
+    Raises NotImplementedError where an op has no StableHLO.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+        """A `DeviceExecutable`; a `PluginExecutable` where no devices are given."""
+        if placement.devices:
+            return DeviceExecutable(closed, placement)
+        if has_no_machine_type(closed):
+            return NumpyExecutable(closed)
+        return PluginExecutable(closed, self._client)
+
+    def put(self, data: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any) -> Any:
+        return put(data, aval, sharding)
+
+
+class DeviceProgram(NamedTuple):
+    """A program as it goes out to a plugin, for certain devices.
+
+    `in_shardings` and `out_shardings` are those of all arguments and results.
+    """
+
+    text: str
+    callbacks: Sequence[Any]
+    devices: tuple[Any, ...]
+    in_shardings: list[Sharding]
+    out_shardings: list[Sharding]
+
+    def options(self, overrides: Mapping[str, Any] | None = None) -> bytes:
+        """Options of compilation, with flags of XLA by name."""
+        ids = [d.id for d in self.devices]
+        return compile_options(
+            partitions=len(ids), devices=ids, shardy=uses_shardy(), overrides=overrides
+        )
+
+
+def lower_for_devices(closed: ClosedJaxpr, placement: Placement) -> DeviceProgram:
+    """The StableHLO of a program with the shardings of its arguments and results."""
+    devices = placement.devices
+    ins = _everywhere(placement.in_shardings, devices)
+    outs = _everywhere(placement.out_shardings, devices)
+    several = len(devices) > 1
+    entry = Entry(
+        placement.name,
+        donated=[i in placement.donated for i in range(len(ins))],
+        in_shardings=ins if several else (),
+        out_shardings=outs if several else (),
+        keep_unused=True,
+        platforms=(lowered_for(devices[0].hardware.client),),
+    )
+    program = lower_program(closed, entry)
+    text = module_text(program.module)
+    return DeviceProgram(text, program.callbacks, devices, ins, outs)
+
+
+class DeviceExecutable:
+    """A jaxpr compiled for devices; a function of elements that lie there.
+
+    `in_shardings` and `out_shardings` say where these are, for each of them.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, placement: Placement) -> None:
+        refuse_tokens(closed)
+        self._count = len(placement.devices)
+        self._client = placement.devices[0].hardware.client
+        self._client.check_open()
+        lowered = lower_for_devices(closed, placement)
+        self.out_avals = closed.out_avals
+        self.in_shardings = lowered.in_shardings
+        self.out_shardings = lowered.out_shardings
+        self._host_calls = [host_call(c) for c in lowered.callbacks]
+        options = lowered.options()
+        self.program = compile_or_load(self._client, lowered.text, options)
+
+    def __call__(self, *args: DeviceData) -> list[DeviceData]:
+        if self._count > 1 or self._host_calls:
+            columns = self._sharded(args)
+        else:
+            columns = [(b,) for b in self.program(*[x.buffers[0] for x in args])]
+        outs = zip(columns, self.out_avals, self.out_shardings, strict=True)
+        return [DeviceData(*out) for out in outs]
+
+    def _sharded(self, args: Sequence[DeviceData]) -> list[tuple[Any, ...]]:
+        """A call on several devices, or of a program that calls Python."""
+        rows = [*zip(*[x.buffers for x in args], strict=True)] or [()] * self._count
+        if not self._host_calls:
+            return [*zip(*self.program.sharded(rows), strict=True)]
+        calls = HostCalls(self._client.library, self._host_calls)
+        return [*zip(*self.program.sharded(rows, host_calls=calls), strict=True)]
+
+
+def _everywhere(
+    shardings: Sequence[Sharding | None], devices: Sequence[Any]
+) -> list[Sharding]:
+    """The shardings, with one over all devices where nothing is said."""
+    if len(devices) == 1:
+        return [s or on_device(devices[0]) for s in shardings]
+    given = (s for s in shardings if isinstance(s, NamedSharding))
+    named = next((s for s in given if isinstance(s.mesh, Mesh)), None)
+    mesh = named.mesh if named else Mesh(list(devices), ("devices",))
+    whole = NamedSharding(mesh, PartitionSpec())
+    return [s or whole for s in shardings]
 
 
 class PluginExecutable:
@@ -65,17 +186,6 @@ class PluginExecutable:
             from_words(out.numpy(), aval)
             for out, aval in zip(outs, self.out_avals, strict=True)
         ]
-
-
-def plugin_executable(closed: ClosedJaxpr, name: str) -> PluginExecutable:
-    """`closed`, compiled by the plugin of a name.
-
-    Raises:
-      NotImplementedError: an op has no StableHLO, or the program is for several
-        devices.
-      RuntimeError: there is no such plugin, or no device for it.
-    """
-    return PluginExecutable(closed, plugins.client(name))
 
 
 def refuse_tokens(closed: ClosedJaxpr) -> None:

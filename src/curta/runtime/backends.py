@@ -1,0 +1,265 @@
+"""The backends: what compiles programs, and keeps the elements of arrays.
+
+This module names them all; nothing above it knows which one runs. A backend is an
+object with two methods (`Backend`): `compile` makes a function of arrays' storage from
+a jaxpr, and `put` brings elements of the host to where that function wants them.
+
+| backend | compiles | storage | chosen by |
+|---|---|---|---|
+| `NativeBackend` | machine code, through LLVM | NumPy arrays | default |
+| `NumpyBackend` | nothing: `eval`, op by op | NumPy arrays | `CURTA_BACKEND=numpy` |
+| `PjrtBackend` | StableHLO, by a plugin | `DeviceData` | where arrays are |
+| the same | the same | NumPy arrays, copied | `CURTA_BACKEND=pjrt:NAME` |
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta import dtypes
+from curta.compiler.executable import Executable as CompiledJaxpr
+from curta.compiler.fingerprint import program_name
+from curta.compiler.llvm import binding
+from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.programs import find_program, keep_program
+from curta.config import config
+from curta.config_parsers import BACKENDS
+from curta.control.platform import PLATFORM
+from curta.control.stacked_terms import has_terms, stacked
+from curta.core.avals import ShapedArray
+from curta.core.evaluate import evaluate
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from curta.core.memo import kept_with_jaxpr
+from curta.core.sharding import Sharding
+from curta.on_demand import late
+from curta.once import once
+from curta.primitives.checks import Check
+from curta.runtime.devices import Client, client
+from curta.runtime.native_executable import NativeExecutable
+from curta.runtime.threads import parallel_for_address
+from curta.runtime.transfer import to_array
+from curta.transforms.checkify import count, has_checks, own_checks
+
+# Few programs are run by plugins.
+pjrt: Any = late("curta.runtime.pjrt.backend")
+plugins: Any = late("curta.runtime.pjrt.plugins")
+
+# From the storage of arguments to that of results. NumPy arrays are C-contiguous, and
+# of the physical dtypes of the jaxpr's avals.
+Executable = Callable[..., Sequence[Any]]
+
+
+class Placement(NamedTuple):
+    """Where a program is to run, and what it may do with its arguments.
+
+    `devices` are those of a plugin, none for the CPU. Over several, `in_shardings` and
+    `out_shardings` say how each argument and result is laid out. Arguments in `donated`
+    give their memory to the result they are mapped to, where the backend can use it.
+    """
+
+    name: str = "f"
+    devices: tuple[Any, ...] = ()
+    in_shardings: Sequence[Sharding | None] = ()
+    out_shardings: Sequence[Sharding | None] = ()
+    donated: Mapping[int, int] = {}
+
+
+class Backend:
+    """What compiles programs, and keeps the elements of arrays."""
+
+    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+        """A function of the storage of arguments that runs `closed`."""
+        raise NotImplementedError
+
+    def put(self, data: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any) -> Any:
+        """The storage of an array with the elements of the host's `data`."""
+        return data
+
+
+class NumpyBackend(Backend):
+    """Runs the `eval` rules of the ops, one after the other."""
+
+    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+        return NumpyExecutable(closed)
+
+
+class NumpyExecutable:
+    """Runs a jaxpr through the `eval` rules of its ops."""
+
+    def __init__(self, closed: ClosedJaxpr):
+        self.jaxpr = closed.jaxpr
+        self.consts = [to_array(c)._storage() for c in closed.consts]
+
+    def __call__(self, *args: np.ndarray[Any, Any]) -> Sequence[Any]:
+        with np.errstate(all="ignore"):
+            outs = evaluate(self.jaxpr, self.consts, args)
+        return [x if x.flags.c_contiguous else x.copy() for x in outs]
+
+
+class NativeBackend(Backend):
+    """Our own compiler, through LLVM; NumPy where that is missing or has no type."""
+
+    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+        """A `NativeExecutable`, or a program that calls Python.
+
+        Donated arguments that are overwritten it names as `overwrites`.
+        """
+        optimise = not config.jax_disable_most_optimizations
+        compiled = backend_compile_and_load(
+            client(PLATFORM), closed, placement.donated, optimise
+        )
+        if compiled is None:
+            return NumpyExecutable(closed)
+        program, donated = compiled.native, placement.donated
+        if program.runs_python:
+            return executable(closed) if donated else compiled
+        if not donated:
+            return NativeExecutable(compiled, program)
+        pairs = {out: i for i, out in donated.items() if out in program.in_place}
+        return NativeExecutable(lambda *args: executable(closed)(*args), program, pairs)
+
+
+def backend_compile_and_load(
+    platform: Client, closed: ClosedJaxpr, in_place: Mapping[int, int], optimise: bool
+) -> CompiledJaxpr | None:
+    """The code of a jaxpr, from the kernel cache if it is there; None for NumPy's.
+
+    All programs of this CPU are made by it. It has JAX's name, and is looked up at each
+    call, so that what refuses programs for a platform can take its place.
+    """
+    if has_no_machine_type(closed):
+        return None
+    name = program_name(closed, (optimise, tuple(sorted(in_place.items()))))
+    found = None if name is None else find_program(name, parallel_for_address)
+    if found is not None or not _has_llvm():
+        return found
+    compiled = compile_jaxpr(
+        closed,
+        parallel_for=parallel_for_address,
+        optimise=optimise,
+        in_place=in_place,
+    )
+    if name is not None:
+        keep_program(name, compiled)
+    return compiled
+
+
+def has_no_machine_type(closed: ClosedJaxpr) -> bool:
+    """Whether there are elements of no bits, or of as many as no register holds."""
+    jaxpr = closed.jaxpr
+    variables = [v for eqn in closed.eqns for v in eqn.outvars]
+    ends = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
+    found = {v.aval.dtype for v in (*ends, *variables)}
+    return any(dtypes.physical_dtype(d).type is np.void for d in found)
+
+
+@once
+def _has_llvm() -> bool:
+    if binding.available():
+        return True
+    warnings.warn(
+        "llvmlite is not installed: functions run through NumPy, slower and otherwise"
+        " alike. To compile them, install llvmlite; CURTA_BACKEND=numpy says that this"
+        " is wanted.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
+
+
+# ---- which one
+
+
+_NAMED: dict[str, Backend] = {"llvm": NativeBackend(), "numpy": NumpyBackend()}
+
+
+def register_backend(name: str, backend: Backend) -> None:
+    """Let `curta_backend` choose a backend by a name.
+
+    Programs on arrays of the host run by it then; CONTRIBUTING has an example.
+    """
+    BACKENDS.add(name)
+    _NAMED[name] = backend
+
+
+def backend_of(devices: Sequence[Any] = ()) -> Backend:
+    """The backend of programs on these devices, or on this CPU.
+
+    Raises RuntimeError if there is no plugin of the name that `curta_backend` says.
+    """
+    if devices:
+        plugin = devices[0].hardware.client
+    else:
+        name = config.curta_backend
+        if name in _NAMED:
+            return _NAMED[name]
+        plugin = plugins.client(name.removeprefix("pjrt:"))
+    found: Backend = pjrt.PjrtBackend(plugin)
+    return found
+
+
+# ---- programs of this CPU
+
+
+@kept_with_jaxpr
+def executable(closed: ClosedJaxpr) -> Executable:
+    """What runs `closed` on NumPy arrays; compiled the first time it is asked for."""
+    if has_terms(closed.jaxpr):
+        closed = stacked(closed)
+    if has_checks(closed.effects):
+        return _raising(closed)
+    return backend_of().compile(closed, Placement())
+
+
+def overwriting(closed: ClosedJaxpr, donated: Mapping[int, int]) -> Executable:
+    """As `executable`, where arguments give their memory to results.
+
+    They do if it is a `NativeExecutable` whose `overwrites` says so.
+    """
+    if not donated or has_checks(closed.effects) or has_terms(closed.jaxpr):
+        return executable(closed)
+    return backend_of().compile(closed, Placement(donated=donated))
+
+
+def _raising(closed: ClosedJaxpr) -> Executable:
+    """A program that raises what the checks in it find, when it has run."""
+    _refuse_checks(closed.jaxpr)
+    checked = own_checks(closed)
+    run = backend_of().compile(checked.closed, Placement())
+
+    def run_and_raise(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
+        outs = run(*args)
+        found = checked.error(outs).get_exception()
+        if found is not None:
+            raise found.to_raise()
+        return outs[count(checked.effects) :]
+
+    return run_and_raise
+
+
+def refuse_checks(closed: ClosedJaxpr) -> None:
+    """Raise NotImplementedError for checks that only programs of this CPU raise."""
+    if has_checks(closed.effects):
+        raise NotImplementedError(
+            "checks that raise when a program has run are for the CPU: functionalise"
+            " them by checkify.checkify for other devices."
+        )
+
+
+def _refuse_checks(jaxpr: Jaxpr) -> None:
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.op, Check):
+            eqn.op.refuse_programs(eqn.source_info)
+        for inner in jaxprs_in_params(eqn.op.params()):
+            _refuse_checks(inner)
+
+
+def temporary_bytes(run: Executable) -> int:
+    """The memory that a call takes besides arrays; 0 where NumPy finds it by itself."""
+    if isinstance(run, NativeExecutable):
+        return run.program.temporaries
+    return run.temporary_bytes if isinstance(run, CompiledJaxpr) else 0
