@@ -8,7 +8,7 @@ ordinary ops between the shards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -30,22 +30,33 @@ def dims_of(spec: PartitionSpec, rank: int) -> list[tuple[Any, ...]]:
     return spec.for_rank(rank).axes_of_dims()
 
 
-@kept_with_jaxpr
 def whole_program(op: Any) -> ClosedJaxpr:
     """The body mapped over the axes of the mesh: a jaxpr of whole arrays."""
-    names = op.mesh.in_order(op.axes)
+    return mapped_program(op, op.mesh)
+
+
+@kept_with_jaxpr
+def mapped_program(op: Any, mesh: Any, hosts: tuple[Any, ...] = ()) -> ClosedJaxpr:
+    """The body mapped over the axes of a mesh, which may be that of one host's devices.
+
+    Then `hosts` has, by axes, what takes collectives on to the others.
+    """
+    names = mesh.in_order(op.axes)
     body = op.delivered_body()
+    laid = op if mesh is op.mesh else None
     used, mentioned = (
         [(frozenset(s.used_axes()) | s.unreduced) & op.axes for s in specs]
         for specs in (op.in_specs, op.out_specs)
     )
+    parts = _Parts(mesh, op.axes)
 
     def mapped(level: int, args: Sequence[Any]) -> list[Any]:
         """Over the axes from `level` on; dims of those before are tracers' own."""
         if level == len(names):
             return run_closed(body, args)
         name = names[level]
-        axis = BatchAxis(op.mesh.shape[name], name, devices=True)
+        along = dict(hosts).get(name)
+        axis = BatchAxis(mesh.shape[name], name, devices=True, hosts=along)
         dims = [0 if name in axes else None for axes in used]
         outs, found = batch(lambda *xs: mapped(level + 1, xs), axis, args, dims)
         return [
@@ -55,18 +66,25 @@ def whole_program(op: Any) -> ClosedJaxpr:
 
     def run(*args: Any) -> list[Any]:
         with within(EMPTY_ABSTRACT_MESH, checks_varying=False, guesses=True):
-            whole = [_laid_out(x, s, op) for x, s in zip(args, op.in_specs)]
-            outs = mapped(0, [_parted(x, s, op) for x, s in zip(whole, op.in_specs)])
-            whole = [_joined(x, s, op) for x, s in zip(outs, op.out_specs)]
-            return [_laid_out(x, s, op) for x, s in zip(whole, op.out_specs)]
+            whole = [_laid_out(x, s, laid) for x, s in zip(args, op.in_specs)]
+            outs = mapped(0, [_parted(x, s, parts) for x, s in zip(whole, op.in_specs)])
+            whole = [_joined(x, s, parts) for x, s in zip(outs, op.out_specs)]
+            return [_laid_out(x, s, laid) for x, s in zip(whole, op.out_specs)]
 
     avals = []
     for inner, spec in zip(op.body.in_avals, op.in_specs, strict=True):
-        parts = [op.mesh.size_of(axes) for axes in dims_of(spec, inner.ndim)]
-        shape = tuple(n * k for n, k in zip(inner.shape, parts, strict=True))
-        shape = (*[op.mesh.shape[n] for n in _terms(spec, op)], *shape)
+        counts = [mesh.size_of(axes) for axes in dims_of(spec, inner.ndim)]
+        shape = tuple(n * k for n, k in zip(inner.shape, counts, strict=True))
+        shape = (*[mesh.shape[n] for n in _terms(spec, parts)], *shape)
         avals.append(ShapedArray(shape, inner.dtype, inner.weak_type))
     return stage(run, avals, op.body.jaxpr.debug_info)
+
+
+class _Parts(NamedTuple):
+    """A mesh, and the axes along which arrays are cut into parts."""
+
+    mesh: Any
+    axes: frozenset[Any]
 
 
 def _terms(spec: PartitionSpec, op: Any) -> tuple[Any, ...]:
@@ -77,6 +95,8 @@ def _terms(spec: PartitionSpec, op: Any) -> tuple[Any, ...]:
 
 def _laid_out(x: Any, spec: PartitionSpec, op: Any) -> Any:
     """The array, said to be split so: that holds for derivatives too."""
+    if op is None:
+        return x
     front = _terms(spec, op)
     entries: tuple[Any, ...] = spec.for_rank(typeof(x).ndim - len(front)).partitions
     if len(op.axes) < len(op.mesh.axis_names):

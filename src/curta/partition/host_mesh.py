@@ -53,6 +53,11 @@ class HostMesh:
         """The hosts that meet along some axes."""
         return HostGroup(self.axis_names, self.axis_sizes, self.hosts, tuple(axes))
 
+    @functools.cached_property
+    def everyone(self) -> HostGroup:
+        """All hosts, in one group."""
+        return HostGroup(("hosts",), (len(self.hosts),), self.hosts, ("hosts",))
+
     def split(self, entries: Sequence[Any], shape: Sequence[int]) -> Split:
         """How hosts hold an array whose dims are split over these axes of devices.
 

@@ -106,6 +106,8 @@ class Collective(Op):
         (x,), (dim,) = args, dims
         if axis.name not in self.axis_names:
             return self.beside(axis, x, dim)
+        if axis.hosts is not None:
+            return axis.hosts.met(self, axis, args, dims)  # type: ignore[no-any-return]
         groups = getattr(self, "groups", None)
         if groups is not None:
             return _over_groups(self, groups, axis, x, dim)
@@ -320,7 +322,8 @@ class AxisIndex(Op):
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
-        return Iota(np.dtype("int32"), (axis.size,), 0)(), 0
+        count = Iota(np.dtype("int32"), (axis.size,), 0)()
+        return (count if axis.hosts is None else axis.hosts.numbered(count)), 0
 
     def params(self) -> dict[str, Any]:
         return {"axis_name": self.axis_name}

@@ -1,11 +1,12 @@
 """Ops between hosts, as programs of one host have them (docs/design/hosts.md).
 
-They are made by the partitioner, after all transformations, and have no rules but
-those of running.
+They are made by the partitioner, after derivatives have been taken, and have no rules
+but those of running, and of mapping the body of a `shard_map` over devices of a host.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from curta.core.op import Op
 from curta.hosts.engine import current
 from curta.hosts.group import HostGroup
 from curta.lazy_dataclass import dataclass
+from curta.primitives.structure import move_dim
 
 
 class HostCollective(Op):
@@ -22,6 +24,17 @@ class HostCollective(Op):
 
     compiled_above: ClassVar[str | None] = None
     group: HostGroup
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        assert dim is not None
+        return self.with_leading_dim()(move_dim(x, dim, 0)), 0
+
+    def with_leading_dim(self) -> Op:
+        """The op on values that have one more dim in front."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,9 @@ class HostGather(HostCollective):
     def aval(self, x: ShapedArray) -> ShapedArray:
         return _resized(x, {self.dim: x.shape[self.dim] * self.group.size})
 
+    def with_leading_dim(self) -> Op:
+        return HostGather(self.group, self.dim + 1)
+
     def eval(self, x: Any) -> Any:
         return current().all_gather(self.group, np.asarray(x, order="C"), self.dim)
 
@@ -79,6 +95,9 @@ class HostReduceScatter(HostCollective):
 
     def aval(self, x: ShapedArray) -> ShapedArray:
         return _resized(x, {self.dim: x.shape[self.dim] // self.group.size})
+
+    def with_leading_dim(self) -> Op:
+        return HostReduceScatter(self.group, self.kind, self.dim + 1)
 
     def eval(self, x: Any) -> Any:
         x = np.asarray(x, order="C")
@@ -97,6 +116,9 @@ class HostExchange(HostCollective):
     def aval(self, x: ShapedArray) -> ShapedArray:
         x = _resized(x, {self.split: x.shape[self.split] // self.group.size})
         return _resized(x, {self.join: x.shape[self.join] * self.group.size})
+
+    def with_leading_dim(self) -> Op:
+        return HostExchange(self.group, self.split + 1, self.join + 1)
 
     def eval(self, x: Any) -> Any:
         x = np.asarray(x, order="C")

@@ -12,7 +12,7 @@ from curta.control.shard_map import ShardMap
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params, with_jaxprs
 from curta.core.mesh import Mesh
-from curta.runtime.partitioner import Walk
+from curta.partition.propagation import Walk
 from curta.runtime.propagation import Shardings, walked
 
 # In the jaxprs of these values are what one device holds.

@@ -27,6 +27,7 @@ from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding, normalised
+from curta.partition.propagation import Walk, over_axes, retyped
 from curta.primitives.partitioning import Entries
 from curta.primitives.placing import (
     DevicePut,
@@ -34,7 +35,6 @@ from curta.primitives.placing import (
     Placing,
 )
 from curta.runtime.devices import default_sharding
-from curta.runtime.partitioner import Walk, over_axes, retyped
 from curta.transforms.discharge import TakesRefs
 
 Shardings = Sequence[Sharding | None]

@@ -26,7 +26,8 @@ class BatchAxis(NamedTuple):
 
     `devices`: the examples are the work of devices, which meet in collectives.
     `spmd`: the axes of a mesh over which the batch is split. `explicit`: those that are
-    part of the types of what is mapped.
+    part of the types of what is mapped. `hosts`: what takes a collective on to other
+    hosts (partition/shard_maps.py), if these are the examples of one host only.
     """
 
     size: int
@@ -34,6 +35,7 @@ class BatchAxis(NamedTuple):
     devices: bool = False
     spmd: tuple[Any, ...] | None = None
     explicit: tuple[Any, ...] = ()
+    hosts: Any = None
 
     @property
     def spmd_name(self) -> tuple[Any, ...] | None:

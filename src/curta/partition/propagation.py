@@ -118,9 +118,19 @@ class Walk:
 
         They are as `wanted` where nothing else says, and so are inputs that are `free`.
         """
+        env = self.environment(jaxpr, split, wanted, free)
+        return [_read(env, v) for v in jaxpr.outvars]
+
+    def environment(
+        self,
+        jaxpr: Jaxpr,
+        split: Sequence[Entries],
+        wanted: Sequence[Entries] = (),
+        free: Collection[Var] = (),
+    ) -> Mapping[Var, Entries]:
+        """The splits of all values of a jaxpr, as `jaxpr` finds them."""
         if self.trying:
-            env = self.tried(jaxpr, split)
-            return [_read(env, v) for v in jaxpr.outvars]
+            return self.tried(jaxpr, split)
         key = jaxpr, tuple(split), tuple(wanted), True
         if key not in self.known or "InspectSharding" in jaxpr.effects:
             wishes: Mapping[Var, Entries] = {}
@@ -128,9 +138,9 @@ class Walk:
                 wishes = self.wishes(jaxpr, self.tried(jaxpr, split), wanted, free)
             env = self.forward(jaxpr, split, wishes)
             self.found.update(env)
-            self.known[key] = [_read(env, v) for v in jaxpr.outvars]
-        outs: list[Entries] = self.known[key]
-        return outs
+            self.known[key] = env
+        found: Mapping[Var, Entries] = self.known[key]
+        return found
 
     def tried(self, jaxpr: Jaxpr, split: Sequence[Entries]) -> Mapping[Var, Entries]:
         """How the values of a jaxpr are split by its inputs alone."""

@@ -1,0 +1,73 @@
+"""Ops on the parts of one host: with the sizes of parts in their parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.core.op import Op
+from curta.partition.host_mesh import HostMesh
+from curta.primitives.elementwise import add, convert_element_type, mul
+from curta.primitives.host_collectives import HostIndex
+from curta.primitives.indexing.dynamic import DynamicSlice
+from curta.primitives.indexing.gather import Gather
+from curta.primitives.shape import Iota
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import BroadcastInDim, Reshape
+
+Shape = tuple[int, ...]
+
+
+@functools.singledispatch
+def local_op(op: Op, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
+    """The op for operands and results of the shapes of parts.
+
+    `shapes` are pairs of the whole and the local shape.
+    """
+    return op
+
+
+@local_op.register(BroadcastInDim)
+@local_op.register(Reshape)
+def _shaped(op: Any, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
+    return dataclasses.replace(op, shape=outs[0])
+
+
+@local_op.register
+def _slice(op: Slice, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
+    """Dims that are cut are not split."""
+    limits = [
+        n if out == n and start == 0 else limit
+        for n, out, start, limit in zip(
+            shapes[0], outs[0], op.start_indices, op.limit_indices, strict=True
+        )
+    ]
+    return dataclasses.replace(op, limit_indices=tuple(limits))
+
+
+@local_op.register
+def _dynamic_slice(
+    op: DynamicSlice, shapes: Sequence[Shape], outs: Sequence[Shape]
+) -> Any:
+    return DynamicSlice(outs[0])
+
+
+@local_op.register
+def _gather(op: Gather, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
+    pairs = zip(op.slice_sizes, shapes[0], strict=True)
+    sizes = tuple(min(size, n) for size, n in pairs)
+    return dataclasses.replace(op, slice_sizes=sizes)
+
+
+def local_iota(op: Iota, shape: Shape, axes: Sequence[Any], hosts: HostMesh) -> Any:
+    """The host's part of the numbers along a dim that is split along `axes`."""
+    if not axes:
+        return dataclasses.replace(op, shape=shape)()
+    count = Iota(np.dtype("int32"), shape, op.dimension)()
+    size = np.int32(shape[op.dimension])
+    first = mul(HostIndex(hosts.group(axes))(), size)
+    return convert_element_type(add(count, BroadcastInDim(shape, ())(first)), op.dtype)

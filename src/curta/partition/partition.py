@@ -1,0 +1,351 @@
+"""From a program of whole arrays to the program of one host.
+
+Each eqn becomes the op on the parts that a host has, between ops in which hosts meet.
+How the dims of an op go together, its factors, says which parts those are
+(primitives/factors.py); how values are split is found by propagation.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import (
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Replay,
+    Var,
+)
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, Mesh, within
+from curta.core.op import Op
+from curta.core.partition_spec import entry_of
+from curta.core.sharding import Sharding
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.partition.host_mesh import HostMesh, Split, host_mesh
+from curta.partition.local_ops import local_iota, local_op
+from curta.partition.part import Part, own_slice, resharded
+from curta.partition.propagation import Walk
+from curta.partition.rules import local_results
+from curta.primitives.elementwise import eq
+from curta.primitives.elementwise.select import select_n
+from curta.primitives.factors import Factors, factors
+from curta.primitives.host_collectives import (
+    HostIndex,
+    HostReduce,
+    HostReduceScatter,
+)
+from curta.primitives.shape import Iota
+from curta.primitives.structure import BroadcastInDim, zeros
+
+Axes = tuple[Any, ...]
+Parts = Sequence[Part]
+
+
+class LocalProgram(NamedTuple):
+    """The program of one host, and how its arguments and results are split.
+
+    The splits are along the axes of `hosts`.
+    """
+
+    closed: ClosedJaxpr
+    in_splits: tuple[Split, ...]
+    out_splits: tuple[Split, ...]
+    hosts: HostMesh
+
+
+def partition(
+    closed: ClosedJaxpr,
+    mesh: Mesh,
+    in_shardings: Sequence[Sharding | None],
+    out_shardings: Sequence[Sharding | None],
+) -> LocalProgram:
+    """The program that each host of a mesh runs on its parts of the arrays.
+
+    Arguments and results whose sharding is None, or over axes of another mesh, are
+    whole on each host.
+    """
+    hosts = host_mesh(mesh)
+    walk = Walk(mesh, tells=False)
+    splits = []
+    for shardings, avals in (
+        (in_shardings, closed.in_avals),
+        (out_shardings, closed.out_avals),
+    ):
+        pairs = zip(shardings, avals, strict=True)
+        entries = [(walk.entries(s, a.ndim), a.shape) for s, a in pairs]
+        splits.append(tuple(hosts.split(e, shape) for e, shape in entries))
+    ins, outs = splits
+    local, _ = Partitioner(hosts, walk).staged(closed, ins, outs)
+    return LocalProgram(local, ins, outs, hosts)
+
+
+class Partitioner:
+    """Records the program of one host."""
+
+    def __init__(self, hosts: HostMesh, walk: Walk):
+        self.hosts = hosts
+        self.walk = walk
+
+    def staged(
+        self,
+        closed: ClosedJaxpr,
+        ins: Sequence[Split],
+        outs: Sequence[Split] | None = None,
+    ) -> tuple[ClosedJaxpr, list[Split]]:
+        """The local jaxpr for inputs split so, and how its outputs are.
+
+        They are split like `outs`, if that is given.
+        """
+        found: list[Split] = []
+
+        def run(*args: Any) -> list[Any]:
+            parts = [Part(x, split) for x, split in zip(args, ins, strict=True)]
+            results = self.jaxpr(closed, parts, outs)
+            found[:] = [part.split for part in results]
+            return [part.value for part in results]
+
+        with within(EMPTY_ABSTRACT_MESH, checks_varying=False, guesses=True):
+            pairs = zip(closed.in_avals, ins, strict=True)
+            avals = [self.local_aval(aval, split) for aval, split in pairs]
+            local = stage(run, avals, closed.jaxpr.debug_info)
+        return local, found
+
+    def local_aval(self, aval: ShapedArray, split: Split) -> ShapedArray:
+        """The aval of the part of one host."""
+        shape = self.hosts.local_shape(aval.shape, split)
+        return ShapedArray(shape, aval.dtype, aval.weak_type)
+
+    def jaxpr(
+        self,
+        closed: ClosedJaxpr,
+        args: Parts,
+        outs: Sequence[Split] | None = None,
+        hints: Sequence[Split] = (),
+    ) -> list[Part]:
+        """Apply the jaxpr's ops to the parts of one host.
+
+        The results are split like `outs`, or, if that is None, best like `hints`.
+        """
+        jaxpr = closed.jaxpr
+        entries = [_entries(part.split) for part in args]
+        wanted = [_entries(split) for split in outs or hints]
+        known = self.walk.environment(jaxpr, entries, wanted)
+        env: dict[Var, Part] = dict(zip(jaxpr.invars, args, strict=True))
+        for v, const in zip(jaxpr.constvars, closed.consts, strict=True):
+            env[v] = Part(const, ((),) * v.aval.ndim)
+        self.eqns(jaxpr, env, known)
+        results = [read(env, v) for v in jaxpr.outvars]
+        if outs is None:
+            return results
+        pairs = zip(results, outs, strict=True)
+        return [Part(resharded(x, split, self.hosts), split) for x, split in pairs]
+
+    def eqns(
+        self, jaxpr: Jaxpr, env: dict[Var, Part], known: Mapping[Var, Any]
+    ) -> None:
+        """Record the eqns one by one, each at the user's line."""
+        replay = Replay()
+        try:
+            for eqn in jaxpr.eqns:
+                replay.at(eqn.source_info)
+                parts = [read(env, v) for v in eqn.invars]
+                wanted = [
+                    self.hosts.split(known.get(v) or [None] * v.aval.ndim, v.aval.shape)
+                    for v in eqn.outvars
+                ]
+                env.update(zip(eqn.outvars, self.eqn(eqn, parts, wanted), strict=True))
+        finally:
+            replay.finish()
+
+    def eqn(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> Sequence[Part]:
+        """The results of an eqn, split as `wanted` or coarser."""
+        found = local_results(eqn.op, self, eqn, parts, wanted)
+        return self.mapped(eqn, parts, wanted) if found is None else found
+
+    # ---- ops on elements
+
+    def mapped(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> list[Part]:
+        """An op by its factors: each host computes its part of them."""
+        avals = [v.aval for v in eqn.invars]
+        outs = [v.aval for v in eqn.outvars]
+        rel = factors(eqn.op, avals, outs)
+        axes = self.axes_of_factors(rel, parts, wanted)
+        values = []
+        for part, dims in zip(parts, rel.operands, strict=True):
+            split = tuple(_axes_of_dim(rel, dim, axes) for dim in dims)
+            values.append(resharded(part, split, self.hosts))
+        folded = [(f, kind) for f, kind in rel.reduced if axes.get(f)]
+        if folded and rel.once:
+            along = [n for f, _ in folded for n in axes[f]]
+            values = self.counted_once(values, rel, along)
+        splits = [
+            tuple(_axes_of_dim(rel, dim, axes) for dim in dims) for dims in rel.results
+        ]
+        results = self.applied(eqn.op, avals, outs, values, splits)
+        found = [Part(x, split) for x, split in zip(results, splits, strict=True)]
+        for f, kind in folded:
+            found = [
+                self.folded(part, kind, axes[f], want)
+                for part, want in zip(found, wanted, strict=True)
+            ]
+        return [self.refined(part, want) for part, want in zip(found, wanted)]
+
+    def applied(
+        self,
+        op: Op,
+        avals: Sequence[ShapedArray],
+        outs: Sequence[ShapedArray],
+        values: Sequence[Any],
+        splits: Sequence[Split],
+    ) -> Sequence[Any]:
+        """The op on the values of one host."""
+        shapes = [typeof(x).shape for x in values]
+        local = [
+            self.hosts.local_shape(a.shape, split)
+            for a, split in zip(outs, splits, strict=True)
+        ]
+        if isinstance(op, Iota):
+            axes = splits[0][op.dimension]
+            return [local_iota(op, local[0], axes, self.hosts)]
+        found = local_op(op, shapes, local)(*values)
+        return found if op.multiple_results else [found]
+
+    def axes_of_factors(
+        self, rel: Factors, parts: Parts, wanted: Sequence[Split]
+    ) -> dict[int, Axes]:
+        """Along which axes of hosts each factor is split.
+
+        First come sums over what all operands have in parts, then what is wanted of
+        results, then how the larger operands are.
+        """
+        found: dict[int, Axes] = {}
+        used: set[Any] = set()
+        for f, _ in rel.reduced:
+            places = [
+                part.split[d]
+                for part, dims in zip(parts, rel.operands, strict=True)
+                for d, dim in enumerate(dims)
+                if dim[:1] == (f,)
+            ]
+            if places and all(axes == places[0] for axes in places):
+                self._give(rel, (f,), places[0], found, used)
+        order = sorted(
+            zip(parts, rel.operands, strict=True),
+            key=lambda pair: -typeof(pair[0].value).size,
+        )
+        for split, dims in [
+            *zip(wanted, rel.results, strict=True),
+            *((part.split, dims) for part, dims in order),
+        ]:
+            for axes, dim in zip(split, dims, strict=True):
+                self._give(rel, dim, axes, found, used)
+        return self._contiguous(rel, found)
+
+    def _contiguous(self, rel: Factors, found: dict[int, Axes]) -> dict[int, Axes]:
+        """The factors that are split, but those inside of one that is not all split."""
+        inner = [
+            f
+            for dims in (*rel.operands, *rel.results)
+            for dim in dims
+            for outer, f in itertools.pairwise(dim)
+            if found.get(f)
+            and self.hosts.size_of(found.get(outer, ())) < rel.sizes[outer]
+        ]
+        if not inner:
+            return found
+        return self._contiguous(rel, {f: a for f, a in found.items() if f not in inner})
+
+    def _give(
+        self,
+        rel: Factors,
+        dim: Sequence[int],
+        axes: Axes,
+        found: dict[int, Axes],
+        used: set[Any],
+    ) -> None:
+        """Split the factors of a dim along axes, as far as they can be."""
+        left = list(axes)
+        for f in dim:
+            if f in rel.whole:
+                return
+            if f not in found:
+                own: list[Any] = []
+                while left and left[0] not in used:
+                    if rel.sizes[f] % self.hosts.size_of([*own, left[0]]):
+                        break
+                    used.add(left[0])
+                    own.append(left.pop(0))
+                if not own:
+                    return
+                found[f] = tuple(own)
+            elif [*found[f]] == left[: len(found[f])]:
+                left = left[len(found[f]) :]
+            else:
+                return
+            if self.hosts.size_of(found[f]) < rel.sizes[f]:
+                return  # what is inside of it stays together
+
+    def counted_once(
+        self, values: Sequence[Any], rel: Factors, axes: Sequence[Any]
+    ) -> list[Any]:
+        """The operands, zeros on all but the first host where they count once."""
+        first = eq(HostIndex(self.hosts.group(axes))(), np.int32(0))
+        found = []
+        for i, x in enumerate(values):
+            if i in rel.once:
+                aval = typeof(x)
+                mask = BroadcastInDim(aval.shape, ())(first)
+                x = select_n(mask, zeros(aval), x)
+            found.append(x)
+        return found
+
+    def folded(self, part: Part, kind: str, axes: Axes, wanted: Split) -> Part:
+        """The fold over the parts of hosts along `axes`; of each its own, if wanted."""
+        x, split = part
+        if len(axes) == 1:
+            for d, want in enumerate(wanted):
+                n = len(split[d])
+                if split[d] == want[:n] and want[n : n + 1] == axes:
+                    group = self.hosts.group(axes)
+                    x = HostReduceScatter(group, kind, d)(x)
+                    split = (*split[:d], want[: n + 1], *split[d + 1 :])
+                    return Part(x, split)
+        return Part(HostReduce(self.hosts.group(axes), kind)(x), split)
+
+    def refined(self, part: Part, wanted: Split) -> Part:
+        """The part, cut further where that is wanted and costs nothing."""
+        x, split = part.value, list(part.split)
+        used = {n for axes in split for n in axes}
+        for d, want in enumerate(wanted):
+            n = len(split[d])
+            if split[d] == want[:n]:
+                for axis in want[n:]:
+                    if axis in used:
+                        break
+                    x = own_slice(x, d, (axis,), self.hosts)
+                    split[d] += (axis,)
+                    used.add(axis)
+        return Part(x, tuple(split))
+
+
+def read(env: Mapping[Var, Part], atom: Any) -> Part:
+    """The part of a value; literals are the same everywhere."""
+    if type(atom) is Literal:
+        return Part(atom.val, ())
+    return env[atom]
+
+
+def _entries(split: Split) -> tuple[Any, ...]:
+    return tuple(map(entry_of, split))
+
+
+def _axes_of_dim(rel: Factors, dim: Sequence[int], axes: Mapping[int, Axes]) -> Axes:
+    """Along which axes a dim is split: those of its factors, the outer first."""
+    return tuple(n for f in dim for n in axes.get(f, ()))

@@ -1,0 +1,203 @@
+"""The ops that are not computed by their factors: what they give on one host.
+
+Loops, branches and calls hold jaxprs, which are partitioned too. Callbacks run once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.control.call import JaxprOp
+from curta.control.callback import Debugging, IOCallback
+from curta.control.cond import Cond
+from curta.control.remat import Remat
+from curta.control.scan import Scan
+from curta.control.shard_map import ShardMap
+from curta.control.while_loop import While
+from curta.core.jaxpr import Eqn
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.partition.host_mesh import Split
+from curta.partition.part import Part, resharded, whole
+from curta.partition.shard_maps import on_one_host
+from curta.primitives.composed import Composed
+from curta.primitives.elementwise import eq
+from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.host_collectives import HostIndex, HostPermute
+from curta.primitives.placing import InspectSharding, Placing
+from curta.primitives.structure import zeros
+
+Parts = Sequence[Part]
+Splits = Sequence[Split]
+_ROUNDS = 4  # how often the body of a loop is looked at, until its carry is settled
+
+
+@functools.singledispatch
+def local_results(
+    op: Op, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part] | None:
+    """The results of an eqn on one host; None if they are found by its factors.
+
+    They are `made_by` a `Partitioner`, split as `wanted` or otherwise.
+    """
+    return None
+
+
+@local_results.register
+def _placing(
+    op: Placing, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    return [Part(resharded(parts[0], wanted[0], made_by.hosts), wanted[0])]
+
+
+@local_results.register
+def _inspect(
+    op: InspectSharding, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    return []  # shown when results are placed
+
+
+# ---- ops that hold jaxprs
+
+
+@local_results.register
+def _call(
+    op: JaxprOp, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    found: Sequence[Part] = made_by.jaxpr(op.jaxpr, parts, hints=wanted)
+    return found
+
+
+@local_results.register
+def _composed(
+    op: Composed, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    closed = op.expansion([v.aval.unplaced() for v in eqn.invars])
+    found: Sequence[Part] = made_by.jaxpr(closed, parts, hints=wanted)
+    return found
+
+
+@local_results.register
+def _remat(
+    op: Remat, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    local, splits = made_by.staged(op.jaxpr, [part.split for part in parts])
+    results = op.with_jaxpr(local)(*[part.value for part in parts])
+    return [Part(x, split) for x, split in zip(results, splits, strict=True)]
+
+
+@local_results.register
+def _shard_map(
+    op: ShardMap, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    found = on_one_host(op, made_by.hosts, parts, [v.aval for v in eqn.outvars])
+    return _call(op, made_by, eqn, parts, wanted) if found is None else found
+
+
+@local_results.register
+def _scan(
+    op: Scan, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    """Arrays are whole along the dim of the iterations."""
+    consts, carry, xs = op.parts(parts)
+    stacked = [((), *part.split[1:]) for part in xs]
+    fixed = [part.split for part in consts], [split[1:] for split in stacked]
+    splits = [*map(_finer, [part.split for part in carry], wanted)]
+    for _ in range(_ROUNDS):
+        ins = [*fixed[0], *splits, *fixed[1]]
+        _, found = made_by.staged(op.jaxpr, ins)
+        better = [*map(_finer, splits, found)]
+        if better == splits:
+            break
+        splits = better
+    outs = [*splits, *found[op.num_carry :]]
+    body, _ = made_by.staged(op.jaxpr, [*fixed[0], *splits, *fixed[1]], outs)
+    values = _values(made_by, parts, [*fixed[0], *splits, *stacked])
+    results = op.with_body(body, op.num_consts, op.num_carry)(*values)
+    ys = [((), *split) for split in outs[op.num_carry :]]
+    return [Part(x, split) for x, split in zip(results, [*splits, *ys], strict=True)]
+
+
+@local_results.register
+def _while(
+    op: While, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    given = [part.split for part in parts]
+    cond_consts, body_consts, splits = op.parts(given)
+    splits = [*map(_finer, splits, wanted)]
+    for _ in range(_ROUNDS):
+        _, found = made_by.staged(op.body_jaxpr, [*body_consts, *splits])
+        better = [*map(_finer, splits, found)]
+        if better == splits:
+            break
+        splits = better
+    body, _ = made_by.staged(op.body_jaxpr, [*body_consts, *splits], splits)
+    cond, _ = made_by.staged(op.cond_jaxpr, [*cond_consts, *splits], [()])
+    values = _values(made_by, parts, [*cond_consts, *body_consts, *splits])
+    loop = While(cond, body, op.cond_nconsts, op.body_nconsts, op.masked)
+    return [Part(x, split) for x, split in zip(loop(*values), splits, strict=True)]
+
+
+@local_results.register
+def _cond(
+    op: Cond, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    ins = [part.split for part in parts[1:]]
+    each = [made_by.staged(branch, ins)[1] for branch in op.branches]
+    outs = [
+        splits[0] if len({*splits}) == 1 else want
+        for *splits, want in zip(*each, wanted, strict=True)
+    ]
+    branches = tuple(made_by.staged(b, ins, outs)[0] for b in op.branches)
+    results = op.with_branches(branches)(*[part.value for part in parts])
+    return [Part(x, split) for x, split in zip(results, outs, strict=True)]
+
+
+def _finer(split: Split, other: Split) -> Split:
+    """A split, or if it cuts nothing, another."""
+    return split if any(split) else other
+
+
+def _values(made_by: Any, parts: Parts, splits: Splits) -> list[Any]:
+    pairs = zip(parts, splits, strict=True)
+    return [resharded(part, split, made_by.hosts) for part, split in pairs]
+
+
+# ---- callbacks
+
+
+@local_results.register
+def _debugging(
+    op: Debugging, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    return [whole(x) for x in _on_first(op, made_by, parts)]
+
+
+@local_results.register
+def _io_callback(
+    op: IOCallback, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part]:
+    """The first host calls, and sends the others what comes of it."""
+    group = made_by.hosts.everyone
+    send = HostPermute(group, tuple((0, i) for i in range(group.size)))
+    return [whole(send(x)) for x in _on_first(op, made_by, parts)]
+
+
+def _on_first(op: Any, made_by: Any, parts: Parts) -> Sequence[Any]:
+    """The results of an op that only the first host does; zeros on the others."""
+    values = [resharded(part, ((),) * len(part.split), made_by.hosts) for part in parts]
+    avals = [typeof(x) for x in values]
+
+    def absent(*_: Any) -> list[Any]:
+        return [zeros(a) for a in op.aval(*avals)]
+
+    branches = (stage(absent, avals), stage(lambda *xs: op(*xs), avals))
+    first = eq(HostIndex(made_by.hosts.everyone)(), np.int32(0))
+    index = convert_element_type(first, np.dtype("int32"))
+    found: Sequence[Any] = Cond(branches)(index, *values)
+    return found

@@ -1,0 +1,493 @@
+"""Which dims of an op's operands and results go together: the op's factors.
+
+A factor is a range that dims run over, as a letter in an einsum. A dim that runs over
+several, the outer first, is the product of a reshape. What may be done to a factor
+decides how an op is computed in parts:
+
+- *mapped* (all others): a part of the results is made of the same part of the operands;
+- *reduced*: results are a fold over it; those of parts are folded again;
+- *whole*: every element is needed at hand.
+
+The ops that have no rule here are whole in all dims.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
+from curta.primitives.barrier import OptimizationBarrier
+from curta.primitives.base import Elementwise
+from curta.primitives.convolution.op import ConvGeneralDilated
+from curta.primitives.cumulative import Cumulative
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.convert import (
+    BitcastConvertType,
+    ConvertElementType,
+    Identity,
+)
+from curta.primitives.elementwise.select import SelectN
+from curta.primitives.families import Reduction
+from curta.primitives.fft import Fft
+from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
+from curta.primitives.indexing.gather import Gather, ScatterAdd, Scattering
+from curta.primitives.indexing.numbers import window_dims
+from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.placing import ShardAlike
+from curta.primitives.reduction import ArgReduction
+from curta.primitives.shape import Iota, Rev, Squeeze, Tile
+from curta.primitives.slicing import Pad, Slice
+from curta.primitives.sorting import Sort, TopK
+from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
+from curta.primitives.windowed.reductions import WindowReduction
+
+Dim = tuple[int, ...]
+"""The factors of a dim, the outer first."""
+Dims = tuple[Dim, ...]
+Avals = Sequence[ShapedArray]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of an op at some avals: their `sizes`, and those of each dim.
+
+    `reduced` has the kind of the fold. The operands `once` take part in a fold over
+    parts only once: they are added to it.
+    """
+
+    sizes: tuple[int, ...]
+    operands: tuple[Dims, ...]
+    results: tuple[Dims, ...]
+    reduced: tuple[tuple[int, str], ...] = ()
+    whole: frozenset[int] = frozenset()
+    once: frozenset[int] = frozenset()
+
+
+class _Table:
+    """Factors as a rule names them: a name for each, anything that has a hash.
+
+    A dim of None is whole, and goes with no other.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.numbers: dict[Any, int] = {}
+        self.whole: set[int] = set()
+
+    def dim(self, name: Any, size: int) -> Dim:
+        """The factors of a dim of one factor."""
+        if name is None:
+            self.whole.add(len(self.sizes))
+        known = None if name is None else self.numbers.get(name)
+        if known is not None:
+            return (known,)
+        if name is not None:
+            self.numbers[name] = len(self.sizes)
+        self.sizes.append(size)
+        return (len(self.sizes) - 1,)
+
+    def dims(self, names: Iterable[Any], aval: ShapedArray) -> Dims:
+        """The factors of the dims of an array."""
+        pairs = zip(names, aval.shape, strict=True)
+        return tuple(self.dim(name, size) for name, size in pairs)
+
+
+def _named(
+    avals: Avals,
+    outs: Avals,
+    operands: Iterable[Iterable[Any]],
+    results: Iterable[Iterable[Any]],
+    reduced: Mapping[Any, str] | None = None,
+    once: Iterable[int] = (),
+) -> Factors:
+    """The factors by the names of the dims of all operands and results."""
+    table = _Table()
+    ins = tuple(map(table.dims, operands, avals))
+    found = tuple(map(table.dims, results, outs))
+    kinds = tuple((table.numbers[n], kind) for n, kind in (reduced or {}).items())
+    whole = frozenset(table.whole)
+    return Factors(tuple(table.sizes), ins, found, kinds, whole, frozenset(once))
+
+
+@functools.singledispatch
+def factors(op: Op, avals: Avals, outs: Avals) -> Factors:
+    """The factors of an op, of operands and results of these avals."""
+    return _named(
+        avals, outs, [[None] * a.ndim for a in avals], [[None] * a.ndim for a in outs]
+    )
+
+
+@factors.register(Elementwise)
+@factors.register(ConvertElementType)
+@factors.register(AddAny)
+@factors.register(SelectN)
+@factors.register(Identity)
+@factors.register(ShardAlike)
+def _elementwise(op: Op, avals: Avals, outs: Avals) -> Factors:
+    """Dims at the same place are one factor; single elements go with all others."""
+    shape = outs[0].shape
+
+    def names(aval: ShapedArray) -> list[Any]:
+        if aval.ndim != len(shape):
+            return [None] * aval.ndim
+        pairs = zip(aval.shape, shape, strict=True)
+        return [d if n == size else None for d, (n, size) in enumerate(pairs)]
+
+    return _named(avals, outs, map(names, avals), map(names, outs))
+
+
+@factors.register
+def _bitcast(op: BitcastConvertType, avals: Avals, outs: Avals) -> Factors:
+    """A dim for the parts of elements stays whole."""
+    common = min(avals[0].ndim, outs[0].ndim)
+    dims = [[*range(common), *[None] * (a.ndim - common)] for a in (*avals, *outs)]
+    return _named(avals, outs, dims[:1], dims[1:])
+
+
+@factors.register
+def _barrier(op: OptimizationBarrier, avals: Avals, outs: Avals) -> Factors:
+    dims = [[(i, d) for d in range(a.ndim)] for i, a in enumerate(avals)]
+    return _named(avals, outs, dims, dims)
+
+
+@factors.register
+def _broadcast(op: BroadcastInDim, avals: Avals, outs: Avals) -> Factors:
+    pairs = zip(op.broadcast_dimensions, avals[0].shape, strict=True)
+    source = [d if n == op.shape[d] else None for d, n in pairs]
+    rest = [[None] * a.ndim for a in avals[1:]]
+    return _named(avals, outs, [source, *rest], [range(len(op.shape))])
+
+
+@factors.register
+def _iota(op: Iota, avals: Avals, outs: Avals) -> Factors:
+    rest = [[None] * a.ndim for a in avals]
+    return _named(avals, outs, rest, [range(len(op.shape))])
+
+
+@factors.register
+def _transpose(op: Transpose, avals: Avals, outs: Avals) -> Factors:
+    return _named(avals, outs, [range(avals[0].ndim)], [op.permutation])
+
+
+@factors.register
+def _squeeze(op: Squeeze, avals: Avals, outs: Avals) -> Factors:
+    rank = avals[0].ndim
+    gone = {d % rank for d in op.dimensions}
+    dims = [None if d in gone else d for d in range(rank)]
+    return _named(avals, outs, [dims], [[d for d in range(rank) if d not in gone]])
+
+
+def _kept(avals: Avals, outs: Avals, changed: Iterable[int]) -> Factors:
+    """All dims of the first operand mapped, but those `changed` whole."""
+    changed = {*changed}
+
+    def names(aval: ShapedArray) -> list[Any]:
+        return [None if d in changed else d for d in range(aval.ndim)]
+
+    alike = avals[0].ndim
+    ins = [names(a) if a.ndim == alike else [None] * a.ndim for a in avals]
+    return _named(avals, outs, ins, map(names, outs))
+
+
+@factors.register
+def _rev(op: Rev, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, op.dimensions)
+
+
+@factors.register
+def _tile(op: Tile, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, [d for d, n in enumerate(op.reps) if n != 1])
+
+
+@factors.register
+def _slice(op: Slice, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, _resized(avals[0], outs[0]))
+
+
+def _resized(x: ShapedArray, out: ShapedArray) -> list[int]:
+    return [d for d, n in enumerate(x.shape) if n != out.shape[d]]
+
+
+@factors.register
+def _pad(op: Pad, avals: Avals, outs: Avals) -> Factors:
+    changed = [d for d, config in enumerate(op.padding_config) if any(config)]
+    return _kept(avals, outs, changed)
+
+
+@factors.register
+def _dynamic_slice(op: DynamicSlice, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, _resized(avals[0], outs[0]))
+
+
+@factors.register
+def _dynamic_update(op: DynamicUpdateSlice, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, _resized(avals[0], avals[1]))
+
+
+@factors.register
+def _concatenate(op: Concatenate, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, [op.dimension])
+
+
+@factors.register
+def _split(op: Split, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, [op.axis])
+
+
+@factors.register
+def _stack(op: Stack, avals: Avals, outs: Avals) -> Factors:
+    dims = [*range(avals[0].ndim)]
+    result: list[Any] = [*dims[: op.axis], None, *dims[op.axis :]]
+    return _named(avals, outs, [dims] * len(avals), [result])
+
+
+@factors.register
+def _unstack(op: Unstack, avals: Avals, outs: Avals) -> Factors:
+    dims: list[Any] = [*range(avals[0].ndim)]
+    rest = dims[: op.axis] + dims[op.axis + 1 :]
+    dims[op.axis] = None
+    return _named(avals, outs, [dims], [rest] * len(outs))
+
+
+_FOLDS = {
+    "reduce_sum": "sum",
+    "reduce_prod": "prod",
+    "reduce_max": "max",
+    "reduce_min": "min",
+    "reduce_and": "and",
+    "reduce_or": "or",
+}
+
+
+@factors.register
+def _reduction(op: Reduction, avals: Avals, outs: Avals) -> Factors:
+    kept = [d for d in range(avals[0].ndim) if d not in op.axes]
+    if op.name not in _FOLDS:
+        return _named(avals, outs, [_but(range(avals[0].ndim), op.axes)], [kept])
+    kinds = dict.fromkeys(op.axes, _FOLDS[op.name])
+    return _named(avals, outs, [range(avals[0].ndim)], [kept], kinds)
+
+
+def _but(dims: Iterable[int], gone: Sequence[int]) -> list[Any]:
+    return [None if d in gone else d for d in dims]
+
+
+@factors.register
+def _arg_reduction(op: ArgReduction, avals: Avals, outs: Avals) -> Factors:
+    dims = _but(range(avals[0].ndim), op.axes)
+    return _named(avals, outs, [dims], [[d for d in dims if d is not None]])
+
+
+@factors.register
+def _cumulative(op: Cumulative, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, [op.axis])
+
+
+@factors.register
+def _sort(op: Sort, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, [op.dimension])
+
+
+@factors.register
+def _greatest(op: TopK, avals: Avals, outs: Avals) -> Factors:
+    return _kept(avals, outs, [op.axis % avals[0].ndim])
+
+
+@factors.register
+def _fft(op: Fft, avals: Avals, outs: Avals) -> Factors:
+    rank = avals[0].ndim
+    return _kept(avals, outs, range(rank - len(op.fft_lengths), rank))
+
+
+@factors.register
+def _matrices(op: MatrixOp, avals: Avals, outs: Avals) -> Factors:
+    batch = avals[0].ndim - op.ranks[0]
+
+    def names(aval: ShapedArray) -> list[Any]:
+        return [*range(batch), *[None] * (aval.ndim - batch)]
+
+    return _named(avals, outs, map(names, avals), map(names, outs))
+
+
+@factors.register
+def _dot(op: DotGeneral, avals: Avals, outs: Avals) -> Factors:
+    contracted, batched = op.dimension_numbers
+    left: list[Any] = [("left", d) for d in range(avals[0].ndim)]
+    right: list[Any] = [("right", d) for d in range(avals[1].ndim)]
+    for pairs in (contracted, batched):
+        for i, j in zip(*pairs, strict=True):
+            right[j] = left[i]
+    result = [left[i] for i in batched[0]]
+    gone = ({*contracted[0], *batched[0]}, {*contracted[1], *batched[1]})
+    result += [n for d, n in enumerate(left) if d not in gone[0]]
+    result += [n for d, n in enumerate(right) if d not in gone[1]]
+    kinds = {left[i]: "sum" for i in contracted[0]}
+    return _named(avals, outs, [left, right], [result], kinds)
+
+
+@factors.register
+def _convolution(op: ConvGeneralDilated, avals: Avals, outs: Avals) -> Factors:
+    numbers = op.dimension_numbers
+    lhs, rhs, out = ([None] * a.ndim for a in (*avals, *outs))
+    dims: list[list[Any]] = [lhs, rhs, out]
+    kinds: dict[Any, str] = {}
+    if op.batch_group_count == 1:
+        dims[0][numbers.lhs_spec[0]] = dims[2][numbers.out_spec[0]] = "batch"
+    if op.feature_group_count == op.batch_group_count == 1:
+        dims[1][numbers.rhs_spec[0]] = dims[2][numbers.out_spec[1]] = "features"
+        dims[0][numbers.lhs_spec[1]] = dims[1][numbers.rhs_spec[1]] = "channels"
+        kinds = {"channels": "sum"}
+    return _named(avals, outs, dims[:2], dims[2:], kinds)
+
+
+@factors.register
+def _windows(op: WindowReduction, avals: Avals, outs: Avals) -> Factors:
+    changed = [
+        d
+        for d in range(avals[0].ndim)
+        if op.window_dimensions[d] != 1 or avals[0].shape[d] != outs[0].shape[d]
+    ]
+    return _kept(avals, outs, changed)
+
+
+@factors.register
+def _gather(op: Gather, avals: Avals, outs: Avals) -> Factors:
+    numbers = op.dimension_numbers
+    operand: list[Any] = [None] * avals[0].ndim
+    indices: list[Any] = [("index", d) for d in range(avals[1].ndim - 1)] + [None]
+    result: list[Any] = [None] * outs[0].ndim
+    windows = window_dims(numbers, avals[0].ndim)
+    for to, d in zip(numbers.offset_dims, windows, strict=True):
+        if op.slice_sizes[d] == avals[0].shape[d]:
+            operand[d] = result[to] = ("window", d)
+    for d, i in zip(
+        numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+    ):
+        operand[d] = indices[i]
+    rest = (d for d in range(outs[0].ndim) if d not in numbers.offset_dims)
+    for to, name in zip(rest, indices):
+        result[to] = name
+    return _named(avals, outs, [operand, indices], [result])
+
+
+@factors.register
+def _scatter(op: Scattering, avals: Avals, outs: Avals) -> Factors:
+    """Parts of the updates are only added up, others would depend on their order."""
+    numbers = op.dimension_numbers
+    rank = avals[0].ndim
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    windows = [d for d in range(rank) if d not in gone]
+    operand: list[Any] = [None] * rank
+    adds = isinstance(op, ScatterAdd)
+    indices: list[Any] = [None] * avals[1].ndim
+    if adds:
+        indices[:-1] = [("index", d) for d in range(len(indices) - 1)]
+    updates: list[Any] = [None] * avals[2].ndim
+    for at, d in zip(numbers.update_window_dims, windows, strict=True):
+        if avals[2].shape[at] == avals[0].shape[d]:
+            operand[d] = updates[at] = ("window", d)
+    batching = numbers.scatter_indices_batching_dims
+    for d, i in zip(numbers.operand_batching_dims, batching, strict=True):
+        operand[d] = indices[i] = ("batch", i)
+    rest = (d for d in range(avals[2].ndim) if d not in numbers.update_window_dims)
+    for at, name in zip(rest, indices):
+        updates[at] = name
+    kinds = {n: "sum" for n in indices if adds and n and n[0] == "index"}
+    dims = [operand, indices, updates]
+    return _named(avals, outs, dims, [operand], kinds, [0] if kinds else [])
+
+
+@factors.register
+def _reshape(op: Reshape, avals: Avals, outs: Avals) -> Factors:
+    """Dims of the same elements, in groups, have their common factors."""
+    sizes: list[int] = []
+    source: list[Dim] = [()] * avals[0].ndim
+    result: list[Dim] = [()] * outs[0].ndim
+    whole: set[int] = set()
+    for old, new in reshape_groups(avals[0].shape, outs[0].shape):
+        left, right = dict.fromkeys(old, ()), dict.fromkeys(new, ())
+        pieces = _pieces(
+            [avals[0].shape[d] for d in old], [outs[0].shape[d] for d in new]
+        )
+        if pieces is None:
+            pieces = []
+            for d in old:
+                left[d] = (_add(sizes, avals[0].shape[d], whole),)
+            for d in new:
+                right[d] = (_add(sizes, outs[0].shape[d], whole),)
+        for i, j, size in pieces:
+            sizes.append(size)
+            left[old[i]] += (len(sizes) - 1,)
+            right[new[j]] += (len(sizes) - 1,)
+        for d, dim in left.items():
+            source[d] = dim
+        for d, dim in right.items():
+            result[d] = dim
+    rest = tuple(tuple((_add(sizes, n, whole),) for n in a.shape) for a in avals[1:])
+    return Factors(
+        tuple(sizes),
+        (tuple(source), *rest),
+        (tuple(result),),
+        (),
+        frozenset(whole),
+    )
+
+
+def _add(sizes: list[int], size: int, whole: set[int]) -> int:
+    whole.add(len(sizes))
+    sizes.append(size)
+    return len(sizes) - 1
+
+
+def _pieces(old: list[int], new: list[int]) -> list[tuple[int, int, int]] | None:
+    """Common factors of two lists of dims with equal products: (old, new, size).
+
+    None if there are none, as for (2, 3) and (3, 2).
+    """
+    found = []
+    i = j = 0
+    left, right = old[0], new[0]
+    while True:
+        size = math.gcd(left, right)
+        if size != min(left, right):
+            return None
+        # The outer part of the larger dim is what the smaller one is.
+        found.append((i, j, size))
+        left, right = left // size, right // size
+        if left == 1:
+            i += 1
+            left = old[i] if i < len(old) else 0
+        if right == 1:
+            j += 1
+            right = new[j] if j < len(new) else 0
+        if not left or not right:
+            return found
+
+
+def reshape_groups(
+    before: Sequence[int], after: Sequence[int]
+) -> list[tuple[list[int], list[int]]]:
+    """The dims in groups that hold the same elements; those of size 1 are left out."""
+    if 0 in before or 0 in after:
+        return []
+    old = [d for d, n in enumerate(before) if n != 1]
+    new = [d for d, n in enumerate(after) if n != 1]
+    groups = []
+    while old and new:
+        left, right = [old.pop(0)], [new.pop(0)]
+        have, want = before[left[0]], after[right[0]]
+        while have != want:
+            if have < want:
+                left.append(old.pop(0))
+                have *= before[left[-1]]
+            else:
+                right.append(new.pop(0))
+                want *= after[right[-1]]
+        groups.append((left, right))
+    return groups
