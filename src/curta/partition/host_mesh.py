@@ -100,10 +100,15 @@ class HostMesh:
         return tuple(found)
 
 
-@functools.lru_cache(1024)
 def host_mesh(mesh: Mesh) -> HostMesh:
     """The hosts of a mesh of devices."""
-    hosts = np.vectorize(lambda d: d.host, otypes=[int])(mesh.devices)
+    return grouped(mesh, tuple(d.host for d in mesh.flat_devices))
+
+
+@functools.lru_cache(1024)
+def grouped(mesh: Mesh, host_of: tuple[int, ...]) -> HostMesh:
+    """The hosts of a mesh, given that of each device in the order of the mesh."""
+    hosts = np.array(host_of).reshape(mesh.axis_sizes)
     names = mesh.axis_names
     counts = _blocks(hosts)
     if counts is None:

@@ -65,13 +65,14 @@ def partition(
     mesh: Mesh,
     in_shardings: Sequence[Sharding | None],
     out_shardings: Sequence[Sharding | None],
+    hosts: HostMesh | None = None,
 ) -> LocalProgram:
     """The program that each host of a mesh runs on its parts of the arrays.
 
     Arguments and results whose sharding is None, or over axes of another mesh, are
-    whole on each host.
+    whole on each host. `hosts` are those of the mesh, if not those of its devices.
     """
-    hosts = host_mesh(mesh)
+    hosts = hosts or host_mesh(mesh)
     walk = Walk(mesh, tells=False)
     splits = []
     for shardings, avals in (
