@@ -393,6 +393,15 @@ class Tuning:
     # Bytes of results that are not computed yet, at most.
     waiting_bytes: int = limit(1 << 28, shrunk=1 << 10)
 
+    # ---- collectives between hosts (partition/collectives.py)
+
+    # Bytes of an array whose fold over hosts waits for others, to go together, at most.
+    bucketed_bytes: int = limit(1 << 18, shrunk=64)
+    # Bytes of folds that go together at most.
+    bucket_bytes: int = limit(1 << 22, shrunk=256)
+    # Eqns that wait for them at most.
+    bucket_eqns: int = limit(256, shrunk=4)
+
     # ---- memory of arrays (core/buffers.py), made under these limits from then on
 
     # Bytes up to which a shape keeps arrays of its own, in a ring.

@@ -28,6 +28,7 @@ from curta.core.partition_spec import entry_of
 from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.partition.collectives import in_buckets, with_fewer_meetings
 from curta.partition.host_mesh import HostMesh, Split, host_mesh
 from curta.partition.local_ops import local_iota, local_op
 from curta.partition.part import Part, own_slice, resharded
@@ -84,7 +85,7 @@ def partition(
         splits.append(tuple(hosts.split(e, shape) for e, shape in entries))
     ins, outs = splits
     local, _ = Partitioner(hosts, walk).staged(closed, ins, outs)
-    return LocalProgram(local, ins, outs, hosts)
+    return LocalProgram(in_buckets(local), ins, outs, hosts)
 
 
 class Partitioner:
@@ -116,7 +117,7 @@ class Partitioner:
             pairs = zip(closed.in_avals, ins, strict=True)
             avals = [self.local_aval(aval, split) for aval, split in pairs]
             local = stage(run, avals, closed.jaxpr.debug_info)
-        return local, found
+        return with_fewer_meetings(local), found
 
     def local_aval(self, aval: ShapedArray, split: Split) -> ShapedArray:
         """The aval of the part of one host."""

@@ -18,10 +18,11 @@ from curta.control.remat import Remat
 from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap
 from curta.control.while_loop import While
-from curta.core.jaxpr import Eqn
+from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.partition.collectives import Terms, hoisted, in_buckets, summed_after
 from curta.partition.host_mesh import Split
 from curta.partition.part import Part, resharded, whole
 from curta.partition.shard_maps import on_one_host
@@ -30,7 +31,8 @@ from curta.primitives.elementwise import eq
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.host_collectives import HostIndex, HostPermute
 from curta.primitives.placing import InspectSharding, Placing
-from curta.primitives.structure import zeros
+from curta.primitives.structure import add_any, zeros
+from curta.transforms.jaxprs import run_closed
 
 Parts = Sequence[Part]
 Splits = Sequence[Split]
@@ -87,7 +89,7 @@ def _remat(
     op: Remat, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
     local, splits = made_by.staged(op.jaxpr, [part.split for part in parts])
-    results = op.with_jaxpr(local)(*[part.value for part in parts])
+    results = op.with_jaxpr(in_buckets(local))(*[part.value for part in parts])
     return [Part(x, split) for x, split in zip(results, splits, strict=True)]
 
 
@@ -118,9 +120,38 @@ def _scan(
     outs = [*splits, *found[op.num_carry :]]
     body, _ = made_by.staged(op.jaxpr, [*fixed[0], *splits, *fixed[1]], outs)
     values = _values(made_by, parts, [*fixed[0], *splits, *stacked])
-    results = op.with_body(body, op.num_consts, op.num_carry)(*values)
+    results = _scanned(op, body, values)
     ys = [((), *split) for split in outs[op.num_carry :]]
     return [Part(x, split) for x, split in zip(results, [*splits, *ys], strict=True)]
+
+
+def _scanned(op: Scan, body: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
+    """The loop, with what need not be done in each iteration before and after it."""
+    consts, carry, xs = op.parts(values)
+    terms = summed_after(body, len(consts), len(carry))
+    if terms is None:
+        terms = Terms(body, (None,) * len(carry))
+    begin = [
+        x if fold is None else zeros(typeof(x))
+        for x, fold in zip(carry, terms.folds, strict=True)
+    ]
+    body, consts = _with_hoisted(terms.body, consts)
+    results = op.with_body(body, len(consts), len(carry))(*consts, *begin, *xs)
+    sums = [
+        out if fold is None else add_any(x, fold(out))
+        for x, out, fold in zip(carry, results, terms.folds)
+    ]
+    return [*sums, *results[len(carry) :]]
+
+
+def _with_hoisted(
+    body: ClosedJaxpr, consts: list[Any]
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """A body, and its constants, with collectives of constants taken out."""
+    found = hoisted(body, len(consts))
+    if found is None:
+        return in_buckets(body), consts
+    return in_buckets(found.body), [*consts, *run_closed(found.before, consts)]
 
 
 @local_results.register
@@ -139,8 +170,12 @@ def _while(
     body, _ = made_by.staged(op.body_jaxpr, [*body_consts, *splits], splits)
     cond, _ = made_by.staged(op.cond_jaxpr, [*cond_consts, *splits], [()])
     values = _values(made_by, parts, [*cond_consts, *body_consts, *splits])
-    loop = While(cond, body, op.cond_nconsts, op.body_nconsts, op.masked)
-    return [Part(x, split) for x, split in zip(loop(*values), splits, strict=True)]
+    tested, consts, carry = op.parts(values)
+    cond, tested = _with_hoisted(cond, tested)
+    body, consts = _with_hoisted(body, consts)
+    loop = While(cond, body, len(tested), len(consts), op.masked)
+    results = loop(*tested, *consts, *carry)
+    return [Part(x, split) for x, split in zip(results, splits, strict=True)]
 
 
 @local_results.register
@@ -153,7 +188,7 @@ def _cond(
         splits[0] if len({*splits}) == 1 else want
         for *splits, want in zip(*each, wanted, strict=True)
     ]
-    branches = tuple(made_by.staged(b, ins, outs)[0] for b in op.branches)
+    branches = tuple(in_buckets(made_by.staged(b, ins, outs)[0]) for b in op.branches)
     results = op.with_branches(branches)(*[part.value for part in parts])
     return [Part(x, split) for x, split in zip(results, outs, strict=True)]
 

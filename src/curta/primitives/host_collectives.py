@@ -67,6 +67,26 @@ class HostReduce(HostCollective):
 
 
 @dataclass(frozen=True)
+class HostReduceBucket(HostCollective):
+    """The folds over the group of several arrays of one dtype, sent together."""
+
+    name: ClassVar[str] = "host_reduce_bucket"
+    multiple_results: ClassVar[bool] = True
+    group: HostGroup
+    kind: str
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return avals
+
+    def eval(self, *args: Any) -> Any:
+        flat = np.concatenate([np.ravel(x) for x in args])
+        flat = current().all_reduce(self.group, self.kind, flat)
+        ends = np.cumsum([x.size for x in args])[:-1]
+        pieces = zip(np.split(flat, ends), args, strict=True)
+        return [piece.reshape(x.shape) for piece, x in pieces]
+
+
+@dataclass(frozen=True)
 class HostGather(HostCollective):
     """The parts of all hosts of the group joined along a dim (all-gather)."""
 

@@ -1,0 +1,258 @@
+"""Fewer meetings of hosts: passes over the program of one host.
+
+    common subexpressions  hosts meet once for what is the same
+    sums of sums           psum(a) + psum(b) = psum(a + b)
+    buckets                small folds that do not need each other go together
+    invariant code motion  what does not change meets before the loop
+    sums over iterations   what a loop adds up in its carry is folded after the loop
+
+The last two are for the bodies of loops, which `rules` asks for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from curta.config import config
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.primitives.elementwise import Add
+from curta.primitives.host_collectives import (
+    HostCollective,
+    HostReduce,
+    HostReduceBucket,
+)
+from curta.primitives.shape import Squeeze
+from curta.primitives.structure import AddAny, Reshape, Transpose
+
+Names = dict[Var, Atom]
+
+
+def with_fewer_meetings(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program where collectives that are equal, or are added up, are one."""
+    jaxpr = closed.jaxpr
+    if not any(isinstance(e.op, HostCollective) for e in jaxpr.eqns):
+        return closed
+    for change in (_without_repeats, _sums_of_sums):
+        jaxpr = change(jaxpr)
+    return ClosedJaxpr(jaxpr, closed.consts)
+
+
+def _renamed(atoms: Sequence[Atom], names: Names) -> tuple[Any, ...]:
+    return tuple(v if type(v) is Literal else names.get(v, v) for v in atoms)  # type: ignore
+
+
+def _without_repeats(jaxpr: Jaxpr) -> Jaxpr:
+    """Collectives of the same operands are one."""
+    names: Names = {}
+    first: dict[Any, Eqn] = {}
+    eqns = []
+    for eqn in jaxpr.eqns:
+        invars = _renamed(eqn.invars, names)
+        if isinstance(eqn.op, HostCollective):
+            key = eqn.op, invars
+            if all(type(v) is Var for v in invars):
+                known = first.setdefault(key, eqn)
+                if known is not eqn:
+                    names.update(zip(eqn.outvars, known.outvars, strict=True))
+                    continue
+        eqns.append(eqn.replace(invars=invars))
+    return jaxpr.replace(eqns=eqns, outvars=_renamed(jaxpr.outvars, names))
+
+
+def _uses(jaxpr: Jaxpr) -> Counter[Any]:
+    found = Counter(v for e in jaxpr.eqns for v in e.invars if type(v) is Var)
+    found.update(v for v in jaxpr.outvars if type(v) is Var)
+    return found
+
+
+def _is_sum(eqn: Eqn | None) -> bool:
+    return eqn is not None and isinstance(eqn.op, HostReduce) and eqn.op.kind == "sum"
+
+
+def _sums_of_sums(jaxpr: Jaxpr) -> Jaxpr:
+    """Sums over hosts that are only added up are taken of their sum.
+
+    To that end folds go behind what gives the same elements in another shape.
+    """
+    uses = _uses(jaxpr)
+    made: dict[Any, Eqn] = {}
+    gone: set[Any] = set()
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        folds = [made.get(v) for v in eqn.invars]
+        alone = all(uses[v] == 1 for v in eqn.invars)
+        if alone and folds and _goes_before(eqn, folds):
+            terms = tuple(fold.invars[0] for fold in folds if fold is not None)
+            gone.update(eqn.invars)
+            term = Var(eqn.outvars[0].aval)
+            eqns.append(eqn.replace(invars=terms, outvars=(term,)))
+            eqn = Eqn(folds[0].op, (term,), eqn.outvars, eqn.source_info)  # type: ignore
+        made.update((v, eqn) for v in eqn.outvars)
+        eqns.append(eqn)
+    return jaxpr.replace(eqns=[e for e in eqns if not gone.intersection(e.outvars)])
+
+
+def _goes_before(eqn: Eqn, folds: Sequence[Eqn | None]) -> bool:
+    """Whether an op of folds over hosts is the fold of the op."""
+    if not all(fold is not None and isinstance(fold.op, HostReduce) for fold in folds):
+        return False
+    if isinstance(eqn.op, (Add, AddAny)):
+        return _is_sum(folds[0]) and len({fold.op for fold in folds if fold}) == 1
+    return isinstance(eqn.op, (Transpose, Reshape, Squeeze))
+
+
+def in_buckets(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Small folds wait for others of their kind, and what reads them waits too."""
+    jaxpr = closed.jaxpr
+    if sum(_fold_bytes(e) is not None for e in jaxpr.eqns) < 2:
+        return closed
+    done: list[Eqn] = []
+    left = list(jaxpr.eqns)
+    while left:
+        left = _one_round(left, done)
+    return ClosedJaxpr(jaxpr.replace(eqns=done), closed.consts)
+
+
+def _one_round(eqns: Sequence[Eqn], done: list[Eqn]) -> list[Eqn]:
+    """Do what waits for no fold, then the folds; what is left waited for them."""
+    folds: dict[Any, list[Eqn]] = {}
+    awaited: set[Any] = set()
+    later: list[Eqn] = []
+    nbytes, effects = 0, False
+    for i, eqn in enumerate(eqns):
+        size = _fold_bytes(eqn)
+        if nbytes + (size or 0) > config.tuning.bucket_bytes:
+            later += eqns[i:]
+            break
+        if len(later) >= config.tuning.bucket_eqns:
+            later += eqns[i:]
+            break
+        waits = not awaited.isdisjoint(v for v in eqn.invars if type(v) is Var)
+        if waits or (effects and eqn.effects):
+            later.append(eqn)
+            awaited.update(eqn.outvars)
+            effects = effects or bool(eqn.effects)
+        elif size is None:
+            done.append(eqn)
+        else:
+            folds.setdefault((eqn.op, eqn.outvars[0].aval.dtype), []).append(eqn)
+            awaited.update(eqn.outvars)
+            nbytes += size
+    done.extend(map(_joined, folds.values()))
+    return later
+
+
+def _joined(eqns: list[Eqn]) -> Eqn:
+    """One eqn for some folds of one kind."""
+    if len(eqns) == 1:
+        return eqns[0]
+    op: Any = eqns[0].op
+    invars = tuple(v for e in eqns for v in e.invars)
+    outvars = tuple(v for e in eqns for v in e.outvars)
+    bucket = HostReduceBucket(op.group, op.kind)
+    return Eqn(bucket, invars, outvars, eqns[0].source_info)
+
+
+def _fold_bytes(eqn: Eqn) -> int | None:
+    """The bytes of a fold that may wait for others; None for other eqns."""
+    if not isinstance(eqn.op, HostReduce) or type(eqn.invars[0]) is not Var:
+        return None
+    aval = eqn.outvars[0].aval
+    size: int = aval.size * aval.dtype.itemsize
+    return size if size <= config.tuning.bucketed_bytes else None
+
+
+# ---- bodies of loops
+
+
+class Hoisted(NamedTuple):
+    """A body whose collectives of constants were taken out.
+
+    `before` computes from the constants what `body` gets as further ones.
+    """
+
+    before: ClosedJaxpr
+    body: ClosedJaxpr
+    count: int
+
+
+def hoisted(closed: ClosedJaxpr, constants: int) -> Hoisted | None:
+    """Invariant code motion of collectives, of a body with `constants` in front."""
+    jaxpr = closed.jaxpr
+    known: set[Any] = {*jaxpr.invars[:constants], *jaxpr.constvars}
+    invariant: dict[Any, Eqn] = {}
+    for eqn in jaxpr.eqns:
+        if eqn.effects or eqn.op.runs_python:
+            continue
+        if all(type(v) is Literal or v in known for v in eqn.invars):
+            known.update(eqn.outvars)
+            invariant.update((v, eqn) for v in eqn.outvars)
+    moved: dict[int, Eqn] = {}
+
+    def move(eqn: Eqn) -> None:
+        if id(eqn) not in moved:
+            for v in eqn.invars:
+                if v in invariant:
+                    move(invariant[v])
+            moved[id(eqn)] = eqn
+
+    for eqn in jaxpr.eqns:
+        if isinstance(eqn.op, HostCollective) and eqn.outvars[0] in invariant:
+            move(eqn)
+    if not moved:
+        return None
+    made = {v for e in moved.values() for v in e.outvars}
+    left = [e for e in jaxpr.eqns if id(e) not in moved]
+    read = {v for e in left for v in e.invars if v in made}
+    read.update(v for v in jaxpr.outvars if v in made)
+    handed = [v for e in moved.values() for v in e.outvars if v in read]
+    invars = jaxpr.invars
+    before = Jaxpr(jaxpr.constvars, invars[:constants], handed, [*moved.values()])
+    invars = (*invars[:constants], *handed, *invars[constants:])
+    body = jaxpr.replace(invars=invars, eqns=left)
+    consts = closed.consts
+    return Hoisted(ClosedJaxpr(before, consts), ClosedJaxpr(body, consts), len(handed))
+
+
+class Terms(NamedTuple):
+    """A body that adds up terms of hosts in its carry.
+
+    `folds` has for each carry the fold to be taken of it after the loop, or None.
+    """
+
+    body: ClosedJaxpr
+    folds: tuple[HostReduce | None, ...]
+
+
+def summed_after(closed: ClosedJaxpr, constants: int, carries: int) -> Terms | None:
+    """A body whose sums over hosts that it only adds to a carry are left for later.
+
+    Such a carry is to begin with zeros: of each host it has the terms.
+    """
+    jaxpr = closed.jaxpr
+    uses = _uses(jaxpr)
+    made = {v: e for e in jaxpr.eqns for v in e.outvars}
+    names: Names = {}
+    folds: list[HostReduce | None] = []
+    for carry, out in zip(jaxpr.invars[constants:], jaxpr.outvars[:carries]):
+        eqn = None if type(out) is Literal else made.get(out)  # type: ignore[call-overload]
+        fold: Any = None
+        if eqn is not None and isinstance(eqn.op, (Add, AddAny)) and uses[out] == 1:
+            others = [v for v in eqn.invars if v is not carry]
+            term = made.get(others[0]) if len(others) == 1 else None  # type: ignore
+            if term is not None and _is_sum(term):
+                alike = term.invars[0].aval.shape == carry.aval.shape
+                if alike and uses[carry] == 1 and uses[others[0]] == 1:
+                    fold = term.op
+                    names[others[0]] = term.invars[0]  # type: ignore[index]
+        folds.append(fold)
+    if not names:
+        return None
+    eqns = [
+        e.replace(invars=_renamed(e.invars, names))
+        for e in jaxpr.eqns
+        if not names.keys() & {*e.outvars}
+    ]
+    return Terms(ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts), tuple(folds))
