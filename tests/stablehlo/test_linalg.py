@@ -172,3 +172,23 @@ def test_batches_of_symbolic_sizes():
 def export_of(fun, shape):
     aval = curta.ShapeDtypeStruct(export.symbolic_shape(shape), np.float32)
     return export.export(curta.jit(fun), platforms=["cuda"])(aval).mlir_module()
+
+
+def test_what_compilers_know_by_name_is_called():
+    x = jnp.ones((3, 5, 4))
+    text = curta.jit(jnp.linalg.qr).lower(x).as_text()
+    assert text.count("custom_call @Qr") == 1
+    assert text.count("custom_call @ProductOfElementaryHouseholderReflectors") == 1
+    assert "while" not in text
+    lowered = curta.jit(lax.linalg.lu).trace(x)
+    for platform, called in (("tpu", True), ("cuda", False)):
+        text = lowered.lower(lowering_platforms=(platform,)).as_text()
+        assert ("custom_call @LuDecomposition" in text) is called
+
+
+def test_batches_of_unknown_size_are_programs():
+    batch = export.symbolic_shape("b, 3, 2")
+    exported = export.export(curta.jit(jnp.linalg.qr))(
+        curta.ShapeDtypeStruct(batch, np.float32)
+    )
+    assert "custom_call @Qr" not in exported.mlir_module()

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.stablehlo.attributes import enum
+from curta.compiler.stablehlo.factorisations import CALLED, as_program
 from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
+from curta.compiler.stablehlo.linalg.programs import PROGRAMS
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.types import tensor_type
 from curta.core.avals import ShapedArray
@@ -25,13 +26,7 @@ from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.reduction import ReduceOr
 from curta.primitives.structure import BroadcastInDim, full
 
-
-@rule(*PROGRAMS)
-def _decomposition(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
-    def write(inner: Builder, *args: Value) -> Sequence[Value]:
-        return lower_closed(inner, program(op, inner.ins), args)
-
-    return b.outlined(op, write, args)
+rule(*(PROGRAMS.keys() - CALLED))(as_program)
 
 
 @rule(Eig, Schur)
