@@ -414,6 +414,13 @@ num_cpu_devices = _define(
     "How many devices the CPU poses as; -1 is what XLA_FLAGS says, or one.",
     traced=True,
 )
+simulate_hosts = _define(
+    "curta_simulate_hosts",
+    1,
+    parse_positive,
+    "On how many hosts the CPU's devices pose to be: each with memory of its own.",
+    traced=True,
+)
 mesh_context = _define(
     "curta_mesh_context",
     None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,15 @@ from curta.core.shapes import canonicalize_shape
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import current_trace
 from curta.errors import UnexpectedTracerError
-from curta.runtime.array import ArrayImpl
+from curta.hosts.engine import of_process
+from curta.on_demand import late
+from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.devices import as_sharding, device_grid
+from curta.runtime.eager import placed_on
+from curta.runtime.host_runs import spans_hosts
 from curta.runtime.transfer import to_array
+
+hosts_data: Any = late("curta.runtime.hosts_data")
 
 
 def _sharding(given: Any, user: str) -> Sharding:
@@ -64,8 +70,13 @@ def make_array_from_callback(
     user = "make_array_from_callback"
     where, shape = _sharding(sharding, user), canonicalize_shape(shape)
     where.shard_shape(shape)
-    indices = {str(i): i for i in where.devices_indices_map(shape).values()}
-    parts = [(index, to_array(data_callback(index))) for index in indices.values()]
+    made: dict[str, ArrayImpl] = {}
+    parts = {}
+    for device, index in where.addressable_devices_indices_map(shape).items():
+        key = str(index)
+        if key not in made:
+            made[key] = to_array(data_callback(index))
+        parts[device] = index, made[key]
     return _assembled(user, shape, where, parts, dtype)
 
 
@@ -96,15 +107,10 @@ def make_array_from_single_device_arrays(
     where, shape = _sharding(sharding, user), canonicalize_shape(shape)
     where.shard_shape(shape)
     _check_arrays(user, arrays)
-    if not arrays and dtype is None:
-        raise ValueError(
-            "If the Array has no addressable shards, `dtype` must be provided via the"
-            f" `dtype` argument to `jax.{user}`."
-        )
-    indices = where.devices_indices_map(shape)
+    indices = where.addressable_devices_indices_map(shape)
     held = {device: x for x in arrays for device in x.devices()}
     _check_devices([d.id for x in arrays for d in x.devices()], where)
-    parts = [(index, held[device]) for device, index in indices.items()]
+    parts = {device: (index, held[device]) for device, index in indices.items()}
     return _assembled(user, shape, where, parts, dtype)
 
 
@@ -130,9 +136,10 @@ def _check_arrays(user: str, arrays: Any) -> None:
 
 def _check_devices(found: Sequence[int], sharding: Sharding) -> None:
     """Refuse parts on devices with these numbers, unless they are the sharding's."""
-    if len(found) != sharding.num_devices:
+    wanted = {d.id for d in sharding.addressable_devices}
+    if len(found) != len(wanted):
         raise ValueError(
-            f"Expected {sharding.num_devices} per-device arrays (this is how many"
+            f"Expected {len(wanted)} per-device arrays (this is how many"
             " devices are addressable by the sharding), but got"
             f" {len(found)}"
         )
@@ -141,7 +148,6 @@ def _check_devices(found: Sequence[int], sharding: Sharding) -> None:
             "When making an array from single-device arrays, the input arrays must be"
             f" from distinct devices, but got device IDs {found}"
         )
-    wanted = {d.id for d in sharding.devices}
     if wanted != {*found}:
         missing, other = wanted.difference(found), {*found} - wanted
         raise ValueError(
@@ -157,21 +163,26 @@ def make_array_from_process_local_data(
 ) -> Any:
     """Arrays from what this process has of them; the only process has all.
 
+    Along each dim a process has the parts of its devices, one after the other, or all.
+
     Args:
       sharding: how the arrays are laid out; a tree that is a prefix of `local_data`.
       local_data: their elements, a pytree of NumPy arrays.
       global_shape: their shapes, a tree that is a prefix of `local_data`; those of
-        `local_data` if left out.
+        `local_data`, times the number of processes along a dim, if left out.
 
-    Raises ValueError if the shapes differ.
+    Raises ValueError if the shapes do not fit.
 
     >>> import curta, numpy
     >>> device = curta.devices()[0]
     >>> curta.make_array_from_process_local_data(device, {"a": numpy.ones(2)}, (2,))
     {'a': Array([1., 1.], dtype=float32)}
     """
-    leaves = tree_util.tree_leaves(local_data)
+    leaves, tree = tree_util.tree_flatten(local_data)
     shapes = tree_util.broadcast_prefix(global_shape, local_data, is_leaf=_is_shape)
+    if of_process().count > 1:
+        given = zip(leaves, tree_util.broadcast_prefix(sharding, local_data), shapes)
+        return tree_util.tree_unflatten(tree, [_of_process(*x) for x in given])
     for leaf, wanted in zip(leaves, shapes, strict=True):
         if wanted is not None and tuple(wanted) != np.shape(leaf):
             raise ValueError(
@@ -180,6 +191,64 @@ def make_array_from_process_local_data(
                 f" global_shape={wanted} and local_data.shape={np.shape(leaf)}."
             )
     return device_put(local_data, sharding)
+
+
+def _of_process(data: Any, given: Any, global_shape: Any) -> ArrayImpl:
+    """One array of what each process has of it."""
+    user = "make_array_from_process_local_data"
+    sharding, data = _sharding(given, user), to_array(data)
+    shape = _global_shape(sharding, data.shape, global_shape)
+    indices = sharding.addressable_devices_indices_map(shape)
+    size = sharding.shard_shape(shape)
+    places = []
+    for d, n in enumerate(shape):
+        starts = sorted({i[d].indices(n)[0] for i in indices.values()})
+        if data.shape[d] == n:
+            places.append({start: start for start in starts})
+        elif data.shape[d] == len(starts) * size[d]:
+            places.append({start: k * size[d] for k, start in enumerate(starts)})
+        else:
+            raise ValueError(
+                f"local data of shape {data.shape} does not fit dim {d} of an array of"
+                f" shape {shape} over {sharding}: this process has {len(starts)} parts"
+                f" of size {size[d]} of it."
+            )
+    parts = {}
+    for device, index in indices.items():
+        begin = [p[i.indices(n)[0]] for p, i, n in zip(places, index, shape)]
+        part = data._storage()[tuple(slice(b, b + k) for b, k in zip(begin, size))]
+        aval = ShapedArray(part.shape, data.aval.dtype)
+        parts[device] = index, wrap(part, aval)
+    return _assembled(user, shape, sharding, parts, None)
+
+
+def _global_shape(
+    sharding: Sharding, local: tuple[int, ...], given: Any
+) -> tuple[int, ...]:
+    """The shape of an array of which each process has parts of a local shape."""
+    if given is not None and None not in given:
+        return canonicalize_shape(given)
+    rank = len(local)
+    tiling, parts = sharding.tiling(rank), sharding.parts(rank)
+    held: dict[int, list[set[int]]] = {}
+    for device, place in zip(sharding.devices, tiling.places, strict=True):
+        sets = held.setdefault(device.process_index, [set() for _ in range(rank)])
+        for d, i in enumerate(place):
+            sets[d].add(i)
+    own = held[of_process().index]
+    shape = []
+    for d in range(rank):
+        whole = None if given is None else given[d]
+        if whole is None:
+            alike = {frozenset(sets[d]) for sets in held.values()}
+            if sum(map(len, alike)) != parts[d]:
+                raise ValueError(
+                    f"Unable to compute global_shape due to non-uniform sharding"
+                    f" {sharding} in dim {d}. Specify global shape directly."
+                )
+            whole = local[d] * parts[d] // len(own[d])
+        shape.append(whole)
+    return tuple(shape)
 
 
 def _is_shape(x: Any) -> bool:
@@ -192,11 +261,19 @@ def _assembled(
     user: str,
     shape: tuple[int, ...],
     sharding: Sharding,
-    parts: Sequence[tuple[Any, ArrayImpl]],
+    parts: Mapping[Any, tuple[Any, ArrayImpl]],
     dtype: Any,
 ) -> ArrayImpl:
-    """The array of these parts at their indices; ValueError if they do not fit."""
-    kind = parts[0][1].aval.dtype if parts else dtypes.dtype(dtype)
+    """The array of the parts on devices, at their indices.
+
+    Raises ValueError if they do not fit.
+    """
+    if not parts and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the"
+            f" `dtype` argument to `jax.{user}`."
+        )
+    kind = next((x.aval.dtype for _, x in parts.values()), None) or dtypes.dtype(dtype)
     if dtype is not None and dtypes.dtype(dtype) != kind:
         raise ValueError(
             f"If `dtype` is provided to `jax.{user}`, it must match the dtype of the"
@@ -205,7 +282,7 @@ def _assembled(
         )
     size = sharding.shard_shape(shape)
     whole = ShapedArray(shape, kind)
-    for _, x in parts:
+    for _, x in parts.values():
         if x.aval.dtype != kind:
             raise ValueError(
                 "Input buffers to `Array` must have matching dtypes. Got"
@@ -217,10 +294,21 @@ def _assembled(
                 f" shape {x.shape}. Shape of Array is {whole.str_short()} with sharding"
                 f" {sharding}"
             )
+    aval = placed_aval(whole, sharding)
+    if spans_hosts(sharding.devices):
+        pieces = {device: x._storage() for device, (_, x) in parts.items()}
+        return held_on_hosts(pieces, aval, sharding)
     data = np.empty(shape, dtypes.physical_dtype(kind))
-    for index, x in parts:
+    for index, x in parts.values():
         data[index] = x._storage()
-    return ArrayImpl(data, placed_aval(whole, sharding), sharding)
+    return ArrayImpl(data, aval, sharding)
+
+
+def held_on_hosts(
+    pieces: Mapping[Any, np.ndarray[Any, Any]], aval: ShapedArray, sharding: Sharding
+) -> ArrayImpl:
+    """The array on several hosts of what the devices of this process hold."""
+    return held(hosts_data.assembled(aval, sharding, pieces), aval, sharding)
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
@@ -282,7 +370,7 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
 def _over(data: Any, part: ArrayImpl, devices: Sequence[Any]) -> ArrayImpl:
     mesh = Mesh(device_grid((len(devices),), devices), ("_device_put_sharded",))
     sharding = NamedSharding(mesh, PartitionSpec("_device_put_sharded"))
-    return ArrayImpl(data, ShapedArray(data.shape, part.dtype), sharding)
+    return placed_on(ArrayImpl(data, ShapedArray(data.shape, part.dtype)), sharding)
 
 
 def _warn_of(name: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from curta.config import config, mesh_context
+from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.once import Interned
 
@@ -193,18 +194,35 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
 
     @property
     def local_devices(self) -> list[Any]:
-        """The devices of this process: all of them."""
-        return list(self.devices.flat)
+        """The devices of this process."""
+        here = of_process()
+        return [d for d in self.devices.flat if d.process_index == here.index]
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the mesh in this process: all of it."""
-        return self
+        """The part of the mesh in this process.
+
+        Raises ValueError if its devices are not a block of the mesh.
+        """
+        here = of_process()
+        if here.count == 1 or self.empty:
+            return self
+        kind = [d.process_index == here.index for d in self.flat_devices]
+        own = np.array(kind).reshape(self.devices.shape)
+        block = tuple(
+            slice(min(i, default=0), 1 + max(i, default=0)) for i in own.nonzero()
+        )
+        if not own[block].all():
+            raise ValueError(
+                "The devices of a process must be a block of the mesh, a contiguous"
+                f" subcube, but those of process {here.index} are not one of {self}."
+            )
+        return Mesh(self.devices[block], self.axis_names, self.axis_types)
 
     @property
     def is_multi_process(self) -> bool:
         """Whether the devices belong to several processes."""
-        return False
+        return not self.empty and len({d.process_index for d in self.flat_devices}) > 1
 
     @functools.cached_property
     def flat_devices(self) -> tuple[Any, ...]:

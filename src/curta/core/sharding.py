@@ -15,6 +15,7 @@ from typing import Any
 from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.tiling import Tiling, tiling
+from curta.hosts.engine import of_process
 
 Index = tuple[slice, ...]
 _MEMORY = "device"
@@ -74,7 +75,12 @@ class Sharding:
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process that hold a part of the array."""
-        return self.device_set
+        return set(self._addressable_device_assignment)
+
+    @functools.cached_property
+    def hosts(self) -> tuple[int, ...]:
+        """The hosts in whose memory there are parts of the array."""
+        return tuple(sorted({d.host for d in self.devices}))
 
     @property
     def num_devices(self) -> int:
@@ -84,7 +90,15 @@ class Sharding:
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can reach all devices."""
-        return bool(self.devices)
+        devices = self.devices
+        return bool(devices) and len(self._addressable_device_assignment) == len(
+            devices
+        )
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether this process can reach any of the devices."""
+        return bool(self._addressable_device_assignment)
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -147,7 +161,8 @@ class Sharding:
         self, global_shape: Sequence[int]
     ) -> dict[Any, Index]:
         """As `devices_indices_map`, for the devices of this process."""
-        return self.devices_indices_map(global_shape)
+        indices = self.devices_indices_map(global_shape)
+        return {d: indices[d] for d in self._addressable_device_assignment}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both lay an array of `ndim` dims out alike."""
@@ -167,7 +182,12 @@ class Sharding:
     def _device_assignment(self) -> tuple[Any, ...]:
         return self.devices
 
-    _addressable_device_assignment = _device_assignment  # all are of this process
+    @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        here = of_process()
+        if here.count == 1:
+            return self.devices
+        return tuple(d for d in self.devices if d.process_index == here.index)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Tiling:
         return self.tiling(num_dimensions)

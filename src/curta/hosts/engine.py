@@ -74,6 +74,11 @@ def current() -> Engine:
     return _of_thread.engine or _of_process.engine
 
 
+def of_process() -> Engine:
+    """The engine of the process: it says which of how many processes this is."""
+    return _of_process.engine
+
+
 def set_process_engine(engine: Engine) -> None:
     """Make an engine that of the process, as `distributed.initialize` does."""
     _of_process.engine = engine

@@ -24,6 +24,7 @@ from curta.runtime.devices import Device, default_sharding
 from curta.runtime.dlpack_types import capsule_of
 from curta.runtime.guard import guard_transfer
 from curta.runtime.queue import Pending
+from curta.runtime.remote_data import RemoteData
 
 _Any = np.ndarray[Any, Any]
 # For arrays on devices of plugins alone.
@@ -36,9 +37,9 @@ class ArrayImpl(Array):
     `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
     written to, and handed out only as a view that stays read-only. It is None while the
     elements are computed in the queue, when `_pending` is the place where they will be;
-    while they lie on devices of a plugin, when `_pending` says where; and once the
-    array was deleted or donated. `_sharding` is None unless the user placed the array
-    on devices (in JAX's words: committed it).
+    while they lie on devices of a plugin or on several hosts, when `_pending` says
+    where; and once the array was deleted or donated. `_sharding` is None unless the
+    user placed the array on devices (in JAX's words: committed it).
     """
 
     # `_pending` is absent from arrays that have always been at hand.
@@ -46,7 +47,7 @@ class ArrayImpl(Array):
 
     aval: ShapedArray
     _data: Any
-    _pending: Pending | DeviceData | None
+    _pending: Pending | RemoteData | None
     _sharding: Sharding | None
 
     def __init__(self, data: Any, aval: ShapedArray, sharding: Sharding | None = None):
@@ -73,12 +74,13 @@ class ArrayImpl(Array):
             data = self._place()
             if type(data) is Pending:
                 data = self._awaited(data)
-            elif type(data) is DeviceData:
-                guard_transfer("device_to_host", self.aval)
+            elif isinstance(data, RemoteData):
+                if type(data) is DeviceData:
+                    guard_transfer("device_to_host", self.aval)
                 data = data.wait()
         return data  # type: ignore[no-any-return]
 
-    def _storage_or_place(self) -> _Any | Pending | DeviceData:
+    def _storage_or_place(self) -> _Any | Pending | RemoteData:
         """The elements, or the place where they will be; RuntimeError if deleted."""
         data = self._data
         if data is not None:
@@ -88,7 +90,7 @@ class ArrayImpl(Array):
             return self._awaited(place)
         return place
 
-    def _place(self) -> _Any | Pending | DeviceData:
+    def _place(self) -> _Any | Pending | RemoteData:
         place = getattr(self, "_pending", None)
         if place is None:
             place = self._data  # there since another thread has waited
@@ -221,7 +223,7 @@ class ArrayImpl(Array):
         sharding = self._sharding
         apart = aval.placement is not None
         apart = apart or (sharding is not None and sharding.num_devices > 1)
-        apart = apart or type(self._storage_or_place()) is DeviceData
+        apart = apart or isinstance(self._storage_or_place(), RemoteData)
         if apart or config.context.debugging:
             return iter([self[i] for i in range(aval.shape[0])])
         data = self._storage()
@@ -271,6 +273,8 @@ class ArrayImpl(Array):
             kind += ", weak_type=True"
         if self._has_terms():
             return f"Array(shape={self.shape}, {kind}, sharding={self.sharding})"
+        if not self._is_readable():
+            return f"Array(shape={self.shape}, {kind})"
         text = _elements_text(self._value)
         width = len(text) - text.rfind("\n") + len(kind) + 3
         gap = " " * 6 if width > np.get_printoptions()["linewidth"] else " "
@@ -282,7 +286,13 @@ class ArrayImpl(Array):
         return str(self._value)
 
     def _is_shown_whole(self) -> bool:
-        return isinstance(self.aval.dtype, dtypes.ExtendedDType) or self._has_terms()
+        extended = isinstance(self.aval.dtype, dtypes.ExtendedDType)
+        return extended or self._has_terms() or not self._is_readable()
+
+    def _is_readable(self) -> bool:
+        """Whether no elements are in other processes alone."""
+        place = getattr(self, "_pending", None)
+        return not isinstance(place, RemoteData) or place.is_here
 
     def __format__(self, spec: str) -> str:
         if self._is_shown_whole():
@@ -294,7 +304,7 @@ class ArrayImpl(Array):
     def copy(self) -> ArrayImpl:
         """The same elements in memory of their own."""
         place = self._storage_or_place()
-        if type(place) is DeviceData:
+        if isinstance(place, RemoteData):
             return held(place.copy(), self.aval, self._sharding)
         return ArrayImpl(self._storage().copy(), self.aval, self._sharding)
 
@@ -316,7 +326,7 @@ class ArrayImpl(Array):
         if self._sharding is not None:
             return self._sharding
         place = getattr(self, "_pending", None)
-        if type(place) is DeviceData:
+        if isinstance(place, RemoteData):
             return place.sharding
         return default_sharding(self.aval)
 
@@ -346,7 +356,7 @@ class ArrayImpl(Array):
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can read all elements."""
-        return True
+        return self.sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -356,6 +366,12 @@ class ArrayImpl(Array):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on this process's devices."""
+        here = self.sharding.addressable_devices
+        return [s for s in self.global_shards if s.device in here]
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts on all devices; None is the data of those of other processes."""
         self._storage_or_place()
         holders: dict[str, int] = {}
         shards = []
@@ -369,13 +385,12 @@ class ArrayImpl(Array):
             shards.append(Shard(device, index, replica, self, term))
         return shards
 
-    global_shards = addressable_shards
-
     def addressable_data(self, index: int) -> ArrayImpl:
         """The part on the device of number `index`, of as many as hold parts."""
         if self.is_fully_replicated:
             index = 0
-        return self.addressable_shards[index].data
+        found: ArrayImpl = self.addressable_shards[index].data
+        return found
 
     # ---- life
 
@@ -387,7 +402,7 @@ class ArrayImpl(Array):
                 f" buffer: Array has been deleted with shape={self.aval.str_short()}."
             )
         place = self._storage_or_place()
-        if type(place) is DeviceData:
+        if isinstance(place, RemoteData):
             place.block_until_ready()
         else:
             self._storage()
@@ -396,12 +411,12 @@ class ArrayImpl(Array):
     def is_ready(self) -> bool:
         """Whether the elements are computed."""
         place = self._storage_or_place()
-        return place.is_ready() if isinstance(place, (Pending, DeviceData)) else True
+        return place.is_ready() if isinstance(place, (Pending, RemoteData)) else True
 
     def copy_to_host_async(self) -> None:
         """Begin bringing the elements to the host: they are there once computed."""
         place = self._storage_or_place()
-        if type(place) is DeviceData:
+        if isinstance(place, RemoteData):
             place.start_transfer()
 
     def is_deleted(self) -> bool:
@@ -412,7 +427,7 @@ class ArrayImpl(Array):
         """Give the memory back; the array cannot be used any more."""
         place = getattr(self, "_pending", None)
         self._data = self._pending = None
-        if type(place) is DeviceData:
+        if isinstance(place, RemoteData):
             place.delete()
 
     def revive(self, data: _Any | Pending) -> None:
@@ -425,21 +440,15 @@ class ArrayImpl(Array):
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the elements take."""
         place = self._storage_or_place()
-        if type(place) is DeviceData:
-            return sum(b.nbytes_on_device for b in place.buffers)
+        if isinstance(place, RemoteData):
+            return place.nbytes
         return self._storage().nbytes
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the elements; ValueError if they are on several devices."""
         place = self._storage_or_place()
-        if type(place) is DeviceData:
-            if len(place.buffers) > 1:
-                raise ValueError(
-                    "unsafe_buffer_pointer() is for arrays on one device: take that of"
-                    " each of addressable_shards."
-                )
-            address: int = place.buffers[0].address()
-            return address
+        if isinstance(place, RemoteData):
+            return place.address()
         return self._storage().ctypes.data
 
 
@@ -463,16 +472,21 @@ class Shard:
     term: tuple[int, ...] = ()
 
     @property
-    def data(self) -> ArrayImpl:
-        """The elements, as an array on that device."""
+    def data(self) -> ArrayImpl | None:
+        """The elements, on that device; None if it belongs to another process."""
+        if self.device not in self.whole.sharding.addressable_devices:
+            return None
         if self.whole.sharding.num_devices == 1 and not self.term:
             return self.whole
         aval = self.whole.aval
         place = self.whole._storage_or_place()
-        if type(place) is DeviceData:
-            data = place.shard(self.device)
-            return held(data, data.aval, data.sharding)
-        part = self.whole._storage()[(*self.term, *self.index)]
+        if isinstance(place, RemoteData):
+            data = place.shard(self.device, self.index, self.term)
+            if isinstance(data, RemoteData):
+                return held(data, data.aval, data.sharding)
+            part = data
+        else:
+            part = self.whole._storage()[(*self.term, *self.index)]
         out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
         return wrap(part, out, on_device(self.device))
 
@@ -496,8 +510,8 @@ def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> Arra
     return ArrayImpl(data, aval, sharding)
 
 
-def held(data: DeviceData, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
-    """An array whose elements lie on devices of a plugin."""
+def held(data: RemoteData, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
+    """An array whose elements lie on devices of a plugin, or on several hosts."""
     array = ArrayImpl(None, aval, sharding)
     array._pending = data
     return array

@@ -10,9 +10,10 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.sharding import Sharding, on_device
+from curta.runtime.remote_data import RemoteData
 
 
-class DeviceData:
+class DeviceData(RemoteData):
     """The elements of an array on the devices of a sharding: a buffer for each.
 
     `buffers` are those of `runtime/pjrt`, in the order of the sharding's devices. What
@@ -72,10 +73,9 @@ class DeviceData:
         assert out is not None
         return from_words(out, self.aval)
 
-    def shard(self, device: Any) -> DeviceData:
+    def shard(self, device: Any, index: Any, term: Any = ()) -> DeviceData:
         """The part on one device, which is an array there."""
         number = self.sharding.devices.index(device)
-        index = self.sharding.index_map(self.aval.shape)[device]
         sizes = [s.indices(n) for s, n in zip(index, self.aval.shape, strict=True)]
         shape = tuple(stop - start for start, stop, _ in sizes)
         aval = ShapedArray(shape, self.aval.dtype, self.aval.weak_type)
@@ -92,6 +92,21 @@ class DeviceData:
         """Give the memory of the devices back."""
         for buffer in self.buffers:
             buffer.delete()
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes on all devices."""
+        return sum(b.nbytes_on_device for b in self.buffers)
+
+    def address(self) -> int:
+        """That of the only buffer; ValueError if there are several."""
+        if len(self.buffers) > 1:
+            raise ValueError(
+                "unsafe_buffer_pointer() is for arrays on one device: take that of"
+                " each of addressable_shards."
+            )
+        found: int = self.buffers[0].address()
+        return found
 
 
 def words_of(aval: ShapedArray) -> tuple[int, ...]:

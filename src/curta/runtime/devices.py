@@ -1,8 +1,9 @@
 """Devices, and where arrays lie on them.
 
 The CPU can pose as several devices (`jax_num_cpu_devices`), which share its memory and
-its processors. Other platforms are those of plugins (runtime/pjrt), which are looked
-for when somebody first asks for a device.
+its processors, and these as those of several hosts (`curta_simulate_hosts`). Other
+platforms are those of plugins (runtime/pjrt), which are looked for when somebody first
+asks for a device.
 """
 
 from __future__ import annotations
@@ -40,9 +41,12 @@ from curta.core.sharding import (
     on_device,
 )
 from curta.errors import JaxRuntimeError
+from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.once import once
+from curta.runtime.host_runs import several_hosts
+from curta.runtime.memories import Memory
 
 plugins: Any = late("curta.runtime.pjrt.plugins")
 logger = logging.getLogger(__name__)
@@ -62,6 +66,8 @@ class Device:
     process_index: int = 0
     hardware: Any = field(default=None, compare=False)
     """The plugin's device, None for a CPU of our own compiler."""
+    simulated_host: int | None = None
+    """The host that the device poses to be on; None for that of its process."""
 
     @property
     def platform_name(self) -> str:
@@ -76,7 +82,8 @@ class Device:
     @property
     def host(self) -> int:
         """The host whose memory it uses (docs/design/hosts.md)."""
-        return self.process_index
+        host = self.simulated_host
+        return self.process_index if host is None else host
 
     @property
     def host_id(self) -> int:
@@ -146,28 +153,6 @@ class CompileOnlyDevice(Device):
         return self.topology  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class Memory:
-    """What a sharding of a memory kind names on a device: the memory of the host."""
-
-    device: Device
-    kind: str
-
-    @property
-    def platform(self) -> str:
-        """The platform of the device."""
-        return self.device.platform
-
-    @property
-    def process_index(self) -> int:
-        """The process the device belongs to."""
-        return self.device.process_index
-
-    def addressable_by_devices(self) -> list[Device]:
-        """The devices that read it as this memory."""
-        return [self.device]
-
-
 class Client:
     """A platform: what its devices have in common.
 
@@ -185,14 +170,16 @@ class Client:
         return devices(self.platform)
 
     def local_devices(self) -> list[Device]:
-        """Those of this process: all."""
-        return self.devices()
+        """Those of this process."""
+        return local_devices(backend=self.platform)
 
     def device_count(self) -> int:
         """How many there are."""
         return len(self.devices())
 
-    local_device_count = device_count
+    def local_device_count(self) -> int:
+        """How many this process has."""
+        return len(self.local_devices())
 
     def process_index(self) -> int:
         """The number of this process."""
@@ -311,12 +298,30 @@ def _cpu_devices() -> tuple[Device, ...]:
     if count < 1:
         given = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
         count = int(given[-1]) if given else 1
-    return _virtual_devices(max(1, count))
+    count, hosts = max(1, count), config.curta_simulate_hosts
+    return _virtual_devices(count, min(hosts, count), of_process().count)
 
 
 @once
-def _virtual_devices(count: int) -> tuple[Device, ...]:
-    return tuple(map(Device, range(count)))
+def _virtual_devices(count: int, hosts: int, processes: int) -> tuple[Device, ...]:
+    """The CPU devices of all processes, each of which has as many.
+
+    Those of one process are in blocks on its simulated hosts.
+    """
+    if hosts > 1 and processes > 1:
+        raise RuntimeError(
+            f"curta_simulate_hosts={hosts} in a program of {processes} processes: hosts"
+            " are simulated in one process."
+        )
+    return tuple(
+        Device(
+            process * count + i,
+            process_index=process,
+            simulated_host=i * hosts // count if hosts > 1 else None,
+        )
+        for process in range(processes)
+        for i in range(count)
+    )
 
 
 def devices_are_counted() -> bool:
@@ -359,10 +364,14 @@ def local_devices(
     >>> curta.local_devices()[0]
     CpuDevice(id=0)
     """
+    here = of_process()
     wanted = host_id if process_index is None else process_index
-    if wanted not in (None, 0):
-        raise ValueError(f"Unknown process_index {wanted}: the only process is 0")
-    return devices(backend)
+    if wanted is not None and wanted not in range(here.count):
+        raise ValueError(
+            f"Unknown process_index {wanted}: there are {here.count} processes"
+        )
+    wanted = here.index if wanted is None else wanted
+    return [d for d in devices(backend) if d.process_index == wanted]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -392,8 +401,8 @@ def process_index(backend: str | None = None) -> int:
     >>> curta.process_index()
     0
     """
-    (index,) = process_indices(backend)
-    return index
+    devices(backend)
+    return of_process().index
 
 
 def process_count(backend: str | None = None) -> int:
@@ -438,13 +447,18 @@ def default_device() -> Device:
     """
     wanted = config.jax_default_device
     if wanted is None:
-        return devices()[0]
-    return devices(wanted)[0] if isinstance(wanted, str) else wanted
+        return local_devices()[0]
+    return local_devices(backend=wanted)[0] if isinstance(wanted, str) else wanted
 
 
 def has_plugin_devices() -> bool:
     """Whether devices of plugins were asked for."""
     return bool(seen_platforms)
+
+
+def may_be_remote() -> bool:
+    """Whether there may be arrays on devices of plugins, or on several hosts."""
+    return has_plugin_devices() or several_hosts()
 
 
 def default_is_host() -> bool:

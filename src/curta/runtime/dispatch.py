@@ -17,7 +17,7 @@ from curta.core.sharding import Sharding
 from curta.core.trace import typeof
 from curta.errors import CancelledError
 from curta.on_demand import late
-from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.backends import (
     Executable,
     Placement,
@@ -25,7 +25,6 @@ from curta.runtime.backends import (
     refuse_checks,
 )
 from curta.runtime.debug_checks import check_results, checked
-from curta.runtime.device_data import DeviceData
 from curta.runtime.device_effects import (
     refuse_ordered,
     showing_parts,
@@ -34,16 +33,19 @@ from curta.runtime.device_effects import (
 from curta.runtime.devices import (
     default_device,
     default_is_host,
-    has_plugin_devices,
+    may_be_remote,
 )
 from curta.runtime.donation import donate, find_donation, take_back
 from curta.runtime.guard import guard_transfer
+from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.propagation import Destinations, Shardings, needed_devices
 from curta.runtime.queue import Pending
+from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
 
 device_call: Any = late("curta.runtime.device_call")
+hosts_call: Any = late("curta.runtime.hosts_call")
 
 
 class CompiledCall:
@@ -70,10 +72,11 @@ class CompiledCall:
         self.made_of = closed, name, donated, in_shardings, out_shardings, mesh
         self.by_device: dict[Any, CompiledCall] = {}
         self._checks = checks
-        self._device_calls: dict[Any, Any] = {}
+        self._remote_calls: dict[Any, Any] = {}
         # That on the default device, for arguments of no particular place.
         self._default_call: Any = None
-        self.on_host = default_is_host()
+        # What is for several hosts is not compiled as one program here.
+        self.on_host = default_is_host() and not several_hosts()
         self.out_avals = closed.out_avals
         self.without_bits = [
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
@@ -138,18 +141,20 @@ class CompiledCall:
         call = self._default_call
         if call is not None and not any(map(is_placed, args)):
             return self._looked_at(call(args, False))
-        if not self.on_host or has_plugin_devices():
-            given, devices = self._devices(args)
+        if not self.on_host or may_be_remote():
+            given, devices = self.devices(args)
             where = devices or (default_device(),)
             if where[0].hardware is not None:
                 return self._on_devices(args, given, where, bool(devices))
+            if spans_hosts(where):
+                return self._on_hosts(args, given, where)
         inputs = [
             host_storage_or_place(x) if type(x) is ArrayImpl else self.storage(x)
             for x in args
         ]
         where = [None] * len(self.out_avals)
         if self.places or any(map(is_placed, args)):
-            given, _ = self._devices(args)
+            given, _ = self.devices(args)
             if self.watched and (other := self.over_devices(given)):
                 return other._start(args)
             where = self.destinations.results(given)
@@ -182,7 +187,7 @@ class CompiledCall:
         """The shardings of the arguments, None for those that are not read."""
         return self.destinations.read_alone(placed)
 
-    def _devices(self, args: Sequence[Any]) -> tuple[Shardings, tuple[Any, ...]]:
+    def devices(self, args: Sequence[Any]) -> tuple[Shardings, tuple[Any, ...]]:
         """Where the arguments are to be, and the devices of the program.
 
         There are none if nothing was placed. Raises ValueError if arguments are on
@@ -232,16 +237,48 @@ class CompiledCall:
         """
         refuse_checks(self.closed)
         key = devices, tuple(given)
-        call = self._device_calls.get(key)
+        call = self._remote_calls.get(key)
         if call is None:
             outs = self.destinations.results(given)
             # Those that no result can take stay, as on the CPU.
             where = Placement(self.name, devices, given, outs, self.consumed)
             call = device_call.DeviceCall(self.closed, where)
-            self._device_calls[key] = call
+            self._remote_calls[key] = call
             if not (self.on_host or commit or self.places):
                 self._default_call = call
         return call
+
+    def _on_hosts(
+        self, args: Sequence[Any], given: Shardings, devices: tuple[Any, ...]
+    ) -> list[Any]:
+        """A call on several hosts."""
+        if self.watched and (other := self.over_devices(given)):
+            return other._start(args)
+        outs = self.destinations.results(given)
+        avals = [
+            a if s is None else placed_aval(a, s) for a, s in zip(self.out_avals, outs)
+        ]
+        return self.run_on_hosts(args, given, devices, outs, avals)
+
+    def run_on_hosts(
+        self,
+        args: Sequence[Any],
+        given: Shardings,
+        devices: tuple[Any, ...],
+        outs: Shardings,
+        avals: Sequence[ShapedArray],
+    ) -> list[Any]:
+        """The results of a call on several hosts, which are to be at `outs`."""
+        key = tuple(given), tuple(outs), config.context
+        call = self._remote_calls.get(key)
+        if call is None:
+            mesh = self.destinations.mesh(given) or Mesh(list(devices), ("devices",))
+            consumed = [i in self.consumed for i in range(len(self.in_avals))]
+            call = self._remote_calls[key] = hosts_call.HostsCall(
+                self.closed, self.name, mesh, consumed, given, outs, self._checks
+            )
+        found = zip(call(args), avals, call.out_shardings)
+        return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in found]
 
     def _looked_at(self, results: list[Any]) -> list[Any]:
         """The results; tangents of integers, which have no bits, on the host."""
@@ -260,7 +297,7 @@ def is_placed(x: Any) -> bool:
 def host_storage_or_place(x: ArrayImpl) -> Any:
     """The elements of an array on this CPU, or the place where they will be."""
     place = x._storage_or_place()
-    return x._storage() if type(place) is DeviceData else place
+    return x._storage() if isinstance(place, RemoteData) else place
 
 
 def copied(x: Any) -> Any:

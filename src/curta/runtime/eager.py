@@ -33,14 +33,16 @@ from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.backends import executable
 from curta.runtime.debug_checks import check_op, refuse_execution
-from curta.runtime.devices import default_is_host, has_plugin_devices
+from curta.runtime.devices import default_is_host, may_be_remote
 from curta.runtime.dispatch import (
     CompiledCall,
     check_devices,
     device_call,
     host_storage_or_place,
+    hosts_call,
     shardings_of,
 )
+from curta.runtime.host_runs import spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
 from curta.runtime.plans import ON_DEVICES, Plan, PlanTable
@@ -96,8 +98,8 @@ class EvalTrace(Trace):
                 placed = placed or x._sharding is not None
                 pending = pending or type(value) is not np.ndarray
             data.append(value)
-        if (placed or pending) and has_plugin_devices():
-            if _belongs_on_devices(args):
+        if (placed or pending) and may_be_remote():
+            if _is_remote(args):
                 return self._on_devices(op, args, avals)
             data = [host_storage_or_place(to_array(x)) for x in args]
         # An op without parameters is its class, whose hash costs nothing.
@@ -139,7 +141,14 @@ class EvalTrace(Trace):
         refuse_execution(op.name)
         if isinstance(op, DevicePut):
             return _put(op, args)
-        outs = _device_program(op, avals)(args)
+        program = _device_program(op, avals)
+        given, devices = program.devices(args)
+        if devices and spans_hosts(devices):
+            avals = program.out_avals
+            where = op_shardings(op, program.in_avals, shardings_of(args), avals)
+            outs = program.run_on_hosts(args, given, devices, where, avals)
+        else:
+            outs = program(args)
         return outs if op.multiple_results else outs[0]
 
     def array(self, x: Any, aval: ShapedArray) -> Any:
@@ -168,11 +177,12 @@ def _placed_results(
     return wrap(result, plan.out, where[0])
 
 
-def _belongs_on_devices(args: Sequence[Any]) -> bool:
-    """Whether devices of a plugin are where operands were placed, or the default."""
+def _is_remote(args: Sequence[Any]) -> bool:
+    """Whether operands are on devices of a plugin or several hosts, or by default."""
     for x in args:
         if type(x) is ArrayImpl and x._sharding is not None:
-            return x._sharding.devices[0].hardware is not None
+            devices = x._sharding.devices
+            return devices[0].hardware is not None or spans_hosts(devices)
     return not default_is_host()
 
 
@@ -185,7 +195,10 @@ def _put(op: DevicePut, args: Sequence[Any]) -> list[Any] | Any:
 
 
 def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
-    """An array where a sharding says, on devices of a plugin or of this CPU."""
+    """An array where a sharding says: on devices of a plugin, hosts, or this CPU."""
+    if spans_hosts(sharding.devices):
+        put: ArrayImpl = hosts_call.placed_on_hosts(x, sharding)
+        return put
     aval = placed_aval(x.aval, sharding)
     if sharding.devices[0].hardware is None:
         return ArrayImpl(x._storage(), aval, sharding)

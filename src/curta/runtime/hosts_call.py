@@ -1,0 +1,170 @@
+"""Calls of programs on several hosts: arrays in, arrays out.
+
+The program is partitioned into that of one host, which is compiled once and runs on
+every host that this process is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.control.stacked_terms import has_terms, stacked
+from curta.core.avals import ShapedArray, placed_aval
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.mesh import Mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
+from curta.partition.host_mesh import host_mesh
+from curta.partition.partition import partition
+from curta.runtime.array import ArrayImpl, held
+from curta.runtime.backends import executable
+from curta.runtime.debug_checks import checked
+from curta.runtime.host_runs import on_each_host
+from curta.runtime.hosts_data import (
+    HostsData,
+    Layout,
+    moved,
+    one_of_equal,
+    sliced,
+    split,
+    stored_sharding,
+)
+from curta.runtime.remote_data import NDArray
+from curta.runtime.transfer import to_array
+
+Shardings = Sequence[Sharding | None]
+
+
+class HostsCall:
+    """A program partitioned for hosts, with what it takes to call it on arrays.
+
+    `in_shardings` and `out_shardings` are those of all arguments and results; the
+    arguments are brought there. With `checks` results are looked at for special values.
+    """
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        mesh: Mesh,
+        donated: Sequence[bool],
+        in_shardings: Shardings,
+        out_shardings: Shardings,
+        checks: bool = False,
+    ) -> None:
+        whole = NamedSharding(mesh, PartitionSpec())
+        self.out_avals = closed.out_avals
+        self.out_shardings = [s or whole for s in out_shardings]
+        self.donated = donated
+        closed, self._captured = _with_captured(closed)
+        places = [*[x._sharding for x in self._captured], *in_shardings]
+        ins = _stored(places, closed.in_avals)
+        outs = _stored(self.out_shardings, closed.out_avals)
+        if has_terms(closed.jaxpr):
+            closed = stacked(closed)
+        closed, self._with_bits = _without_float0(closed)
+        outs = [outs[k] for k in self._with_bits]
+        local = partition(closed, mesh, ins, outs)
+        self.local = local
+        hosts = host_mesh(mesh)
+        self.hosts = hosts
+        self.in_layouts = [Layout(hosts, s) for s in local.in_splits]
+        self.out_layouts = [Layout(hosts, s) for s in local.out_splits]
+        self._shapes = [a.shape for a in closed.out_avals]
+        run = executable(local.closed)
+        self.run = checked(name, local.closed, run) if checks else run
+
+    def __call__(self, args: Sequence[Any]) -> list[HostsData | NDArray]:
+        """The elements of the results; NumPy arrays of those without bits."""
+        args = [*self._captured, *args]
+        given = [on_hosts(x, y) for x, y in zip(args, self.in_layouts, strict=True)]
+
+        def run(host: int) -> Sequence[NDArray]:
+            return self.run(*[parts[host] for parts in given])
+
+        found = on_each_host(sorted(self.hosts.hosts), run)
+        args = args[len(self._captured) :]
+        for x, is_donated in zip(args, self.donated):
+            if is_donated and type(x) is ArrayImpl:
+                x.delete()
+        results: list[Any] = [
+            np.zeros(a.shape, dtypes.float0) if a.dtype == dtypes.float0 else None
+            for a in self.out_avals
+        ]
+        for n, k in enumerate(self._with_bits):
+            layout = self.out_layouts[n]
+            parts = {host: outs[n] for host, outs in found.items()}
+            parts = one_of_equal(parts, layout, self._shapes[n])
+            aval, sharding = self.out_avals[k], self.out_shardings[k]
+            results[k] = HostsData(aval, sharding, layout, parts)
+        return results
+
+
+def _stored(
+    shardings: Shardings, avals: Sequence[ShapedArray]
+) -> list[Sharding | None]:
+    pairs = zip(shardings, avals, strict=True)
+    return [None if s is None else stored_sharding(s, a) for s, a in pairs]
+
+
+def _with_captured(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[ArrayImpl]]:
+    """The program with its constants that lie on hosts as its first arguments.
+
+    Raises RuntimeError for those of which other processes have parts.
+    """
+    jaxpr = closed.jaxpr
+    pairs = list(zip(jaxpr.constvars, closed.consts, strict=True))
+    apart = [(v, c) for v, c in pairs if _is_apart(c)]
+    if not apart:
+        return closed, []
+    for _, c in apart:
+        if not c.is_fully_addressable:
+            raise RuntimeError(
+                "Closing over jax.Array that spans non-addressable (non process local)"
+                " devices is not allowed. Please pass such arrays as arguments to the"
+                f" function. Got jax.Array: {c.aval.str_short()}"
+            )
+    rest = [(v, c) for v, c in pairs if not _is_apart(c)]
+    jaxpr = jaxpr.replace(
+        constvars=tuple(v for v, _ in rest),
+        invars=(*[v for v, _ in apart], *jaxpr.invars),
+    )
+    return ClosedJaxpr(jaxpr, [c for _, c in rest]), [c for _, c in apart]
+
+
+def _is_apart(x: Any) -> bool:
+    return type(x) is ArrayImpl and type(x._storage_or_place()) is HostsData
+
+
+def _without_float0(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[int]]:
+    """The program without results that have no bits, and the numbers of the others."""
+    kept = [k for k, a in enumerate(closed.out_avals) if a.dtype != dtypes.float0]
+    if len(kept) == len(closed.out_avals):
+        return closed, kept
+    jaxpr = closed.jaxpr
+    outvars = tuple(jaxpr.outvars[k] for k in kept)
+    return ClosedJaxpr(jaxpr.replace(outvars=outvars), closed.consts), kept
+
+
+def on_hosts(x: Any, layout: Layout) -> Any:
+    """The parts of an argument that hosts have by a layout."""
+    array = x if type(x) is ArrayImpl else to_array(x)
+    place = array._storage_or_place()
+    if type(place) is HostsData:
+        return place.at(layout)
+    return sliced(array._storage(), layout)
+
+
+def placed_on_hosts(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
+    """An array where a sharding over several hosts says."""
+    aval = placed_aval(x.aval, sharding)
+    place = x._storage_or_place()
+    if type(place) is HostsData:
+        data = moved(place, sharding)
+    else:
+        data = split(x._storage(), aval, sharding)
+    return held(HostsData(aval, sharding, data.layout, data.parts), aval, sharding)

@@ -1,0 +1,63 @@
+"""Elements that are not one buffer in the memory of this process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta.core.avals import ShapedArray
+from curta.core.sharding import Sharding
+
+NDArray = np.ndarray[Any, Any]
+
+
+class RemoteData:
+    """What an array holds whose elements lie on devices of a plugin, or on hosts."""
+
+    __slots__ = ()
+
+    aval: ShapedArray
+    sharding: Sharding
+
+    def is_ready(self) -> bool:
+        """Whether the elements are computed, or have failed."""
+        return True
+
+    def block_until_ready(self) -> None:
+        """Wait for the elements; raises what went wrong while they were computed."""
+
+    def start_transfer(self) -> None:
+        """Begin to bring the elements to this process."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all elements can be brought to this process."""
+        return True
+
+    def wait(self) -> NDArray:
+        """The elements as one array here.
+
+        Raises RuntimeError if other processes have some of them.
+        """
+        raise NotImplementedError
+
+    def shard(self, device: Any, index: Any, term: Any = ()) -> RemoteData | NDArray:
+        """The part on one device: at an index, of one term of a sum."""
+        raise NotImplementedError
+
+    def copy(self) -> RemoteData:
+        """The same elements in memory of their own."""
+        raise NotImplementedError
+
+    def delete(self) -> None:
+        """Give the memory back."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the elements take where they are."""
+        raise NotImplementedError
+
+    def address(self) -> int:
+        """That of the elements; ValueError if there is more than one buffer."""
+        raise NotImplementedError
