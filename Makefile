@@ -16,6 +16,7 @@
 #   make stress-compile-time  programs of thousands of eqns: steps for each must not grow
 #   make stress-files     damaged and crafted files: an exception, never a crash
 #   make stress-limits ARGS=tests/...  which way tests decide by each limit
+#   make stress-hosts     random programs in parts, on hosts, for MINUTES=10
 #   make stress-threads   64 threads that compile, call, donate and drop arrays at once
 #   make stress-memory    resident memory over 1e6 calls; arrays of 2^31 elements
 #   make stress-faults    failing allocations, a failing kernel cache, processes killed
@@ -108,6 +109,9 @@ fuzz: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python -m stress.fuzz --minutes $(MINUTES) --keep $(ARGS)
 
 # A module of stress/ each; it has options (ARGS) for its time and seed.
+stress-hosts: $(VENV)/.stamp-test-$(HASH)
+	$(VENV)/bin/python -m stress.hosts --minutes $(MINUTES) $(ARGS)
+
 stress-%: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python -m stress.$(subst -,_,$*) $(ARGS)
 

@@ -26,6 +26,7 @@ SHAPES = (
     *((), (3,), (1,), (0,), (2, 3), (4, 1), (5, 4), (1, 1, 2), (3, 0, 2), (2, 3, 4)),
     *((17,), (8, 16), (33, 7), (2, 2, 2, 2), (130,), (64, 65)),
 )
+EVEN = ((8,), (16, 4), (4, 8), (8, 6), (2, 4, 8), (8, 3, 4), (8, 1, 2), (4, 4))
 LARGE = ((40_000,), (300, 200), (20, 30, 70))
 
 
@@ -76,6 +77,8 @@ def _steps(data: Any) -> tuple[Instruction, ...]:
 
 def shapes(program: Program) -> Sequence[tuple[int, ...]]:
     """The shapes that its integers choose from."""
+    if "even" in program.settings:
+        return EVEN
     return SHAPES + LARGE if "large" in program.settings else SHAPES
 
 

@@ -27,8 +27,8 @@ def _nested(body: st.SearchStrategy[Instruction]) -> st.SearchStrategy[Instructi
     return st.sampled_from(list(NESTED)).flatmap(of)
 
 
-def programs(large: bool) -> st.SearchStrategy[Program]:
-    """Programs of up to eight steps, with bodies in bodies."""
+def programs(large: bool, *more: str) -> st.SearchStrategy[Program]:
+    """Programs of up to eight steps, with bodies in bodies, and `more` settings."""
     flat = _flat()
     inner = st.one_of(flat, flat, _nested(flat))
     step = st.one_of(flat, flat, flat, _nested(inner))
@@ -38,7 +38,7 @@ def programs(large: bool) -> st.SearchStrategy[Program]:
     transformations = st.sampled_from(["jit", "grad", "vmap", "jvp", "remat"])
     some = ["x32", "not optimised", "waited for", "eager"]
     chosen = st.lists(st.sampled_from(some), max_size=2, unique=True).map(
-        lambda found: tuple(found) + ("large",) * large
+        lambda found: tuple(found) + ("large",) * large + more
     )
     return st.builds(
         Program,

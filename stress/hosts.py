@@ -1,0 +1,155 @@
+"""Search for programs that hosts compute wrongly in parts.
+
+    python -m stress.hosts --minutes 10 [--seed 1]
+
+Random programs (stress/fuzz) are partitioned over random meshes, their arguments and
+results split at random, and run on simulated hosts; the results are compared with
+those of whole arrays. What is found is shrunk by Hypothesis and printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import math
+import secrets
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+import curta
+from curta.config import config
+from curta.core.evaluate import evaluate
+from curta.hosts.simulated import run_on_hosts
+from curta.partition.host_mesh import grouped
+from curta.partition.partition import LocalProgram, partition
+from curta.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from curta.transforms.partial_eval import prune
+from stress.fuzz import strategies
+from stress.fuzz.checks import Outs, compare, evaluated, outcome, settings_of
+from stress.fuzz.instructions import INSTRUCTIONS
+from stress.fuzz.programs import Program, arguments, transformed
+
+MESHES = ((2,), (4,), (2, 2), (4, 2), (2, 4), (8,), (2, 2, 2))
+ROUND = 50
+
+
+def _sharding(rng: np.random.Generator, mesh: Mesh, aval: Any) -> NamedSharding:
+    """Some dims split along some axes that divide them."""
+    axes = [n for n in rng.permutation(mesh.axis_names) if rng.random() < 0.7]
+    entries: list[Any] = [()] * aval.ndim
+    for name in map(str, axes):
+        fits = [
+            d
+            for d, n in enumerate(aval.shape)
+            if n and n % (mesh.size_of(entries[d]) * mesh.shape[name]) == 0
+        ]
+        if fits:
+            entries[rng.choice(fits)] += (name,)
+    return NamedSharding(mesh, PartitionSpec(*entries))
+
+
+def local_program(program: Program) -> tuple[LocalProgram, Any]:
+    """The program of one host, for a mesh and splits that the seed chooses."""
+    rng = np.random.default_rng(program.seed)
+    sizes = MESHES[rng.integers(len(MESHES))]
+    count = math.prod(sizes)
+    names = "xyz"[: len(sizes)]
+    devices = np.array(curta.devices()[:count]).reshape(sizes)
+    mesh = Mesh(devices, tuple(names), (AxisType.Auto,) * len(sizes))
+    shared = rng.integers(0, 2) if count > 2 else 0  # two devices of a host, or one
+    hosts = grouped(mesh, tuple(i >> shared for i in range(count)))
+    closed = prune(
+        curta.make_jaxpr(transformed(program, INSTRUCTIONS))(*arguments(program))
+    )
+    ins = [_sharding(rng, mesh, a) for a in closed.in_avals]
+    outs = [_sharding(rng, mesh, a) for a in closed.out_avals]
+    return partition(closed, mesh, ins, outs, hosts), closed.out_avals
+
+
+def on_hosts(program: Program) -> Outs:
+    """The results, put together from those of the hosts."""
+    with settings_of(program):
+        local, avals = local_program(program)
+        hosts, closed = local.hosts, local.closed
+        args = [np.array(curta.numpy.asarray(a)) for a in arguments(program)]
+
+        def on(host: int) -> list[Any]:
+            pairs = zip(args, local.in_splits, strict=True)
+            parts = [x[hosts.index(host, x.shape, split)] for x, split in pairs]
+            with np.errstate(all="ignore"):
+                return [*evaluate(closed.jaxpr, closed.consts, parts)]
+
+        results = dict(zip(hosts.hosts, run_on_hosts(on, hosts.hosts), strict=True))
+        found = []
+        for k, (aval, split) in enumerate(zip(avals, local.out_splits, strict=True)):
+            out = np.empty(aval.shape, np.asarray(results[hosts.hosts[0]][k]).dtype)
+            for host in hosts.hosts:
+                out[hosts.index(host, aval.shape, split)] = results[host][k]
+            found.append(out)
+        return found
+
+
+def check(program: Program) -> bool:
+    """Compare a program on hosts with `eval`; whether it was refused by both."""
+    wanted = outcome(evaluated, program)
+    if isinstance(wanted, str):
+        return True
+    compare(program, outcome(on_hosts, program), wanted, "on hosts")
+    return False
+
+
+def search(number: int, counts: collections.Counter[str], found: list[str]) -> None:
+    """Let Hypothesis try a round of programs, and shrink the first that fails."""
+    last: list[str] = []
+
+    @seed(number)
+    @settings(
+        max_examples=ROUND,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(strategies.programs(False, "even"))
+    def run(program: Program) -> None:
+        counts["programs"] += 1
+        try:
+            counts["refused by eval too"] += check(program)
+        except Exception as error:
+            last[:] = [program.to_json(), f"{type(error).__name__}: {error}"]
+            raise
+
+    try:
+        run()
+    except Exception:
+        found.append(last[1])
+        print(f"\nFOUND (seed {number}) {last[1]}\n{last[0]}\n", flush=True)
+
+
+def main() -> int:
+    """Search for the time given; the exit status is whether something was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 30))
+    options = parser.parse_args()
+    config.update("jax_num_cpu_devices", 8)
+    print(f"seed {options.seed}", flush=True)
+    counts: collections.Counter[str] = collections.Counter()
+    found: list[str] = []
+    end = time.monotonic() + 60 * options.minutes
+    number = options.seed
+    while time.monotonic() < end:
+        search(number, counts, found)
+        number += 1
+    print(f"{dict(counts)}, {len(found)} found")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
