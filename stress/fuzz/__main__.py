@@ -21,10 +21,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from stress.fuzz import strategies
 from stress.fuzz.checks import Mismatch
-from stress.fuzz.workers import Worker
+from stress.fuzz.workers import SECONDS, Crash, Worker
 
 KEPT = Path(__file__).parents[2] / "tests" / "fuzzed"
 ROUND = 50  # programs between two seeds of Hypothesis
+SHRINKING_SECONDS = 15  # for a program, once one did not answer
 
 
 class Search:
@@ -50,7 +51,14 @@ class Search:
             where = str(error.__cause__ or "").rstrip().splitlines()[-12:]
             said = "" if isinstance(error, Mismatch) else "\n".join(where)
             self.last = (text, f"{type(error).__name__}: {error}\n{said}")
+            if isinstance(error, Crash):  # hundreds like it will be tried
+                self.set_patience(SHRINKING_SECONDS)
             raise
+
+    def set_patience(self, seconds: float) -> None:
+        """How long the processes have for a program."""
+        for worker in (self.main, *self.others):
+            worker.seconds = seconds
 
     def round(self, number: int, count: int, large: bool) -> None:
         """Let Hypothesis try so many programs, and shrink the first that fails."""
@@ -75,6 +83,7 @@ class Search:
             text, error = self.last
             self.found.setdefault(error[:60], (text, error))
             print(f"\nFOUND (seed {number}) {error}\n{text}\n", flush=True)
+            self.set_patience(SECONDS)
 
     def stop(self) -> None:
         """End the processes."""

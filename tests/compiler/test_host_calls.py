@@ -338,3 +338,20 @@ def test_a_signal_ends_a_loop_whose_callback_is_never_taken():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert f(10) < 2
+
+
+def test_a_loop_without_turns_in_a_loop():
+    """Its body costs nothing, however often it is called."""
+
+    def inner(c, _):
+        shape = curta.ShapeDtypeStruct((), np.float32)
+        return curta.pure_callback(lambda x: x, shape, c), None
+
+    def body(c, _):
+        return lax.scan(inner, c, None, length=0)[0], None
+
+    @curta.jit
+    def fun(c):
+        return lax.scan(body, c, None, length=3)[0]
+
+    assert fun(jnp.float32(5)) == 5

@@ -187,10 +187,9 @@ class ProgramCall:
 
     def answer(self, signals: ProgramCall) -> None:
         """Call another program after as many calls as keep signals waiting."""
-        most, every = config.tuning.interruptible_cost // 4, 1
-        while every * self.program.cost < most:
-            every *= 2
-        self._every(every, signals.run)
+        most = config.tuning.interruptible_cost // 4
+        calls = -(-most // max(self.program.cost, 1))  # a program may cost nothing
+        self._every(1 << max(calls - 1, 0).bit_length(), signals.run)
 
     def poll(self) -> None:
         """Look now and then whether the call of all this was cancelled."""
