@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import ctypes
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from tests.conformance.samples import Case, cases
 
 from curta.compiler import cache, cancellation_code, link, linked
 from curta.compiler.elf import ObjectFile
+from curta.compiler.library import blas, blas_buffers, blas_buffers_code
 from curta.compiler.llvm import binding, target
 from curta.compiler.pipeline import compile_jaxpr
 from curta.config import backend, enable_x64
@@ -84,6 +86,7 @@ class Assembled:
 
 def cross_compile() -> CrossCompiler:
     """Make all further code of this process for the other processor, and run none."""
+    blas.available()  # it is this processor that asks LAPACK for lengths of workspace
     compiler = CrossCompiler()
     there = target.describe(MACHINE, "generic", [])
     patches: list[tuple[Any, str, Callable[..., Any]]] = [
@@ -91,10 +94,16 @@ def cross_compile() -> CrossCompiler:
         (target, "host", lambda: there),
         (cache, "_folder", lambda: None),
         (linked, "load", Assembled),
+        (blas_buffers, "call", call_here),
     ]
     for module, name, instead in patches:
         setattr(module, name, instead)
     return compiler
+
+
+def call_here(_: blas_buffers.Buffers, routine: int, words: Sequence[int]) -> None:
+    """Call a routine of LAPACK without code of ours."""
+    ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * len(words))(routine)(*words)
 
 
 def of_op(cls: type) -> ClosedJaxpr:
@@ -119,6 +128,7 @@ def of_runtime() -> Iterator[tuple[str, str]]:
     yield "pool", thread_code.pool_module(module(), system)
     # The clock is a number of the system, not of the processor.
     yield "cancellation", cancellation_code.cancellation_module(module(), 1)
+    yield "turns at BLAS", blas_buffers_code.buffers_module(module())
     yield "arenas", arena_code.arena_module(module(), 1 << 28)
     if (header := native_entry.known_header()) is not None:
         yield "entry", entry_code.entry_module(module(), header)
@@ -154,6 +164,7 @@ def _of_python() -> Iterator[str]:
         yield from module.FUNCTIONS
     yield from (*cancellation_code.EXPORTS, *cancellation_code.IMPORTS)
     yield cancellation_code.STATE
+    yield from (*blas_buffers_code.IMPORTS, blas_buffers_code.STATE)
     yield from (*call_code.OBJECTS, *entry_code.ARENAS)
     yield from (arena_code.PARKED, arena_code.TAKE, arena_code.GIVE)
     yield from (*queue_code.IMPORTS, *thread_code.IMPORTS, atomics.STATE)

@@ -317,6 +317,8 @@ class Tuning:
     lapack_short: int = limit(1 << 12, shrunk=1 << 8)
     # Chunks of such calls at most.
     lapack_short_chunks: int = limit(4, shrunk=2)
+    # Buffers that OpenBLAS has when it is loaded at most, for as many calls at once.
+    blas_buffers: int = limit(64, shrunk=2)
     # Operations of rotations that are worth a chunk.
     rotation_chunk_work: int = limit(1 << 16, shrunk=1)
     # Chunks at most: each has a vector of its own.

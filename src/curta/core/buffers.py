@@ -91,6 +91,15 @@ def ensure(size: int) -> None:
     _memory(size, size)
 
 
+def mapped(size: int) -> bytearray | mmap.mmap:
+    """Memory of the system that never is an array's.
+
+    Raises:
+        OutOfMemoryError: the system has not enough.
+    """
+    return _memory(size, size)
+
+
 def is_last_reference(holder: list[NDArray], i: int, others: int = 0) -> bool:
     """Whether a list alone refers to the memory of its item, which may be written to.
 

@@ -16,13 +16,14 @@ import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 
+from curta.compiler.library import blas_buffers
 from curta.compiler.llvm import target
 from curta.core.buffers import ensure
 from curta.once import once
 from curta.primitives.linalg import lapack
 
 _PREFIX = "scipy_"
-_BYTES = 1 << 26  # of the library and what it works in; without, it ends the process
+_BYTES = 1 << 26  # that loading takes; without, it ends the process
 
 
 def available() -> bool:
@@ -30,6 +31,7 @@ def available() -> bool:
     return _library() is not None
 
 
+@once
 def address(name: str) -> int:
     """The address of a Fortran routine of BLAS or LAPACK: `sgemm`, `dgetrf`, ...
 
@@ -37,41 +39,56 @@ def address(name: str) -> int:
         ImportError: scipy-openblas32 is not installed.
         AttributeError: there is no such routine.
     """
-    place = ctypes.cast(function(name), ctypes.c_void_p).value
+    routine = _needed().library[f"{_PREFIX}{name}_"]
+    place = ctypes.cast(routine, ctypes.c_void_p).value
     assert place is not None
     return place
 
 
 def addresses(names: Iterable[str]) -> dict[str, int]:
-    """The addresses of several routines, by name."""
-    return {name: address(name) for name in names}
+    """The addresses of several routines, by name.
+
+    With those of `enter_blas` and `leave_blas`, which code calls before and after.
+    """
+    found = {name: address(name) for name in names}
+    return {**found, **_needed().buffers.addresses} if found else {}
 
 
-@once
-def function(name: str) -> ctypes._NamedFuncPointer:
-    """A routine as a ctypes function without a result; arguments are pointers.
+def call(name: str, *words: int) -> None:
+    """Call a routine with addresses and lengths of characters.
 
     Raises:
         ImportError: scipy-openblas32 is not installed.
         AttributeError: there is no such routine.
     """
-    library = _library()
-    if library is None:
+    blas_buffers.call(_needed().buffers, address(name), words)
+
+
+def buffers() -> blas_buffers.Buffers:
+    """What bounds the calls that run at once.
+
+    Raises:
+        ImportError: scipy-openblas32 is not installed.
+    """
+    return _needed().buffers
+
+
+def _needed() -> _Library:
+    found = _library()
+    if found is None:
         raise ImportError("linear algebra needs OpenBLAS: pip install scipy-openblas32")
-    routine = library[f"{_PREFIX}{name}_"]
-    routine.restype = None
-    return routine
+    return found
 
 
-lapack.provide(function)
+lapack.provide(call)
 
 
 def core_type() -> str:
     """The processor that OpenBLAS chose its kernels for."""
-    library = _library()
-    if library is None:
+    found = _library()
+    if found is None:
         return ""
-    name = library[f"{_PREFIX}openblas_get_corename"]
+    name = found.library[f"{_PREFIX}openblas_get_corename"]
     name.restype = ctypes.c_char_p
     return str(name().decode())
 
@@ -85,8 +102,16 @@ def location() -> str | None:
     return os.path.join(os.path.dirname(spec.origin), "lib")
 
 
+class _Library:
+    """The library, and the memory that it works in."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        self.buffers = blas_buffers.Buffers(library)
+
+
 @once
-def _library() -> ctypes.CDLL | None:
+def _library() -> _Library | None:
     folder = location()
     if folder is None:
         return None
@@ -106,18 +131,7 @@ def _library() -> ctypes.CDLL | None:
             library = ctypes.CDLL(path)
         except OSError:
             return None
-    _take_memory(library)
-    return library
-
-
-def _take_memory(library: ctypes.CDLL) -> None:
-    """Let OpenBLAS take the memory that it works in, which it keeps, while there is."""
-    one, number = ctypes.c_int32(1), ctypes.c_double(1)
-    n, x = ctypes.byref(one), ctypes.byref(number)
-    routine = library[f"{_PREFIX}dgemm_"]
-    routine.restype = None
-    routine(b"N", b"N", n, n, n, x, x, n, x, n, x, ctypes.byref(ctypes.c_double()), n,
-            ctypes.c_size_t(1), ctypes.c_size_t(1))  # fmt: skip
+    return _Library(library)
 
 
 def _best_core() -> str | None:

@@ -6,6 +6,7 @@ one thread; the result is cut into blocks and each is a call of its own.
 
 from __future__ import annotations
 
+from curta.compiler.library.blas_buffers_code import ENTER, LEAVE
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import emit_chunks
 from curta.compiler.llvm.builder import Builder, Module
@@ -59,6 +60,7 @@ def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) ->
     )
     right_row = dot.k if dot.b_transposed else dot.n
     a_row = dot.m if dot.a_transposed else dot.k
+    b.call(ENTER, None)
     b.call(
         ROUTINES[dot.kind], None,
         _flip(b, dot.b_transposed), _flip(b, dot.a_transposed),
@@ -66,6 +68,7 @@ def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) ->
         _complex(b, part, 1), right, _integer(b, right_row),
         a, _integer(b, a_row), _complex(b, part, 0), c, _integer(b, dot.n),
     )  # fmt: skip
+    b.call(LEAVE, None)
     b.ret()
 
 

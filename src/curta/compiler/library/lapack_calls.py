@@ -10,10 +10,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from curta.compiler.library import blas
+from curta.compiler.library.blas_buffers_code import ENTER, LEAVE
 from curta.compiler.library.routine import Routine, emit_chunks
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Value
@@ -140,6 +142,7 @@ def _emit_chunk(module: Module, call: BatchedCall) -> str:
     )
     memory = b.offset(scratch, chunk * call.spaces[-1], I8)
     given = _fixed(b, call, memory)
+    b.call(ENTER, None)
     first, last = (b.udiv((chunk + i) * call.batch, call.chunks) for i in (0, 1))
     with b.loop(first, last) as loop:
         here = [
@@ -157,6 +160,7 @@ def _emit_chunk(module: Module, call: BatchedCall) -> str:
             for x in given
         ]  # fmt: skip
         b.call(call.name, None, *pointers)
+    b.call(LEAVE, None)
     b.ret()
     return b.name
 
@@ -199,22 +203,23 @@ def _place(b: Builder, values: Values) -> Value:
 @cache
 def _lengths(name: str, arguments: Sequence[Argument]) -> tuple[int, ...]:
     """What the routine answers when it is asked for the lengths of its workspaces."""
-    given: list[object] = []
+    places: list[Any] = []
     asked: list[tuple[str, ctypes.Array[ctypes.c_char]]] = []
     unused = ctypes.create_string_buffer(64)
     for a in arguments:
         if isinstance(a, Work):
             answer = ctypes.create_string_buffer(64)
             asked.append((a.kind, answer))
-            given += [answer, ctypes.byref(ctypes.c_int32(-1))]
+            places += [answer, ctypes.c_int32(-1)]
         elif isinstance(a, bytes):
-            given.append(ctypes.c_char_p(a))
+            places.append(ctypes.create_string_buffer(a))
         elif isinstance(a, int):
-            given.append(ctypes.byref(ctypes.c_int32(a)))
+            places.append(ctypes.c_int32(a))
         else:
-            given.append(None if a is None else unused)
+            places.append(None if a is None else unused)
     letters = sum(isinstance(a, bytes) for a in arguments)
-    blas.function(name)(*given, *[ctypes.c_size_t(1)] * letters)
+    words = [0 if x is None else ctypes.addressof(x) for x in places]
+    blas.call(name, *words, *[1] * letters)
     return tuple(_first(kind, answer) for kind, answer in asked)
 
 

@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 
-_providers: list[Callable[[str], Any]] = []
+_providers: list[Callable[..., None]] = []
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-def provide(find: Callable[[str], Any]) -> None:
-    """Let `find` give the Fortran routines by name (`dgees`, ...)."""
-    _providers[:] = [find]
+def provide(routines: Callable[..., None]) -> None:
+    """Let `routines(name, *words)` call the Fortran routines (`dgees`, ...).
+
+    Words are addresses and, after them, the lengths of characters.
+    """
+    _providers[:] = [routines]
 
 
 def call(name: str, dtype: Any, *args: Any) -> int:
@@ -29,9 +32,11 @@ def call(name: str, dtype: Any, *args: Any) -> int:
     change, and None for a null pointer. The last argument, info, is added and returned.
     """
     info = ctypes.c_int32(0)
-    routine = _providers[0](_LETTERS[np.dtype(dtype).name] + name)
-    lengths = [ctypes.c_size_t(1) for x in args if isinstance(x, bytes)]
-    routine(*map(_pointer, args), ctypes.byref(info), *lengths)
+    places = [*map(_place, args), info]
+    lengths = [1 for x in args if isinstance(x, bytes)]
+    _providers[0](
+        _LETTERS[np.dtype(dtype).name] + name, *map(_address, places), *lengths
+    )
     return info.value
 
 
@@ -47,15 +52,20 @@ def call_with_workspace(name: str, dtype: Any, *args: Any) -> int:
     return call(name, dtype, *args[:place], work, work.size, *args[place + 1 :])
 
 
-def _pointer(x: Any) -> Any:
-    if x is None:
-        return None
+def _place(x: Any) -> Any:
+    """What lies in memory, for Fortran takes nothing else."""
     if isinstance(x, bytes):
-        return ctypes.c_char_p(x)
-    if isinstance(x, int):
-        return ctypes.byref(ctypes.c_int32(x))
-    assert x.flags.f_contiguous
-    return x.ctypes.data_as(ctypes.c_void_p)
+        return ctypes.create_string_buffer(x)
+    return ctypes.c_int32(x) if isinstance(x, int) else x
+
+
+def _address(x: Any) -> int:
+    if x is None:
+        return 0
+    if isinstance(x, np.ndarray):
+        assert x.flags.f_contiguous
+        return int(x.ctypes.data)
+    return ctypes.addressof(x)
 
 
 def each(function: Callable[..., Any], *batches: Any, ranks: Any = None) -> list[Any]:
