@@ -83,11 +83,11 @@ class BatchTrace(Trace):
 
     def axis_sizes(self) -> dict[Any, int]:
         sizes = self.parent.axis_sizes()
-        return (
-            sizes
-            if self.axis.name is None
-            else {**sizes, self.axis.name: self.axis.size}
-        )
+        axis = self.axis
+        if axis.name is None:
+            return sizes
+        others = 1 if axis.hosts is None else axis.hosts.group.size
+        return {**sizes, axis.name: axis.size * others}
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """The value of `x` and its batch dim, None if it has none."""
