@@ -2,28 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from curta.core.trace import typeof
+from curta.hosts.group import HostGroup
 from curta.partition.host_mesh import HostMesh, Split
+from curta.partition.windows import Window, gathered, reached, shared_out, taken
 from curta.primitives.elementwise import mul
 from curta.primitives.host_collectives import HostExchange, HostGather, HostIndex
 from curta.primitives.indexing.dynamic import DynamicSlice
 
 
 class Part(NamedTuple):
-    """The host's part of a value, and how the value is split over hosts."""
+    """The host's part of a value, and how the value is split over hosts.
+
+    Dims that are not shared out equally have a window; there are no `windows` if
+    all are.
+    """
 
     value: Any
     split: Split
+    windows: tuple[Window | None, ...] = ()
+
+    def window(self, dim: int, hosts: HostMesh) -> Window:
+        """Which rows of a dim that is cut the hosts have."""
+        known = self.windows[dim] if self.windows else None
+        if known is not None:
+            return known
+        rows = typeof(self.value).shape[dim]
+        return Window(rows * hosts.size_of(self.split[dim]), rows, 0)
+
+    def shape(self, hosts: HostMesh) -> tuple[int, ...]:
+        """The shape of the whole value."""
+        shape = typeof(self.value).shape
+        return tuple(
+            self.window(d, hosts).size if axes else shape[d]
+            for d, axes in enumerate(self.split)
+        )
+
+
+class Fit(NamedTuple):
+    """The rows that hosts along some axes are to have of a dim."""
+
+    axes: tuple[Any, ...]
+    window: Window
+    rows: int
+
+
+def windowed(
+    value: Any, split: Split, windows: Sequence[Window | None], hosts: HostMesh
+) -> Part:
+    """A part some of whose dims have windows, which may be those of equal parts."""
+    shape = typeof(value).shape
+    found = tuple(
+        None
+        if w is None
+        or (w.first, w.every) == (0, shape[d])
+        and w.size == shape[d] * hosts.size_of(split[d])
+        else w
+        for d, w in enumerate(windows)
+    )
+    return Part(value, split, found if any(found) else ())
 
 
 def whole(value: Any) -> Part:
     """A value that every host has."""
     return Part(value, ((),) * typeof(value).ndim)
+
+
+def with_dim(
+    part: Part,
+    dim: int,
+    value: Any,
+    axes: tuple[Any, ...],
+    hosts: HostMesh,
+    window: Window | None = None,
+) -> Part:
+    """Another part, of which one dim has been made another."""
+    windows = [*part.windows] or [None] * len(part.split)
+    windows[dim] = window
+    split = (*part.split[:dim], axes, *part.split[dim + 1 :])
+    return windowed(value, split, windows, hosts)
+
+
+def settled(part: Part, hosts: HostMesh) -> Part:
+    """The value in equal parts; whole in the dims that have none."""
+    for d, window in enumerate(part.windows):
+        if window is not None:
+            part = with_dim(part, d, *equal(part, d, hosts), hosts)
+    return Part(part.value, part.split)
+
+
+def equal(part: Part, dim: int, hosts: HostMesh) -> tuple[Any, tuple[Any, ...]]:
+    """The value with equal parts of a dim, or the whole dim, and the axes it has."""
+    axes, window = part.split[dim], part.window(dim, hosts)
+    group = hosts.group(axes)
+    found = None
+    if window.size % group.size == 0:
+        every = window.size // group.size
+        found = shared_out(part.value, dim, window, every, group)
+    if found is None:
+        return gathered(part.value, dim, window, group), ()
+    return found, axes
 
 
 def resharded(part: Part, target: Split, hosts: HostMesh) -> Any:
@@ -32,7 +115,54 @@ def resharded(part: Part, target: Split, hosts: HostMesh) -> Any:
     First it is cut, which is free, then axes go from one dim to another, then parts
     are gathered.
     """
-    x, split = part.value, list(part.split)
+    for d, window in enumerate(part.windows):
+        if window is not None and not target[d]:
+            x = gathered(part.value, d, window, hosts.group(part.split[d]))
+            part = with_dim(part, d, x, (), hosts)
+    part = settled(part, hosts)
+    return _moved_to(part.value, part.split, target, hosts)
+
+
+def fitted(part: Part, target: Split, fits: Mapping[int, Fit], hosts: HostMesh) -> Any:
+    """The host's part for a split some of whose dims are to have certain rows."""
+    kept = {d for d, fit in fits.items() if part.split[d] == fit.axes}
+    for d, window in enumerate(part.windows):
+        if window is not None and d not in kept:
+            x, axes = part.value, part.split[d]
+            if d in fits or not target[d]:
+                x, axes = gathered(x, d, window, hosts.group(axes)), ()
+            else:
+                x, axes = equal(part, d, hosts)
+            part = with_dim(part, d, x, axes, hosts)
+    inner = tuple(
+        axes if d not in fits else fits[d].axes if d in kept else ()
+        for d, axes in enumerate(target)
+    )
+    x = _moved_to(part.value, part.split, inner, hosts)
+    for d, fit in fits.items():
+        group = hosts.group(fit.axes)
+        window = part.window(d, hosts) if d in kept else None
+        x = with_fit(x, d, window, fit, group)
+    return x
+
+
+def with_fit(
+    x: Any, dim: int, window: Window | None, fit: Fit, group: HostGroup
+) -> Any:
+    """The rows of a dim that are to be here; all hosts have it if it has no window."""
+    if window is not None:
+        if window.every == fit.window.every:
+            return reached(x, dim, window, fit.window.first, fit.rows, group)
+        if (fit.window.first, fit.window.every) == (0, fit.rows):
+            found = shared_out(x, dim, window, fit.rows, group)
+            if found is not None:
+                return found
+        x = gathered(x, dim, window, group)
+    return taken(x, dim, fit.window.every, fit.window.first, fit.rows, group)
+
+
+def _moved_to(x: Any, given: Split, target: Split, hosts: HostMesh) -> Any:
+    split = list(given)
     while tuple(split) != target:
         if (step := _cut(split, target)) is not None:
             d, axis = step

@@ -28,12 +28,23 @@ from curta.core.partition_spec import entry_of
 from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.partition import stencils  # noqa: F401  (rules for `along_cut`)
+from curta.partition.along import along_cut
 from curta.partition.collectives import in_buckets, with_fewer_meetings
+from curta.partition.fits import common_fits, fits_of, folding, windows_of, with_fits
 from curta.partition.host_mesh import HostMesh, Split, host_mesh
 from curta.partition.local_ops import local_iota, local_op
-from curta.partition.part import Part, own_slice, resharded
+from curta.partition.part import (
+    Fit,
+    Part,
+    fitted,
+    own_slice,
+    resharded,
+    settled,
+    windowed,
+)
 from curta.partition.propagation import Walk
-from curta.partition.rules import local_results
+from curta.partition.rules import KEEP_WINDOWS, local_results
 from curta.primitives.elementwise import eq
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.factors import Factors, factors
@@ -110,6 +121,7 @@ class Partitioner:
         def run(*args: Any) -> list[Any]:
             parts = [Part(x, split) for x, split in zip(args, ins, strict=True)]
             results = self.jaxpr(closed, parts, outs)
+            results = [settled(part, self.hosts) for part in results]
             found[:] = [part.split for part in results]
             return [part.value for part in results]
 
@@ -168,6 +180,11 @@ class Partitioner:
 
     def eqn(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> Sequence[Part]:
         """The results of an eqn, split as `wanted` or coarser."""
+        found = along_cut(eqn.op, self, eqn, parts, wanted)
+        if found is not None:
+            return found
+        if local_results.dispatch(type(eqn.op)) not in KEEP_WINDOWS:
+            parts = [settled(part, self.hosts) for part in parts]
         found = local_results(eqn.op, self, eqn, parts, wanted)
         return self.mapped(eqn, parts, wanted) if found is None else found
 
@@ -178,11 +195,14 @@ class Partitioner:
         avals = [v.aval for v in eqn.invars]
         outs = [v.aval for v in eqn.outvars]
         rel = factors(eqn.op, avals, outs)
-        axes = self.axes_of_factors(rel, parts, wanted)
+        parts, fits = common_fits(eqn.op, rel, parts, self.hosts)
+        given = {f: fit.axes for f, fit in fits.items()}
+        axes = self.axes_of_factors(rel, parts, wanted, given)
         values = []
         for part, dims in zip(parts, rel.operands, strict=True):
             split = tuple(_axes_of_dim(rel, dim, axes) for dim in dims)
-            values.append(resharded(part, split, self.hosts))
+            value = fitted(part, split, fits_of(dims, fits), self.hosts)
+            values.append(folding(value, dims, rel, fits, self.hosts))
         folded = [(f, kind) for f, kind in rel.reduced if axes.get(f)]
         if folded and rel.once:
             along = [n for f, _ in folded for n in axes[f]]
@@ -190,8 +210,11 @@ class Partitioner:
         splits = [
             tuple(_axes_of_dim(rel, dim, axes) for dim in dims) for dims in rel.results
         ]
-        results = self.applied(eqn.op, avals, outs, values, splits)
-        found = [Part(x, split) for x, split in zip(results, splits, strict=True)]
+        results = self.applied(eqn.op, rel, outs, values, splits, fits)
+        found = [
+            windowed(x, split, windows_of(dims, fits), self.hosts)
+            for x, split, dims in zip(results, splits, rel.results, strict=True)
+        ]
         for f, kind in folded:
             found = [
                 self.folded(part, kind, axes[f], want)
@@ -202,16 +225,17 @@ class Partitioner:
     def applied(
         self,
         op: Op,
-        avals: Sequence[ShapedArray],
+        rel: Factors,
         outs: Sequence[ShapedArray],
         values: Sequence[Any],
         splits: Sequence[Split],
+        fits: Mapping[int, Fit],
     ) -> Sequence[Any]:
         """The op on the values of one host."""
         shapes = [typeof(x).shape for x in values]
         local = [
-            self.hosts.local_shape(a.shape, split)
-            for a, split in zip(outs, splits, strict=True)
+            with_fits(self.hosts.local_shape(a.shape, split), dims, fits)
+            for a, split, dims in zip(outs, splits, rel.results, strict=True)
         ]
         if isinstance(op, Iota):
             axes = splits[0][op.dimension]
@@ -220,15 +244,19 @@ class Partitioner:
         return found if op.multiple_results else [found]
 
     def axes_of_factors(
-        self, rel: Factors, parts: Parts, wanted: Sequence[Split]
+        self,
+        rel: Factors,
+        parts: Parts,
+        wanted: Sequence[Split],
+        given: Mapping[int, Axes],
     ) -> dict[int, Axes]:
         """Along which axes of hosts each factor is split.
 
-        First come sums over what all operands have in parts, then what is wanted of
-        results, then how the larger operands are.
+        First come those `given`, then sums over what all operands have in parts, then
+        what is wanted of results, then how the larger operands are.
         """
-        found: dict[int, Axes] = {}
-        used: set[Any] = set()
+        found: dict[int, Axes] = {**given}
+        used: set[Any] = {n for axes in given.values() for n in axes}
         for f, _ in rel.reduced:
             places = [
                 part.split[d]
@@ -310,7 +338,7 @@ class Partitioner:
 
     def folded(self, part: Part, kind: str, axes: Axes, wanted: Split) -> Part:
         """The fold over the parts of hosts along `axes`; of each its own, if wanted."""
-        x, split = part
+        x, split, windows = part
         if len(axes) == 1:
             for d, want in enumerate(wanted):
                 n = len(split[d])
@@ -318,8 +346,8 @@ class Partitioner:
                     group = self.hosts.group(axes)
                     x = HostReduceScatter(group, kind, d)(x)
                     split = (*split[:d], want[: n + 1], *split[d + 1 :])
-                    return Part(x, split)
-        return Part(HostReduce(self.hosts.group(axes), kind)(x), split)
+                    return Part(x, split, windows)
+        return Part(HostReduce(self.hosts.group(axes), kind)(x), split, windows)
 
     def refined(self, part: Part, wanted: Split) -> Part:
         """The part, cut further where that is wanted and costs nothing."""
@@ -327,14 +355,14 @@ class Partitioner:
         used = {n for axes in split for n in axes}
         for d, want in enumerate(wanted):
             n = len(split[d])
-            if split[d] == want[:n]:
+            if split[d] == want[:n] and not (part.windows and part.windows[d]):
                 for axis in want[n:]:
                     if axis in used:
                         break
                     x = own_slice(x, d, (axis,), self.hosts)
                     split[d] += (axis,)
                     used.add(axis)
-        return Part(x, tuple(split))
+        return Part(x, tuple(split), part.windows)
 
 
 def read(env: Mapping[Var, Part], atom: Any) -> Part:

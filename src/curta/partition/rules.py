@@ -84,6 +84,10 @@ def _composed(
     return found
 
 
+KEEP_WINDOWS = (local_results.dispatch(object), _placing, _call, _composed)
+"""The rules that take parts with windows; others are given equal parts."""
+
+
 @local_results.register
 def _remat(
     op: Remat, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits

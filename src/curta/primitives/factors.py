@@ -98,7 +98,7 @@ class _Table:
         return tuple(self.dim(name, size) for name, size in pairs)
 
 
-def _named(
+def named(
     avals: Avals,
     outs: Avals,
     operands: Iterable[Iterable[Any]],
@@ -118,7 +118,7 @@ def _named(
 @functools.singledispatch
 def factors(op: Op, avals: Avals, outs: Avals) -> Factors:
     """The factors of an op, of operands and results of these avals."""
-    return _named(
+    return named(
         avals, outs, [[None] * a.ndim for a in avals], [[None] * a.ndim for a in outs]
     )
 
@@ -139,7 +139,7 @@ def _elementwise(op: Op, avals: Avals, outs: Avals) -> Factors:
         pairs = zip(aval.shape, shape, strict=True)
         return [d if n == size else None for d, (n, size) in enumerate(pairs)]
 
-    return _named(avals, outs, map(names, avals), map(names, outs))
+    return named(avals, outs, map(names, avals), map(names, outs))
 
 
 @factors.register
@@ -147,13 +147,13 @@ def _bitcast(op: BitcastConvertType, avals: Avals, outs: Avals) -> Factors:
     """A dim for the parts of elements stays whole."""
     common = min(avals[0].ndim, outs[0].ndim)
     dims = [[*range(common), *[None] * (a.ndim - common)] for a in (*avals, *outs)]
-    return _named(avals, outs, dims[:1], dims[1:])
+    return named(avals, outs, dims[:1], dims[1:])
 
 
 @factors.register
 def _barrier(op: OptimizationBarrier, avals: Avals, outs: Avals) -> Factors:
     dims = [[(i, d) for d in range(a.ndim)] for i, a in enumerate(avals)]
-    return _named(avals, outs, dims, dims)
+    return named(avals, outs, dims, dims)
 
 
 @factors.register
@@ -161,18 +161,18 @@ def _broadcast(op: BroadcastInDim, avals: Avals, outs: Avals) -> Factors:
     pairs = zip(op.broadcast_dimensions, avals[0].shape, strict=True)
     source = [d if n == op.shape[d] else None for d, n in pairs]
     rest = [[None] * a.ndim for a in avals[1:]]
-    return _named(avals, outs, [source, *rest], [range(len(op.shape))])
+    return named(avals, outs, [source, *rest], [range(len(op.shape))])
 
 
 @factors.register
 def _iota(op: Iota, avals: Avals, outs: Avals) -> Factors:
     rest = [[None] * a.ndim for a in avals]
-    return _named(avals, outs, rest, [range(len(op.shape))])
+    return named(avals, outs, rest, [range(len(op.shape))])
 
 
 @factors.register
 def _transpose(op: Transpose, avals: Avals, outs: Avals) -> Factors:
-    return _named(avals, outs, [range(avals[0].ndim)], [op.permutation])
+    return named(avals, outs, [range(avals[0].ndim)], [op.permutation])
 
 
 @factors.register
@@ -180,7 +180,7 @@ def _squeeze(op: Squeeze, avals: Avals, outs: Avals) -> Factors:
     rank = avals[0].ndim
     gone = {d % rank for d in op.dimensions}
     dims = [None if d in gone else d for d in range(rank)]
-    return _named(avals, outs, [dims], [[d for d in range(rank) if d not in gone]])
+    return named(avals, outs, [dims], [[d for d in range(rank) if d not in gone]])
 
 
 def _kept(avals: Avals, outs: Avals, changed: Iterable[int]) -> Factors:
@@ -192,7 +192,7 @@ def _kept(avals: Avals, outs: Avals, changed: Iterable[int]) -> Factors:
 
     alike = avals[0].ndim
     ins = [names(a) if a.ndim == alike else [None] * a.ndim for a in avals]
-    return _named(avals, outs, ins, map(names, outs))
+    return named(avals, outs, ins, map(names, outs))
 
 
 @factors.register
@@ -244,7 +244,7 @@ def _split(op: Split, avals: Avals, outs: Avals) -> Factors:
 def _stack(op: Stack, avals: Avals, outs: Avals) -> Factors:
     dims = [*range(avals[0].ndim)]
     result: list[Any] = [*dims[: op.axis], None, *dims[op.axis :]]
-    return _named(avals, outs, [dims] * len(avals), [result])
+    return named(avals, outs, [dims] * len(avals), [result])
 
 
 @factors.register
@@ -252,7 +252,7 @@ def _unstack(op: Unstack, avals: Avals, outs: Avals) -> Factors:
     dims: list[Any] = [*range(avals[0].ndim)]
     rest = dims[: op.axis] + dims[op.axis + 1 :]
     dims[op.axis] = None
-    return _named(avals, outs, [dims], [rest] * len(outs))
+    return named(avals, outs, [dims], [rest] * len(outs))
 
 
 _FOLDS = {
@@ -269,9 +269,9 @@ _FOLDS = {
 def _reduction(op: Reduction, avals: Avals, outs: Avals) -> Factors:
     kept = [d for d in range(avals[0].ndim) if d not in op.axes]
     if op.name not in _FOLDS:
-        return _named(avals, outs, [_but(range(avals[0].ndim), op.axes)], [kept])
+        return named(avals, outs, [_but(range(avals[0].ndim), op.axes)], [kept])
     kinds = dict.fromkeys(op.axes, _FOLDS[op.name])
-    return _named(avals, outs, [range(avals[0].ndim)], [kept], kinds)
+    return named(avals, outs, [range(avals[0].ndim)], [kept], kinds)
 
 
 def _but(dims: Iterable[int], gone: Sequence[int]) -> list[Any]:
@@ -281,7 +281,7 @@ def _but(dims: Iterable[int], gone: Sequence[int]) -> list[Any]:
 @factors.register
 def _arg_reduction(op: ArgReduction, avals: Avals, outs: Avals) -> Factors:
     dims = _but(range(avals[0].ndim), op.axes)
-    return _named(avals, outs, [dims], [[d for d in dims if d is not None]])
+    return named(avals, outs, [dims], [[d for d in dims if d is not None]])
 
 
 @factors.register
@@ -312,7 +312,7 @@ def _matrices(op: MatrixOp, avals: Avals, outs: Avals) -> Factors:
     def names(aval: ShapedArray) -> list[Any]:
         return [*range(batch), *[None] * (aval.ndim - batch)]
 
-    return _named(avals, outs, map(names, avals), map(names, outs))
+    return named(avals, outs, map(names, avals), map(names, outs))
 
 
 @factors.register
@@ -328,7 +328,7 @@ def _dot(op: DotGeneral, avals: Avals, outs: Avals) -> Factors:
     result += [n for d, n in enumerate(left) if d not in gone[0]]
     result += [n for d, n in enumerate(right) if d not in gone[1]]
     kinds = {left[i]: "sum" for i in contracted[0]}
-    return _named(avals, outs, [left, right], [result], kinds)
+    return named(avals, outs, [left, right], [result], kinds)
 
 
 @factors.register
@@ -343,7 +343,7 @@ def _convolution(op: ConvGeneralDilated, avals: Avals, outs: Avals) -> Factors:
         dims[1][numbers.rhs_spec[0]] = dims[2][numbers.out_spec[1]] = "features"
         dims[0][numbers.lhs_spec[1]] = dims[1][numbers.rhs_spec[1]] = "channels"
         kinds = {"channels": "sum"}
-    return _named(avals, outs, dims[:2], dims[2:], kinds)
+    return named(avals, outs, dims[:2], dims[2:], kinds)
 
 
 @factors.register
@@ -373,7 +373,7 @@ def _gather(op: Gather, avals: Avals, outs: Avals) -> Factors:
     rest = (d for d in range(outs[0].ndim) if d not in numbers.offset_dims)
     for to, name in zip(rest, indices):
         result[to] = name
-    return _named(avals, outs, [operand, indices], [result])
+    return named(avals, outs, [operand, indices], [result])
 
 
 @factors.register
@@ -400,7 +400,7 @@ def _scatter(op: Scattering, avals: Avals, outs: Avals) -> Factors:
         updates[at] = name
     kinds = {n: "sum" for n in indices if adds and n and n[0] == "index"}
     dims = [operand, indices, updates]
-    return _named(avals, outs, dims, [operand], kinds, [0] if kinds else [])
+    return named(avals, outs, dims, [operand], kinds, [0] if kinds else [])
 
 
 @factors.register
