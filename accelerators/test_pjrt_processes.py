@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from accelerators import shim
-from curta.runtime.pjrt.keyvalue import Server
+from curta.hosts.store import Server
 
 
 def together(count, code, **environment):
@@ -20,7 +20,8 @@ def together(count, code, **environment):
     host, port = server.address
     head = f"""
         import os, sys
-        from curta.runtime.pjrt.keyvalue import Callbacks, Store
+        from curta.hosts.store import Store
+        from curta.runtime.pjrt.keyvalue import Callbacks
         process, count = int(sys.argv[1]), {count}
         store = Store(({host!r}, {port}), timeout=60)
     """

@@ -460,6 +460,12 @@ hosts_timeout = _define(
     float,
     "Seconds that a host waits in a collective for others before the program ends.",
 )
+hosts_deterministic = _define(
+    "curta_hosts_deterministic",
+    False,
+    parse_boolean,
+    "Sum floats of several processes in the order of the processes, whatever MPI does.",
+)
 cpu = _define(
     "curta_cpu",
     "host",

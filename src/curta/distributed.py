@@ -1,9 +1,6 @@
-"""The processes of a program that runs as several; here it runs as one.
+"""The processes of a program that runs as several."""
 
-Programs that start themselves as several processes may be started as one of one.
-"""
-
-from curta.api.multihost import (
+from curta.api.processes import (
     initialize as initialize,
     is_initialized as is_initialized,
     shutdown as shutdown,

@@ -34,7 +34,7 @@ def test_a_single_process(alone):
         (("h:1", 1), ValueError, "process id of the current process must be defined"),
         (("h:1", 1, "0"), TypeError, "process_id must be an int"),
         (("h:1", 1, 1), ValueError, "process_id < num_processes"),
-        (("h:1", 2, 0), NotImplementedError, "programs of 2 processes"),
+        (("h", 2, 0), ValueError, "an address is 'host:port', not 'h'"),
     ],
 )
 def test_other_processes_are_refused(arguments, error, message):

@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from curta.errors import JaxRuntimeError
+from curta.hosts.store import Server, Store
 from curta.runtime.pjrt.abi import structs
-from curta.runtime.pjrt.keyvalue import Callbacks, Server, Store
+from curta.runtime.pjrt.keyvalue import Callbacks
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from curta import tree_util
 from curta.api.devices import device_put
+from curta.api.processes import is_initialized
 from curta.core.avals import ShapedArray
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
@@ -192,93 +193,3 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     if not devices:
         raise ValueError("No devices provided.")
     yield sorted({*devices}, key=lambda device: device.id)
-
-
-class DistributedState:
-    """What processes know of each other; a single one talks to nobody.
-
-    `client` is what would carry messages to the others, None as there are none.
-    """
-
-    client: None = None
-    service: None = None
-    process_id: int = 0
-    num_processes: int = 1
-    coordinator_address: str | None = None
-
-
-global_state: Final = DistributedState()
-
-
-def initialize(
-    coordinator_address: str | None = None,
-    num_processes: int | None = None,
-    process_id: int | None = None,
-    local_device_ids: int | Sequence[int] | None = None,
-    **options: Any,
-) -> None:
-    """Say which of how many processes this is.
-
-    Args:
-      coordinator_address: where the first process can be reached, "host:port".
-      num_processes: how many processes there are, which can only be 1.
-      process_id: the number of this one.
-      local_device_ids: the numbers of the devices that belong to this process: all.
-      options: timeouts and the like, which a single process has no use for.
-
-    Raises:
-      ValueError: for arguments that are missing or out of range.
-      TypeError: for numbers that are no ints.
-      RuntimeError: if it was called before.
-      NotImplementedError: for more than one process.
-
-    >>> from curta import distributed
-    >>> distributed.initialize("localhost:1234", num_processes=1, process_id=0)
-    >>> distributed.is_initialized()
-    True
-    >>> distributed.shutdown()
-    """
-    if coordinator_address is None:
-        raise ValueError("coordinator_address should be defined.")
-    if num_processes is None:
-        raise ValueError("Number of processes must be defined.")
-    if process_id is None:
-        raise ValueError("The process id of the current process must be defined.")
-    for name, x in (("process_id", process_id), ("num_processes", num_processes)):
-        if not isinstance(x, int):
-            raise TypeError(f"{name} must be an int. Got {name}={x} of type {type(x)}.")
-    if not 0 <= process_id < num_processes:
-        raise ValueError(
-            "process_id and num_processes must be nonnegative, with process_id <"
-            f" num_processes. Got process_id={process_id},"
-            f" num_processes={num_processes}."
-        )
-    if num_processes > 1:
-        raise NotImplementedError(
-            f"programs of {num_processes} processes are not available: one process has"
-            " all devices, as many as the setting jax_num_cpu_devices says."
-        )
-    if is_initialized():
-        raise RuntimeError("distributed.initialize should only be called once.")
-    global_state.coordinator_address = coordinator_address
-
-
-def is_initialized() -> bool:
-    """Whether `initialize` was called.
-
-    >>> import curta
-    >>> curta.distributed.is_initialized()
-    False
-    """
-    return global_state.coordinator_address is not None
-
-
-def shutdown() -> None:
-    """Undo `initialize`, if it was called.
-
-    >>> import curta
-    >>> curta.distributed.shutdown()
-    >>> curta.distributed.is_initialized()
-    False
-    """
-    global_state.coordinator_address = None

@@ -30,7 +30,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "ad_util": {"stop_gradient_p": "curta.lax.stop_gradient_p"},
     "core": {"Primitive": "curta.core.primitive.Primitive"},
-    "distributed": {"global_state": "curta.api.multihost.global_state"},
+    "distributed": {"global_state": "curta.api.processes.global_state"},
     "dtypes": {
         "DType": "numpy.dtype",
         "TypePromotionError": "curta.errors.TypePromotionError",

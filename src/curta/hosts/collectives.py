@@ -124,6 +124,16 @@ class Collectives(Engine):
         """The array of member `source`, while this one's goes to the members `to`."""
 
 
+class ProcessEngine(Collectives):
+    """An engine of processes, which know when one of them ends."""
+
+    def close(self) -> None:
+        """All processes have left."""
+
+    def abort(self, status: int) -> None:
+        """This process fails: end the others too, if they would not notice."""
+
+
 def cut(x: NDArray, dim: int, parts: int) -> NDArray:
     """The parts of an array along a dim, stacked, C-contiguous."""
     if x.shape[dim] % parts:

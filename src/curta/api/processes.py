@@ -1,0 +1,169 @@
+"""Starting as one of several processes, and ending so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+from curta.hosts.client import Client
+from curta.hosts.launched import Launched, launched
+from curta.hosts.mpi import is_there as mpi_is_there
+from curta.hosts.processes import (
+    Limits,
+    OnlyProcess,
+    Processes,
+    over_mpi,
+    over_tcp,
+)
+from curta.hosts.service import Service
+from curta.hosts.wire import parts_of
+from curta.runtime.devices import devices_are_counted
+
+
+class DistributedState:
+    """What this process knows of the others, once it is initialised.
+
+    `client` asks for keys and values that all processes share, and for barriers.
+    """
+
+    process_id: int = 0
+    num_processes: int = 1
+    coordinator_address: str | None = None
+    processes: Processes | None = None
+
+    @property
+    def client(self) -> Client | None:
+        """Keys, values and barriers of all processes."""
+        return None if self.processes is None else self.processes.client
+
+    @property
+    def service(self) -> Service | None:
+        """What serves them, in process 0."""
+        return None if self.processes is None else self.processes.service
+
+
+global_state: Final = DistributedState()
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    **options: Any,
+) -> None:
+    """Become one of several processes that run the same program.
+
+    Call it first. Under `mpiexec`, `srun` or `python -m curta.run` no argument is
+    needed; processes that were started in other ways find each other by the address of
+    process 0, over TCP. An error in one of them ends all.
+
+    Args:
+      coordinator_address: where process 0 can be reached, "host:port".
+      num_processes: how many processes there are.
+      process_id: the number of this one.
+      local_device_ids: the numbers of the devices that belong to this process: all.
+      options: in seconds, `initialization_timeout` (300), until all processes must have
+        come, `heartbeat_timeout_seconds` (100), after which one that is silent is taken
+        for gone, `shutdown_timeout_seconds` (300); others that JAX knows mean nothing.
+
+    Raises:
+      ValueError: for arguments that are missing or out of range.
+      TypeError: for numbers that are no ints.
+      RuntimeError: if it was called before, or devices were asked for.
+      JaxRuntimeError: if the other processes cannot be reached.
+
+    >>> from curta import distributed
+    >>> distributed.initialize("localhost:1234", num_processes=1, process_id=0)
+    >>> distributed.is_initialized()
+    True
+    >>> distributed.shutdown()
+    """
+    found = launched(os.environ)
+    if found is not None:
+        coordinator_address = coordinator_address or found.coordinator
+        num_processes = found.count if num_processes is None else num_processes
+        process_id = found.index if process_id is None else process_id
+    by_mpi = _is_by_mpi(found, coordinator_address, num_processes)
+    if coordinator_address is None and not by_mpi:
+        raise ValueError("coordinator_address should be defined.")
+    index, count = _checked(process_id, num_processes)
+    if is_initialized():
+        raise RuntimeError("distributed.initialize should only be called once.")
+    if count > 1 and devices_are_counted():
+        raise RuntimeError(
+            "jax.distributed.initialize() must be called before any JAX calls that ask"
+            " for devices: call it first in the program."
+        )
+    limits = _limits(**options)
+    if count == 1:
+        processes: Processes = OnlyProcess()
+    elif by_mpi:
+        processes = over_mpi(count, limits)
+    else:
+        processes = over_tcp(parts_of(coordinator_address or ""), index, count, limits)
+    global_state.process_id, global_state.num_processes = index, count
+    global_state.coordinator_address = coordinator_address or "MPI"
+    global_state.processes = processes
+
+
+def _is_by_mpi(found: Launched | None, address: str | None, count: int | None) -> bool:
+    """Whether a launcher of MPI programs has started just these processes."""
+    if found is None or found.coordinator is not None or count != found.count:
+        return False
+    return address is None or mpi_is_there()
+
+
+def _checked(process_id: Any, num_processes: Any) -> tuple[int, int]:
+    """The number of this process and how many there are."""
+    if num_processes is None:
+        raise ValueError("Number of processes must be defined.")
+    if process_id is None:
+        raise ValueError("The process id of the current process must be defined.")
+    for name, x in (("process_id", process_id), ("num_processes", num_processes)):
+        if not isinstance(x, int):
+            raise TypeError(f"{name} must be an int. Got {name}={x} of type {type(x)}.")
+    if not 0 <= process_id < num_processes:
+        raise ValueError(
+            "process_id and num_processes must be nonnegative, with process_id <"
+            f" num_processes. Got process_id={process_id},"
+            f" num_processes={num_processes}."
+        )
+    return process_id, num_processes
+
+
+def _limits(
+    initialization_timeout: float = 300,
+    heartbeat_timeout_seconds: float = 100,
+    shutdown_timeout_seconds: float = 300,
+    **_others: Any,
+) -> Limits:
+    return Limits(
+        initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds
+    )
+
+
+def is_initialized() -> bool:
+    """Whether `initialize` was called.
+
+    >>> import curta
+    >>> curta.distributed.is_initialized()
+    False
+    """
+    return global_state.processes is not None
+
+
+def shutdown() -> None:
+    """Undo `initialize`, if it was called; it waits until all processes do so.
+
+    >>> import curta
+    >>> curta.distributed.shutdown()
+    >>> curta.distributed.is_initialized()
+    False
+    """
+    processes, global_state.processes = global_state.processes, None
+    if processes is not None:
+        processes.close()
+    global_state.coordinator_address = None
+    global_state.process_id, global_state.num_processes = 0, 1

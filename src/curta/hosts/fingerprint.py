@@ -1,0 +1,81 @@
+"""Processes find out that they have traced different programs, before they run them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from curta.hosts.engine import current
+from curta.hosts.failures import HostsError
+from curta.hosts.group import HostGroup
+
+
+def check(
+    hosts: Sequence[int], name: str, eqns: Sequence[str], place: Callable[[int], str]
+) -> None:
+    """Raise HostsError, on all hosts, unless all have the same program.
+
+    Args:
+      hosts: those that are about to run it.
+      name: what the program is called.
+      eqns: its equations as texts; what goes before them may be the first.
+      place: for the number of an equation, the line of the user that it is from.
+    """
+    if len(hosts) == 1:
+        return
+    group = HostGroup(("host",), (len(hosts),), tuple(hosts), ("host",))
+    engine = current()
+    texts = [name, *eqns]
+    digest = hashlib.sha256("\n".join(texts).encode()).digest()
+    mine = np.frombuffer(digest, np.uint8)
+    all_ = engine.all_gather(group, mine, 0).reshape(len(hosts), -1)
+    if (all_ == all_[0]).all():
+        return
+    known = _gathered(group, texts)
+    first = _first_difference(known)
+    own = place(first - 1) if 0 < first <= len(eqns) else ""
+    places = [x[0] for x in _gathered(group, [own])]
+    raise HostsError(_message(hosts, first, known, places))
+
+
+def _gathered(group: HostGroup, texts: Sequence[str]) -> list[list[str]]:
+    """The texts of all hosts."""
+    engine = current()
+    data = np.frombuffer("\0".join(texts).encode() + b"\0", np.uint8)
+    sizes = engine.all_gather(group, np.array([data.size]), 0)
+    padded = np.zeros(sizes.max(), np.uint8)
+    padded[: data.size] = data
+    rows = engine.all_gather(group, padded, 0).reshape(group.size, -1)
+    found = [row[: n - 1].tobytes() for row, n in zip(rows, sizes, strict=True)]
+    return [text.decode().split("\0") for text in found]
+
+
+def _first_difference(known: list[list[str]]) -> int:
+    """Where the texts of any two hosts first differ."""
+    for i in range(max(map(len, known))):
+        if len({text[i] if i < len(text) else None for text in known}) > 1:
+            return i
+    raise AssertionError("texts with different fingerprints are equal")
+
+
+def _message(
+    hosts: Sequence[int], at: int, known: list[list[str]], places: list[str]
+) -> str:
+    def text(i: int) -> str:
+        found = known[i][at] if at < len(known[i]) else "the end of the program"
+        return found + (f" ({places[i]})" if places[i] else "")
+
+    # Those that differ from most are the ones to look at.
+    texts = [x[at] if at < len(x) else None for x in known]
+    common = max(range(len(hosts)), key=lambda i: (texts.count(texts[i]), -i))
+    other = next(i for i in range(len(hosts)) if texts[i] != texts[common])
+    what = f"differs at eqn {at - 1}" if at else "has another name"
+    where = f", {places[other]}" if places[other] else ""
+    return (
+        f"process {hosts[other]} traced a program that {what}{where}:"
+        f"\n  process {hosts[common]}: {text(common)}"
+        f"\n  process {hosts[other]}: {text(other)}\n"
+        "All processes must trace the same programs, in the same order."
+    )

@@ -1,0 +1,261 @@
+"""Processes that exchange arrays by MPI, through mpi4py.
+
+Calls block in MPI. That a process waits for one that never comes is found out by the
+thread that keeps its presence, which ends the process, and with it the job.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from curta.config import config
+from curta.hosts import wire
+from curta.hosts.by_exchange import ByExchange
+from curta.hosts.collectives import Call
+from curta.hosts.presence import Presence, end
+from curta.hosts.store import Store
+from curta.on_demand import late
+from curta.once import Lock
+
+MPI: Any = late("mpi4py.MPI")
+NDArray = np.ndarray[Any, Any]
+_CHUNK = 1 << 30  # bytes in one call: MPI counts with 32 bits
+_LEFT = 2.0  # seconds in a collective after which one who has left will not come
+
+# Operations of MPI that give what NumPy gives, whatever the values. MPI_MAX and MPI_MIN
+# say nothing of NaNs, complex numbers have no order in MPI, and floats of 8 and 16 bits
+# would be rounded at every step.
+_INTEGERS = {"sum": "SUM", "prod": "PROD", "max": "MAX", "min": "MIN"}
+_FLOATS = {"sum": "SUM", "prod": "PROD"}
+_OPERATIONS = {
+    "b": {"sum": "MAX", "prod": "MIN", "max": "MAX", "min": "MIN"},  # words of 0 and 1
+    "i": {**_INTEGERS, "and": "BAND", "or": "BOR"},
+    "u": {**_INTEGERS, "and": "BAND", "or": "BOR"},
+    "f": _FLOATS,
+    "c": _FLOATS,
+}
+_OPERATIONS["b"] |= {"and": "MIN", "or": "MAX"}
+_TYPES = {
+    **{"bool": "UINT8_T", "float32": "FLOAT", "float64": "DOUBLE"},
+    **{"complex64": "C_FLOAT_COMPLEX", "complex128": "C_DOUBLE_COMPLEX"},
+    **{
+        f"{u}int{n}": f"{u.upper()}INT{n}_T" for u in ("", "u") for n in (8, 16, 32, 64)
+    },
+}
+
+
+def is_there() -> bool:
+    """Whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def operation(kind: str, dtype: np.dtype[Any]) -> tuple[str, str] | None:
+    """The names of MPI's type and operation for a fold; None if it has none."""
+    name = _TYPES.get(dtype.name)
+    found = None if name is None else _OPERATIONS[dtype.kind].get(kind)
+    return None if name is None or found is None else (name, found)
+
+
+class MPIEngine(ByExchange):
+    """The engine of a process that an MPI launcher has started."""
+
+    def __init__(self, presence: Presence) -> None:
+        self._world = MPI.COMM_WORLD.Dup()
+        super().__init__(self._world.rank, self._world.size)
+        self._presence = presence
+        self._lock = Lock()
+        self._comms: dict[tuple[int, ...], Any] = {}
+        self._waits: tuple[Call, float] | None = None
+        presence.waiting = self._waiting
+        presence.watched = self._watched
+
+    def close(self) -> None:
+        """All processes have left: MPI can be finalized."""
+
+    def abort(self, status: int) -> None:
+        """End the job: MPI would wait for this process for ever."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(status)
+
+    # ---- waiting
+
+    def _waiting(self) -> str | None:
+        waits = self._waits
+        return None if waits is None else str(waits[0])
+
+    def _watched(self) -> None:
+        """End the process if it waits for what cannot come."""
+        if (waits := self._waits) is None:
+            return
+        call, since = waits
+        seconds, limit = time.monotonic() - since, config.curta_hosts_timeout
+        gone = [m for m in call.members if m in self._presence.left]
+        reason = ""
+        if gone and seconds > _LEFT:
+            reason = f"process {gone[0]} has ended"
+        elif seconds > limit:
+            others = [m for m in range(self.count) if m != self.index]
+            reason = f"time-out after {limit:g} s: {self._presence.states(others)}"
+        if reason and self._waits is waits:
+            end(f"process {self.index} waits in {call}, but {reason}")
+
+    def comm(self, members: tuple[int, ...]) -> Any:
+        """The communicator of hosts, whose ranks are in their order."""
+        found = self._comms.get(members)
+        if found is None:
+            group = self._world.Get_group().Incl(members)
+            found = self._comms[members] = self._world.Create_group(group)
+        return found
+
+    # ---- collectives
+
+    def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
+        found = self._operation(kind, x.dtype)
+        if found is None:
+            return super()._reduce(call, kind, x)
+        type_, op = found
+        result = np.empty_like(x)
+        a, b, step = x.reshape(-1), result.reshape(-1), _CHUNK // x.itemsize
+        with self._in(call) as comm:
+            for i in range(0, x.size, step):
+                part, out = a[i : i + step], b[i : i + step]
+                comm.Allreduce((part, part.size, type_), (out, part.size, type_), op)
+        return result
+
+    def _gather(self, call: Call, x: NDArray) -> NDArray:
+        n = len(call.members)
+        if x.nbytes * n > _CHUNK:
+            return super()._gather(call, x)
+        stack = np.empty((n, *x.shape), x.dtype)
+        with self._in(call) as comm:
+            comm.Allgather(_bytes(x), _bytes(stack))
+        return stack
+
+    def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
+        found = self._operation(kind, parts.dtype)
+        if found is None or parts.nbytes > _CHUNK:
+            return super()._reduce_scatter(call, kind, parts)
+        type_, op = found
+        result = np.empty(parts.shape[1:], parts.dtype)
+        with self._in(call) as comm:
+            comm.Reduce_scatter_block(
+                (parts, result.size, type_), (result, result.size, type_), op
+            )
+        return result
+
+    def _exchange(self, call: Call, parts: NDArray) -> NDArray:
+        if parts.nbytes > _CHUNK:
+            return super()._exchange(call, parts)
+        stack = np.empty_like(parts)
+        with self._in(call) as comm:
+            comm.Alltoall(_bytes(parts), _bytes(stack))
+        return stack
+
+    def _swap(
+        self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
+    ) -> None:
+        with self._in(call) as comm:
+            requests = []
+            for start, arrays in ((comm.Irecv, receives), (comm.Isend, sends)):
+                for member, array in arrays.items():
+                    words = array.reshape(-1).view(np.uint8)
+                    for i in range(0, words.size, _CHUNK):
+                        part = words[i : i + _CHUNK]
+                        requests.append(start((part, part.size, MPI.BYTE), member))
+            MPI.Request.Waitall(requests)
+
+    def _operation(self, kind: str, dtype: np.dtype[Any]) -> tuple[Any, Any] | None:
+        """MPI's type and operation, if it gives what is wanted."""
+        if config.curta_hosts_deterministic and dtype.kind in "fc":
+            return None
+        names = operation(kind, dtype)
+        if names is None:
+            return None
+        type_, op = names
+        return getattr(MPI, type_), getattr(MPI, op)
+
+    def _in(self, call: Call) -> _Entered:
+        return _Entered(self, call)
+
+    def enter(self, call: Call) -> Any:
+        """The communicator of a collective that begins."""
+        self._lock.acquire()
+        self._waits = call, time.monotonic()
+        return self.comm(call.members)
+
+    def leave(self) -> None:
+        """The collective is over."""
+        self._waits = None
+        self._lock.release()
+
+
+class _Entered:
+    """A collective that is going on, for whoever asks why a process waits."""
+
+    def __init__(self, engine: MPIEngine, call: Call) -> None:
+        self._engine, self._call = engine, call
+
+    def __enter__(self) -> Any:
+        return self._engine.enter(self._call)
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.leave()
+
+
+def _bytes(x: NDArray) -> tuple[NDArray, Any]:
+    return x.reshape(-1).view(np.uint8), MPI.BYTE
+
+
+# ---- how processes find the one that serves them
+
+
+def place(count: int) -> int:
+    """The number of this process, which MPI must say is one of so many.
+
+    They get a token, so that nobody else takes part. Raises RuntimeError if the
+    launcher is not that of the MPI library.
+    """
+    world = MPI.COMM_WORLD
+    if world.size != count:
+        raise RuntimeError(
+            f"the launcher has started {count} processes, but MPI here"
+            f" ({MPI.Get_library_version().split(',')[0]}) knows of {world.size}: use"
+            " the launcher that belongs to it (python -m curta.run finds it)"
+        )
+    token = os.environ.get(wire.TOKEN) or secrets.token_hex(16)
+    os.environ[wire.TOKEN] = world.bcast(token)
+    return world.rank
+
+
+def own_address() -> tuple[str, int]:
+    """Where process 0 serves the others: on this machine only, if all are on it."""
+    names = MPI.COMM_WORLD.allgather(MPI.Get_processor_name())
+    others = [n for n in names if n != names[0]]
+    if not others:
+        return "127.0.0.1", 0
+    # The address from which process 0 reaches another machine; nothing is sent.
+    if MPI.COMM_WORLD.rank:
+        return "", 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((others[0], 9))
+        return probe.getsockname()[0], 0
+
+
+def agree(address: tuple[str, int]) -> tuple[str, int]:
+    """The address of process 0."""
+    return MPI.COMM_WORLD.bcast(address)
+
+
+def made_engine(store: Store, presence: Presence) -> MPIEngine:
+    """The engine, once the processes know each other."""
+    return MPIEngine(presence)

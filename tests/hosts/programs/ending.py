@@ -1,0 +1,60 @@
+"""One process of several ends in some way while the others wait for it."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+import curta
+from curta.config import config
+from curta.hosts.engine import current
+from curta.hosts.group import HostGroup
+
+
+def end(how: str, total) -> None:
+    """What process 1 does."""
+    if how in ("raise", "asleep"):
+        raise ValueError("process 1 gives up")
+    if how == "exit":
+        sys.exit(3)
+    if how == "raise-exit":
+        raise SystemExit(3)
+    if how == "return":
+        sys.exit(0)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "time-out":
+        time.sleep(60)
+    if how == "caught":
+        try:
+            sys.exit(3)
+        except SystemExit:
+            total()
+
+
+def main(how: str) -> None:
+    curta.distributed.initialize()
+    engine = current()
+    group = HostGroup(("x",), (engine.count,), tuple(range(engine.count)), ("x",))
+
+    def total() -> float:
+        return engine.all_reduce(group, "sum", np.ones(3))[0]
+
+    assert total() == engine.count
+    if how == "time-out":
+        config.update("curta_hosts_timeout", 2.0)
+    if engine.index == 1:
+        end(how, total)
+    if how == "asleep":  # in nothing that an engine could wake
+        time.sleep(60)
+    if how == "all-exit":
+        sys.exit()
+    if how != "caught" or engine.index != 1:
+        total()
+    print("process", engine.index, "done")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
