@@ -22,9 +22,10 @@ from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placement
 from curta.core.sharding import NamedSharding, Sharding, normalised
+from curta.partition.wishes import wished_entries
 from curta.primitives.base import Elementwise
 from curta.primitives.elementwise.convert import ConvertElementType
-from curta.primitives.operand_partitioning import Output, operand_entries
+from curta.primitives.factors import factors
 from curta.primitives.partitioning import Entries, Query, out_entries
 from curta.primitives.placing import InspectSharding, Placing, ShardingConstraint
 from curta.primitives.shape import Iota
@@ -226,8 +227,8 @@ class Walk:
             return wanted
         avals = [v.aval for v in eqn.invars]
         given = [_read(env, v) for v in eqn.invars]
-        of_first = eqn.outvars[0].aval, outs[0]
-        return operand_entries(op, Output(*of_first, avals, given, self.mesh.size_of))
+        relation = factors(op, avals, [v.aval for v in eqn.outvars])
+        return wished_entries(relation, outs, given, self.mesh.size_of)
 
     def op(
         self,

@@ -27,6 +27,7 @@ from curta.primitives.elementwise.convert import (
     Identity,
 )
 from curta.primitives.elementwise.select import SelectN
+from curta.primitives.factors import reshape_groups
 from curta.primitives.families import Reduction
 from curta.primitives.fft import Fft
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
@@ -485,7 +486,7 @@ def reshaped(
     be split over; None if that would move elements between devices.
     """
     result: list[Any] = [None] * len(after)
-    for old, new in _groups(before, after):
+    for old, new in reshape_groups(before, after):
         axes: list[Any] = []
         open_dim = False
         for d in old:
@@ -507,24 +508,3 @@ def reshaped(
         if axes:
             return None
     return tuple(result)
-
-
-def _groups(
-    before: Sequence[int], after: Sequence[int]
-) -> list[tuple[list[int], list[int]]]:
-    """The dims in groups of equal size; those of size 1 are left out."""
-    old = [d for d, n in enumerate(before) if n != 1]
-    new = [d for d, n in enumerate(after) if n != 1]
-    groups = []
-    while old and new:
-        left, right = [old.pop(0)], [new.pop(0)]
-        have, want = before[left[0]], after[right[0]]
-        while have != want:
-            if have < want:
-                left.append(old.pop(0))
-                have *= before[left[-1]]
-            else:
-                right.append(new.pop(0))
-                want *= after[right[-1]]
-        groups.append((left, right))
-    return groups
