@@ -51,3 +51,10 @@ def test_one_function_for_all_calls_of_a_jaxpr():
     found = text(lambda x: inner(inner(x)), 1.0)
     assert found.count("call @cos(") == 2
     assert found.count("func.func private @cos(") == 1
+
+
+def test_a_single_key_is_a_constant_of_its_words():
+    key = curta.random.key(7)
+    text = curta.jit(lambda a: curta.random.normal(key, (3,)) + a).lower(1.0).as_text()
+    assert "dense<[0, 7]> : tensor<2xui32>" in text
+    assert "tensor<1x2xui32>" not in text

@@ -23,7 +23,8 @@ def elements(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     stored = np.asarray(storage() if storage else value, aval.dtype.physical)
     if not isinstance(aval.dtype, KeyDType):
         return stored
-    return np.ascontiguousarray(stored)[..., None].view(np.uint32)
+    # A single key stays one: NumPy's `ascontiguousarray` would make a row of it.
+    return np.asarray(stored, order="C")[..., None].view(np.uint32)
 
 
 # The bits of the significand, the leading one included.
