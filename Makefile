@@ -22,17 +22,19 @@
 #   make stress-faults    failing allocations, a failing kernel cache, processes killed
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
 #   make test-accelerators  programs as StableHLO, by XLA:CPU and plugins (own environment)
+#   make test-gpu   tests, examples and the demo on a GPU (PLATFORM=, own environment)
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-shrunk test-libraries test-accelerators lint docs coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo test test-all test-shrunk test-libraries test-accelerators test-gpu lint docs coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
 LIBRARIES := .venv-libraries
 ACCELERATORS := .venv-accelerators
+GPU := .venv-gpu
 HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 help:
@@ -57,6 +59,11 @@ $(LIBRARIES)/.stamp-%-$(HASH):
 $(ACCELERATORS)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(ACCELERATORS) $*
 	@rm -f $(ACCELERATORS)/.stamp-$*-*
+	@touch $@
+
+$(GPU)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(GPU) $*
+	@rm -f $(GPU)/.stamp-$*-*
 	@touch $@
 
 demo: $(VENV)/.stamp-examples-$(HASH)
@@ -123,8 +130,15 @@ test-accelerators: $(ACCELERATORS)/.stamp-accelerators-$(HASH)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	$(ACCELERATORS)/bin/python -m pytest accelerators -n 2 -rN $(ARGS)
 
+# The extra brings the plugin: cuda13, cuda12, rocm7, tpu; none for one that is named by
+# PJRT_NAMES_AND_LIBRARY_PATHS. Without a device it says so, and exits with 3.
+PLATFORM ?= cuda
+PLUGIN ?= cuda13
+test-gpu: $(GPU)/.stamp-test,$(PLUGIN)-$(HASH)
+	$(GPU)/bin/python -m accelerators.on_gpu --platform $(PLATFORM) $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(GPU)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from curta.core.avals import placed_aval
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.sharding import Sharding
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.backends import Placement, backend_of
@@ -29,12 +32,13 @@ class DeviceCall:
     def __call__(self, args: Sequence[Any], commit: bool) -> list[ArrayImpl]:
         """The results; placed on the devices if the arguments were, or are to be."""
         where = self._run.in_shardings
-        outs = self._run(
-            *[
-                on_devices(x, s, stay=not commit)
-                for x, s in zip(args, where, strict=True)
-            ]
-        )
+        given = [
+            on_devices(x, s, stay=not commit)
+            if type(x) is ArrayImpl or self._donated
+            else _given(x, s)
+            for x, s in zip(args, where, strict=True)
+        ]
+        outs = self._run(*given)
         for i in self._donated:
             if type(args[i]) is ArrayImpl:
                 args[i].delete()
@@ -46,6 +50,29 @@ def device_array(data: DeviceData, commit: bool) -> ArrayImpl:
     if not commit:
         return held(data, data.aval, None)
     return held(data, placed_aval(data.aval, data.sharding), data.sharding)
+
+
+def _given(x: Any, sharding: Sharding) -> DeviceData:
+    """What is no array of ours, on devices.
+
+    Numbers are brought there once, as that takes longer than the ops on them.
+    """
+    if type(x) in _NUMBERS:  # their `repr` tells all of them apart, the zeros too
+        return _kept_number(type(x), repr(x), sharding)
+    if type(x) is np.ndarray and not x.shape and x.dtype.kind in "biufc":
+        return _kept_number(x.dtype, x.tobytes(), sharding)
+    return on_devices(x, sharding)
+
+
+_NUMBERS = (int, float, complex)
+
+
+@kept_by_settings(1024)
+def _kept_number(kind: Any, said: Any, sharding: Sharding) -> DeviceData:
+    """A number on devices, which nobody may donate."""
+    if isinstance(kind, np.dtype):
+        return on_devices(np.frombuffer(said, kind).reshape(()), sharding)
+    return on_devices(kind(said), sharding)
 
 
 def on_devices(x: Any, sharding: Sharding, stay: bool = False) -> DeviceData:
