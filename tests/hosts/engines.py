@@ -25,14 +25,14 @@ def array(host: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     random = np.random.default_rng([host, *shape, dtype.num])
     if dtype.kind == "V" and dtype.num < 256:
         return random.integers(0, 256, (*shape, 12), np.uint8).view(dtype)[..., 0]
-    values = random.integers(0, 7, shape)
-    return np.ascontiguousarray(values.astype(np.int8).astype(dtype))
+    values = np.asarray(random.integers(0, 7, shape))
+    return values.astype(np.int8).astype(dtype)
 
 
 def same(found: np.ndarray, wanted: np.ndarray) -> None:
     assert found.dtype == wanted.dtype and found.shape == wanted.shape
     assert found.flags.c_contiguous
-    assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
+    assert found.tobytes() == np.asarray(wanted, order="C").tobytes()
 
 
 def groups(count: int) -> list[HostGroup]:
@@ -72,6 +72,8 @@ def check_moves(engine, group: HostGroup, dtype: np.dtype) -> None:
         same(engine.all_to_all(group, mine, split, join), np.concatenate(parts, join))
     ring = tuple((i, (i + 1) % n) for i in range(n))
     same(engine.permute(group, ring, mine), all_[place - 1])
+    numbers = [array(m, (), dtype) for m in members]
+    same(engine.permute(group, ring, numbers[place]), numbers[place - 1])
     one = engine.permute(group, ((0, n - 1),), mine)
     same(one, all_[0] if place == n - 1 else np.zeros_like(mine))
 
@@ -88,6 +90,7 @@ def check_folds(engine, group: HostGroup, kind: str, dtype: np.dtype) -> bool:
     part = engine.reduce_scatter(group, kind, all_[place], 1)
     same(part, np.split(wanted, n, 1)[place])
     small = [array(m, (), dtype) for m in members]
+    assert small[0].shape == () and isinstance(small[0], np.ndarray)
     same(engine.all_reduce(group, kind, small[place]), fold(kind, small))
     empty = np.zeros((0, n), dtype)
     same(engine.all_reduce(group, kind, empty), empty)

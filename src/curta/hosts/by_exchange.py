@@ -56,7 +56,7 @@ class ByExchange(ProcessEngine):
         stack = np.empty((n, *x.shape), x.dtype)
         stack[me] = x
         others = [i for i in range(n) if i != me]
-        self._swap(call, dict.fromkeys(others, x), {i: stack[i] for i in others})
+        self._swap(call, dict.fromkeys(others, x), {i: stack[i, ...] for i in others})
         return stack
 
     def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
@@ -67,7 +67,7 @@ class ByExchange(ProcessEngine):
         stack = np.empty_like(parts)
         stack[me] = parts[me]
         others = [i for i in range(n) if i != me]
-        self._swap(call, {i: parts[i] for i in others}, {i: stack[i] for i in others})
+        self._swap(call, {i: parts[i, ...] for i in others}, {i: stack[i, ...] for i in others})
         return stack
 
     def _permute(

@@ -39,7 +39,7 @@ def fold(kind: str, parts: Sequence[NDArray]) -> NDArray:
     wide = widened(kind, dtype)
     combine = FOLDS[kind]
     with np.errstate(all="ignore"):
-        total = parts[0].astype(wide)
+        total = np.array(parts[0], wide)  # also of a single number
         for part in parts[1:]:
             if wide == dtype:
                 combine(total, part, out=total)
