@@ -383,11 +383,11 @@ class Tuning:
     # could not answer a signal: of loops without vectors, a tenth of a second.
     interruptible_cost: int = limit(1 << 27, shrunk=-1)
     # Operations between two looks of a loop whether its call was cancelled.
-    polled_cost: int = limit(1 << 22, shrunk=1)
+    polled_cost: int = limit(1 << 18, shrunk=1)
     # Turns between them at most, and of a loop around one that looks by itself; powers
     # of two.
     polled_turns: int = limit(1 << 20, shrunk=2)
-    polled_turns_outside: int = limit(16, shrunk=1)
+    polled_turns_outside: int = limit(64, shrunk=1)
     # Seconds that a call took from which on it does not make the next ones.
     answer_seconds: float = limit(0.05, shrunk=-1.0)
     # The same of compiling: characters of a module, a twentieth of a second.

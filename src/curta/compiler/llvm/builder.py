@@ -322,12 +322,10 @@ class Builder(VectorInstructions):
         initial: Sequence[Value],
         condition: Callable[[Values], Value],
         body: Callable[[Values], Values],
-        until: Callable[[Values], Value] | None = None,
     ) -> Values:
         """Repeat the body on the carried values while the condition, one `i1`, holds.
 
-        The condition is tested before the first turn; `until` says after it whether to
-        leave the loop although it holds.
+        The condition is tested before the first turn.
         """
         test, turn, done = self._label(), self._label(), self._label()
         before = self._block
@@ -337,16 +335,58 @@ class Builder(VectorInstructions):
         carried = [self._new(v.type) for v in initial]
         self._branch(condition(carried), turn, done)
         self._begin(turn)
-        if until is not None:
-            inside = self._label()
-            self._branch(until(carried), done, inside)
-            self._begin(inside)
         following = body(carried)
         self._jump(test)
-        latch = self._block
-        inputs = zip(carried, initial, following, strict=True)
-        self._lines[hole:hole] = [
-            self._phi(r, (a, before), (b, latch)) for r, a, b in inputs
-        ]
+        self._fill(hole, carried, (initial, before), (following, self._block))
         self._begin(done)
         return carried
+
+    def while_in_blocks(
+        self,
+        initial: Sequence[Value],
+        condition: Callable[[Values], Value],
+        body: Callable[[Values], Values],
+        turns: int,
+        goes_on: Callable[[], Value],
+    ) -> Values:
+        """`while_loop`, which after every so many turns asks whether to go on.
+
+        Two loops, one in the other, of which the inner one is left by one branch where
+        the condition fails: nothing of the asking is on the way of a short loop.
+        """
+        block, test, turn, ask, done = (self._label() for _ in range(5))
+        before = self._block
+        self._jump(block)
+        self._begin(block)
+        outer_hole, start = len(self._lines), [self._new(v.type) for v in initial]
+        self._jump(test)
+        self._begin(test)
+        hole, carried = len(self._lines), [self._new(v.type) for v in initial]
+        left = self._new(I64)
+        self._branch(condition(carried), turn, done)
+        tested = self._block
+        self._begin(turn)
+        following = body(carried)
+        rest = left - 1
+        self._branch(self.compare("gt", rest, 0), test, ask)
+        latch = self._block
+        self._begin(ask)
+        self._branch(goes_on(), block, done)
+        asked = self._block
+        full = self.const(I64, turns)
+        inner = ([*start, full], block), ([*following, rest], latch)
+        self._fill(hole, [*carried, left], *inner)
+        self._fill(outer_hole, start, (initial, before), (following, asked))
+        self._begin(done)
+        pairs = zip(carried, following, strict=True)
+        return [self._join((a, tested), (b, asked)) for a, b in pairs]
+
+    def _fill(
+        self, hole: int, results: Values, *incoming: tuple[Sequence[Value], str]
+    ) -> None:
+        """Put phis of values from several blocks to where the lines were so many."""
+        (left, from_left), (right, from_right) = incoming
+        self._lines[hole:hole] = [
+            self._phi(r, (a, from_left), (b, from_right))
+            for r, a, b in zip(results, left, right, strict=True)
+        ]

@@ -62,19 +62,7 @@ def polled_while(
     turns: int,
 ) -> Values:
     """`b.while_loop`, which also ends where the call was cancelled."""
-
-    def block(carried: Values) -> Values:
-        start = [*carried[:-1], b.const(I64, turns)]
-        *last, left = b.while_loop(
-            start,
-            lambda inner: condition(inner[:-1]),
-            lambda inner: [*body(inner[:-1]), inner[-1] - 1],
-            until=lambda inner: b.eq(inner[-1], 0),
-        )
-        return [*last, _goes_on(b, b.ne(left, 0), token)]
-
-    start = [*first, b.const(I1, 1)]
-    return b.while_loop(start, lambda carried: carried[-1], block)[:-1]
+    return b.while_in_blocks(first, condition, body, turns, lambda: ~poll(b, token))
 
 
 def polled_loop(
