@@ -67,7 +67,8 @@ class ByExchange(ProcessEngine):
         stack = np.empty_like(parts)
         stack[me] = parts[me]
         others = [i for i in range(n) if i != me]
-        self._swap(call, {i: parts[i, ...] for i in others}, {i: stack[i, ...] for i in others})
+        sends = {i: parts[i, ...] for i in others}
+        self._swap(call, sends, {i: stack[i, ...] for i in others})
         return stack
 
     def _permute(
