@@ -6,6 +6,7 @@
 #   make docs       the documentation as a web site in site/
 #   make coverage   JAX's public names, present or not: docs/coverage.md
 #   make bench      side by side with JAX (in .venv-bench)
+#   make test-simulated-hosts  tests of shardings with the devices on 2, 4 and 8 hosts
 #   make test-shrunk  tests of values with the limits of large arrays at a few elements
 #   make test-all   the tests on every Python that this machine has
 #   make test-cpus  tests of compiled code, made for older processors of this kind
@@ -20,6 +21,7 @@
 #   make stress-threads   64 threads that compile, call, donate and drop arrays at once
 #   make stress-memory    resident memory over 1e6 calls; arrays of 2^31 elements
 #   make stress-faults    failing allocations, a failing kernel cache, processes killed
+#   make stress-state     programs that save state, killed at any time
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
 #   make test-accelerators  programs as StableHLO, by XLA:CPU and plugins (own environment)
 #   make test-gpu   tests, examples and the demo on a GPU (PLATFORM=, own environment)
@@ -28,7 +30,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-shrunk test-libraries test-accelerators test-gpu lint docs coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo test test-all test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -81,6 +83,18 @@ test-shrunk: $(VENV)/.stamp-test-$(HASH)
 	@echo "under CURTA_TUNING=shrunk: $(SHRUNK)"
 	CURTA_TUNING=shrunk OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	$(VENV)/bin/python -m pytest -n 2 $(SHRUNK) $(ARGS)
+
+# All tests that place arrays on devices; those of hosts bring hosts of their own.
+HOSTS ?= 2 4 8
+PLACED = $(shell grep -rlE "eight_devices|make_mesh|Mesh|pmap|shard_map|psum" \
+	--include="test_*.py" tests | grep -v "^tests/hosts/" | sort)
+test-simulated-hosts: $(VENV)/.stamp-test-$(HASH)
+	for hosts in $(HOSTS); do \
+	    echo "== devices on $$hosts simulated hosts"; \
+	    CURTA_SIMULATE_HOSTS=$$hosts CURTA_HOSTS_TIMEOUT=60 \
+	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	    $(VENV)/bin/python -m pytest -n 2 $(PLACED) $(ARGS) || exit 1; \
+	done
 
 lint: $(VENV)/.stamp-lint-$(HASH)
 	$(VENV)/bin/ruff check .

@@ -195,7 +195,7 @@ __getattr__, __dir__ = on_demand(
     frozenset(
         {
             *("api_util", "debug", "distributed", "experimental", "extend", "ffi"),
-            *("image", "interpreters", "memory", "profiler", "scipy"),
+            *("image", "interpreters", "memory", "profiler", "scipy", "state"),
         }
     ),
     public=frozenset(
