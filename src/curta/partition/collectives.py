@@ -12,7 +12,7 @@ The last two are for the bodies of loops, which `rules` asks for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from curta.config import config
@@ -25,6 +25,7 @@ from curta.primitives.host_collectives import (
 )
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import AddAny, Reshape, Transpose
+from curta.transforms.dce import dce_jaxpr
 
 Names = dict[Var, Atom]
 
@@ -34,7 +35,7 @@ def with_fewer_meetings(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     if not any(isinstance(e.op, HostCollective) for e in jaxpr.eqns):
         return closed
-    for change in (_without_repeats, _sums_of_sums):
+    for change in (dce_jaxpr, _without_repeats, _behind_shapes, _sums_of_sums):
         jaxpr = change(jaxpr)
     return ClosedJaxpr(jaxpr, closed.consts)
 
@@ -71,36 +72,91 @@ def _is_sum(eqn: Eqn | None) -> bool:
     return eqn is not None and isinstance(eqn.op, HostReduce) and eqn.op.kind == "sum"
 
 
-def _sums_of_sums(jaxpr: Jaxpr) -> Jaxpr:
-    """Sums over hosts that are only added up are taken of their sum.
-
-    To that end folds go behind what gives the same elements in another shape.
-    """
+def _behind_shapes(jaxpr: Jaxpr) -> Jaxpr:
+    """Folds go behind what gives the same elements in another shape."""
     uses = _uses(jaxpr)
     made: dict[Any, Eqn] = {}
     gone: set[Any] = set()
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
-        folds = [made.get(v) for v in eqn.invars]
-        alone = all(uses[v] == 1 for v in eqn.invars)
-        if alone and folds and _goes_before(eqn, folds):
-            terms = tuple(fold.invars[0] for fold in folds if fold is not None)
-            gone.update(eqn.invars)
-            term = Var(eqn.outvars[0].aval)
-            eqns.append(eqn.replace(invars=terms, outvars=(term,)))
-            eqn = Eqn(folds[0].op, (term,), eqn.outvars, eqn.source_info)  # type: ignore
-        made.update((v, eqn) for v in eqn.outvars)
+        if isinstance(eqn.op, (Transpose, Reshape, Squeeze)):
+            (x,), (out,) = eqn.invars, eqn.outvars
+            fold = made.get(x)
+            if fold is not None and uses[x] == 1:
+                gone.add(x)
+                term = Var(out.aval)
+                eqns.append(eqn.replace(invars=fold.invars, outvars=(term,)))
+                eqn = fold.replace(invars=(term,), outvars=(out,))
+        if isinstance(eqn.op, HostReduce):
+            made[eqn.outvars[0]] = eqn
         eqns.append(eqn)
     return jaxpr.replace(eqns=[e for e in eqns if not gone.intersection(e.outvars)])
 
 
-def _goes_before(eqn: Eqn, folds: Sequence[Eqn | None]) -> bool:
-    """Whether an op of folds over hosts is the fold of the op."""
-    if not all(fold is not None and isinstance(fold.op, HostReduce) for fold in folds):
-        return False
-    if isinstance(eqn.op, (Add, AddAny)):
-        return _is_sum(folds[0]) and len({fold.op for fold in folds if fold}) == 1
-    return isinstance(eqn.op, (Transpose, Reshape, Squeeze))
+def _sums_of_sums(jaxpr: Jaxpr) -> Jaxpr:
+    """Of sums over hosts that are added up, with others between, the sum is taken."""
+    uses = _uses(jaxpr)
+    made = {v: e for e in jaxpr.eqns for v in e.outvars}
+    inner = {v for e in jaxpr.eqns if _is_add(e) for v in e.invars if uses[v] == 1}
+    eqns: list[Eqn] = []
+    gone: set[Any] = set()
+    for eqn in jaxpr.eqns:
+        eqns.append(eqn)
+        if not _is_add(eqn) or eqn.outvars[0] in inner:
+            continue
+        adds: list[Any] = []
+        folds: dict[Any, list[Eqn]] = {}
+        rest: list[Atom] = []
+        for v in _leaves(eqn, made, uses, adds):
+            fold = made.get(v) if uses[v] == 1 else None  # type: ignore[call-overload]
+            if fold is not None and _is_sum(fold):
+                folds.setdefault(fold.op, []).append(fold)
+            else:
+                rest.append(v)
+        if any(len(group) > 1 for group in folds.values()):
+            gone.update(adds, (e.outvars[0] for g in folds.values() for e in g))
+            eqns[-1:] = _regrouped(eqn, rest, folds)
+    return jaxpr.replace(eqns=[e for e in eqns if not gone.intersection(e.outvars)])
+
+
+def _is_add(eqn: Eqn) -> bool:
+    return isinstance(eqn.op, (Add, AddAny)) and len(eqn.invars) == 2
+
+
+def _leaves(
+    eqn: Eqn, made: dict[Any, Eqn], uses: Counter[Any], adds: list[Any]
+) -> Iterator[Atom]:
+    """The terms of a sum; the results of the `adds` within it are read by it alone."""
+    left: list[Any] = [*reversed(eqn.invars)]
+    while left:
+        v = left.pop()
+        term = made.get(v) if type(v) is Var and uses[v] == 1 else None
+        if term is not None and _is_add(term):
+            adds.append(v)
+            left += reversed(term.invars)
+        else:
+            yield v
+
+
+def _regrouped(
+    eqn: Eqn, rest: list[Atom], folds: dict[Any, list[Eqn]]
+) -> Iterator[Eqn]:
+    """The sum of the rest and of one fold of each kind."""
+    (out,) = eqn.outvars
+    for op, group in folds.items():
+        total: Atom = group[0].invars[0]
+        for fold in group[1:]:
+            var = Var(out.aval)
+            yield eqn.replace(invars=(total, fold.invars[0]), outvars=(var,))
+            total = var
+        var = out if not rest and len(folds) == 1 else Var(out.aval)
+        yield group[0].replace(op=op, invars=(total,), outvars=(var,))
+        rest.append(var)
+    total = rest[0]
+    for i, term in enumerate(rest[1:], 2):
+        var = out if i == len(rest) else Var(out.aval)
+        yield eqn.replace(invars=(total, term), outvars=(var,))
+        total = var
 
 
 def in_buckets(closed: ClosedJaxpr) -> ClosedJaxpr:
