@@ -28,8 +28,6 @@ def plugin(name: str) -> Plugin:
 def library(name: str) -> Library:
     """The plugin, loaded."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # Several processes may compile for TPUs at once; the lock is for using them.
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "true")
     return plugin(name).library()
 
 

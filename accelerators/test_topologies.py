@@ -104,6 +104,26 @@ def test_options_of_the_compiler(rows):
         lowered.compile({"xla_no_such_flag": "1"})
 
 
+def test_memory_of_the_host(topology):
+    device = topology.devices[0]
+    own, host = (
+        SingleDeviceSharding(device, memory_kind=k) for k in ("device", "pinned_host")
+    )
+    space = curta.memory.Space
+
+    def compiled(fun, given, out):
+        x = curta.ShapeDtypeStruct((256, 256), np.float32, sharding=given)
+        lowered = curta.jit(fun, out_shardings=out).lower(x)
+        return lowered.compile().runtime_executable()
+
+    out = compiled(lambda a: a * 2, own, host)
+    assert out.memory_kinds == ["pinned_host"]
+    assert out.memory_stats()["host_output_size_in_bytes"] == 4 * 256**2
+    back = compiled(lambda a: curta.device_put(a, space.Device) + 1, host, own)
+    assert back.memory_kinds == ["device"]
+    assert back.memory_stats()["host_argument_size_in_bytes"] == 4 * 256**2
+
+
 def test_donated_arguments(rows):
     lowered = curta.jit(lambda a: a + 1, donate_argnums=0).lower(rows)
     assert lowered.compile().memory_analysis().alias_size_in_bytes > 0

@@ -58,3 +58,15 @@ def test_a_single_key_is_a_constant_of_its_words():
     text = curta.jit(lambda a: curta.random.normal(key, (3,)) + a).lower(1.0).as_text()
     assert "dense<[0, 7]> : tensor<2xui32>" in text
     assert "tensor<1x2xui32>" not in text
+
+
+def test_memories_that_programs_name():
+    def f(a):
+        there = curta.device_put(jnp.sin(a), curta.memory.Space.Host)
+        return curta.device_put(there, curta.memory.Space.Device) + 1
+
+    traced = curta.jit(f).trace(1.0)
+    found = traced.lower(lowering_platforms=("cuda",)).as_text()
+    for kind in ("pinned_host", "device"):
+        assert f'_xla_buffer_placement = "{kind}"' in found
+    assert "placement" not in traced.lower(lowering_platforms=("cpu",)).as_text()

@@ -15,7 +15,7 @@ from curta.compiler.stablehlo.shardings import (
 )
 from curta.control.compute_on import ComputeOn
 from curta.core.partition_spec import entry_axes, entry_of
-from curta.core.sharding import Sharding
+from curta.core.sharding import MemorySpace, Sharding
 from curta.primitives.elementwise.convert import XlaMetadataValue
 from curta.primitives.placing import (
     DevicePut,
@@ -72,9 +72,13 @@ def _noted(b: Builder, op: XlaMetadataValue, x: Value) -> Value:
 
 @rule(DevicePut, keys=True)
 def _device_put(b: Builder, op: DevicePut, x: Value) -> Value:
-    kind = getattr(op.target, "memory_kind", None)
-    if "cpu" in b.program.platforms or kind in (None, "device"):
+    if "cpu" in b.program.platforms:
         return x  # where a program runs is said from outside
+    if isinstance(op.target, MemorySpace):
+        return in_memory(b, x, op.target.kind)
+    kind = getattr(op.target, "memory_kind", None)
+    if kind in (None, "device"):
+        return x
     assert isinstance(op.target, Sharding)
     x = constrained(b, x, op.target, physical_rank(b.ins[0]))
     return in_memory(b, x, kind)

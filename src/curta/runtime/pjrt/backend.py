@@ -89,14 +89,17 @@ def lower_for_devices(closed: ClosedJaxpr, placement: Placement) -> DeviceProgra
     devices = placement.devices
     ins = _everywhere(placement.in_shardings, devices)
     outs = _everywhere(placement.out_shardings, devices)
-    several = len(devices) > 1
+    platform = lowered_for(devices[0].hardware.client)
+    # On one device in its own memory there is nothing to say; CPUs have only one.
+    kinds = {s.memory_kind for s in (*ins, *outs)} - {None, "device"}
+    said = len(devices) > 1 or bool(kinds and platform != "cpu")
     entry = Entry(
         placement.name,
         donated=[i in placement.donated for i in range(len(ins))],
-        in_shardings=ins if several else (),
-        out_shardings=outs if several else (),
+        in_shardings=ins if said else (),
+        out_shardings=outs if said else (),
         keep_unused=True,
-        platforms=(lowered_for(devices[0].hardware.client),),
+        platforms=(platform,),
     )
     program = lower_program(closed, entry)
     text = module_text(program.module)

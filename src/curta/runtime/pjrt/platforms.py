@@ -192,6 +192,8 @@ def _prepare_tpu() -> None:
     if not tpu_chips():
         # Else the library asks the cloud's server of metadata, for minutes.
         os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+        # Several processes may compile at once; the lock is for using TPUs.
+        os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "true")
 
 
 def _tpu_advice(environment: Environment) -> str:
