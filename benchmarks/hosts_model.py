@@ -1,0 +1,83 @@
+"""The time of a training step on 8 to 4,096 hosts, predicted by a stated model.
+
+    python -m benchmarks.hosts_model
+
+A step of a transformer layer is partitioned for meshes of (data, model) and its
+collectives are counted; nothing is run. The prediction is flops / rate + bytes /
+bandwidth + rounds * latency (curta/partition/costs.py): nothing overlaps. Weak scaling:
+each row of hosts along `data` has a batch of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import curta
+import curta.numpy as jnp
+from curta import P
+from curta.api.cost import flops
+from curta.partition.costs import Traffic, traffic_of
+from curta.partition.host_mesh import grouped
+from curta.partition.partition import partition
+from curta.runtime.devices import Device
+from curta.sharding import AxisType, Mesh, NamedSharding
+
+RATE = 1e12  # flops a second of one host
+BANDWIDTH = 12.5e9  # bytes a second out of one host: 100 Gbit/s
+LATENCY = 5e-6  # seconds a message
+BATCH, LENGTH, WIDTH, HEADS = 8, 512, 1024, 16
+MESHES = ((8, 1), (1, 8), (8, 8), (64, 8), (512, 8), (4096, 1))
+
+
+def layer(x, wq, wk, wv, wo, w1, w2):
+    """A transformer layer without its norms."""
+    q, k, v = (jnp.einsum("bsd,dhe->bhse", x, w) for w in (wq, wk, wv))
+    scores = jnp.einsum("bhse,bhte->bhst", q, k) * np.float32((WIDTH // HEADS) ** -0.5)
+    mixed = jnp.einsum("bhst,bhte->bhse", curta.nn.softmax(scores), v)
+    x = x + jnp.einsum("bhse,hed->bsd", mixed, wo)
+    return x + curta.nn.gelu(x @ w1) @ w2
+
+
+def step(x, *weights):
+    """Gradient descent on the weights of the layer."""
+
+    def loss(*weights):
+        return (layer(x, *weights) ** 2).mean()
+
+    grads = curta.grad(loss, tuple(range(len(weights))))(*weights)
+    return [w - 1e-3 * g for w, g in zip(weights, grads, strict=True)]
+
+
+def predicted(data: int, model: int) -> tuple[int, Traffic]:
+    """The flops of one host in a step, and its traffic."""
+    head = WIDTH // HEADS
+    shapes = [(BATCH * data, LENGTH, WIDTH), *[(WIDTH, HEADS, head)] * 3]
+    shapes += [(HEADS, head, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
+    args = [curta.ShapeDtypeStruct(s, np.float32) for s in shapes]
+    own = [P(None, "model")] * 3 + [P("model"), P(None, "model"), P("model")]
+    count = data * model
+    devices = np.array([Device(i, process_index=i) for i in range(count)])
+    mesh = Mesh(devices.reshape(data, model), ("data", "model"), (AxisType.Auto,) * 2)
+    ins, outs = ([NamedSharding(mesh, s) for s in x] for x in ([P("data"), *own], own))
+    hosts = grouped(mesh, tuple(range(count)))
+    closed = partition(curta.make_jaxpr(step)(*args), mesh, ins, outs, hosts).closed
+    return flops(closed), traffic_of(closed)
+
+
+def main() -> None:
+    """Print a row for each mesh, as a table of Markdown."""
+    print("| hosts | data x model | Gflop | MB sent | rounds | predicted step |")
+    print("|---|---|---|---|---|---|")
+    for data, model in MESHES:
+        work, traffic = predicted(data, model)
+        busy = work / RATE
+        seconds = busy + traffic.seconds(BANDWIDTH, LATENCY)
+        print(
+            f"| {data * model} | {data} x {model} | {work / 1e9:.1f}"
+            f" | {traffic.total / 1e6:.1f} | {traffic.rounds}"
+            f" | {seconds * 1e3:.1f} ms, {busy / seconds:.0%} computing |"
+        )
+
+
+if __name__ == "__main__":
+    main()
