@@ -11,6 +11,7 @@ import numpy as np
 
 from curta.core.op import Op
 from curta.partition.host_mesh import HostMesh
+from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.elementwise import add, convert_element_type, mul
 from curta.primitives.host_collectives import HostIndex
 from curta.primitives.indexing.dynamic import DynamicSlice
@@ -61,6 +62,22 @@ def _gather(op: Gather, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
     pairs = zip(op.slice_sizes, shapes[0], strict=True)
     sizes = tuple(min(size, n) for size, n in pairs)
     return dataclasses.replace(op, slice_sizes=sizes)
+
+
+@local_op.register
+def _convolution(
+    op: ConvGeneralDilated, shapes: Sequence[Shape], outs: Sequence[Shape]
+) -> Any:
+    """Groups of features, or of the batch, may be on several hosts."""
+    left, right, out = op.dimension_numbers
+    lhs, rhs = shapes
+    if op.feature_group_count > 1:
+        groups = lhs[left[1]] // rhs[right[1]]
+        return dataclasses.replace(op, feature_group_count=groups)
+    if op.batch_group_count > 1:
+        parts = lhs[left[0]] // outs[0][out[0]]
+        return dataclasses.replace(op, batch_group_count=parts)
+    return op
 
 
 def local_iota(op: Iota, shape: Shape, axes: Sequence[Any], hosts: HostMesh) -> Any:

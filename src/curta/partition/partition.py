@@ -28,7 +28,7 @@ from curta.core.partition_spec import entry_of
 from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import typeof
-from curta.partition import stencils  # noqa: F401  (rules for `along_cut`)
+from curta.partition import sliding, stencils, updates  # noqa: F401  (rules of `along_cut`)
 from curta.partition.along import along_cut
 from curta.partition.collectives import in_buckets, with_fewer_meetings
 from curta.partition.fits import common_fits, fits_of, folding, windows_of, with_fits
@@ -180,7 +180,9 @@ class Partitioner:
 
     def eqn(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> Sequence[Part]:
         """The results of an eqn, split as `wanted` or coarser."""
-        found = along_cut(eqn.op, self, eqn, parts, wanted)
+        found = updates.known_results(eqn, parts) if eqn.outvars else None
+        if found is None:
+            found = along_cut(eqn.op, self, eqn, parts, wanted)
         if found is not None:
             return found
         if local_results.dispatch(type(eqn.op)) not in KEEP_WINDOWS:

@@ -31,7 +31,7 @@ from curta.primitives.windowed.sliding import dilated
 
 
 @along_cut.register
-def _slice(
+def sliced(
     op: Slice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     (part,), shape = parts, eqn.invars[0].aval.shape
@@ -44,7 +44,7 @@ def _slice(
     if not cut or 0 in eqn.outvars[0].aval.shape:
         return None
     for d in cut:
-        found = _sliced(part, d, *bounds[d], made_by.hosts)
+        found = _cut_rows(part, d, *bounds[d], made_by.hosts)
         if found is None:
             return None
         part = found
@@ -56,7 +56,7 @@ def _slice(
     return [part._replace(value=rest(part.value))]
 
 
-def _sliced(
+def _cut_rows(
     part: Part, dim: int, start: int, limit: int, step: int, hosts: HostMesh
 ) -> Part | None:
     """Rows of a dim that is cut, on the hosts that have them."""
@@ -132,7 +132,7 @@ def _concatenate(
         return None
     main = max(cut, key=lambda i: typeof(parts[i].value).size)
     axes, window = parts[main].split[d], parts[main].window(d, hosts)
-    target = _joined_rows(axes, window, starts[main], sum(sizes), hosts)
+    target = joined_rows(axes, window, starts[main], sum(sizes), hosts)
     if target is None:
         return None
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
@@ -160,7 +160,7 @@ def _concatenate(
     return [windowed(result, split, windows, hosts)]
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """The rows that hosts have of a join."""
 
     every: int
@@ -168,9 +168,9 @@ class _Rows(NamedTuple):
     rows: int
 
 
-def _joined_rows(
+def joined_rows(
     axes: tuple[Any, ...], window: Window, start: int, size: int, hosts: HostMesh
-) -> _Rows | None:
+) -> Rows | None:
     """The rows of a join of which an operand from `start` on has a window.
 
     They are equal parts if they would be many more than the operand's; None if there
@@ -180,7 +180,7 @@ def _joined_rows(
     rows = max(every, size - (members - 1) * every)
     if rows <= 2 * every:
         least = min(0, size - members * every)
-        return _Rows(every, min(0, max(least, window.first + start)), rows)
+        return Rows(every, min(0, max(least, window.first + start)), rows)
     if size % members:
         return None
-    return _Rows(size // members, 0, size // members)
+    return Rows(size // members, 0, size // members)

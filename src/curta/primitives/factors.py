@@ -6,15 +6,15 @@ decides how an op is computed in parts:
 
 - *mapped* (all others): a part of the results is made of the same part of the operands;
 - *reduced*: results are a fold over it; those of parts are folded again;
-- *whole*: every element is needed at hand.
+- *whole*: every element is needed at hand; those of windows if the dim is *windowed*.
 
 The ops that have no rule here are whole in all dims.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,16 +41,43 @@ from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.placing import ShardAlike
 from curta.primitives.reduction import ArgReduction
+from curta.primitives.reshaping import common_pieces, reshape_groups
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.sorting import Sort, TopK
 from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
 from curta.primitives.windowed.reductions import WindowReduction
+from curta.primitives.windowed.selection import (
+    SelectAndGatherAdd,
+    SelectAndScatterAdd,
+)
+from curta.primitives.windowed.sliding import dilated
 
 Dim = tuple[int, ...]
 """The factors of a dim, the outer first."""
 Dims = tuple[Dim, ...]
 Avals = Sequence[ShapedArray]
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A dim of a result made of windows that slide over a dim of operands.
+
+    Row i of the result is made of `extent` rows from i * stride - low on, of a dim of
+    the operands with `dilation - 1` holes between rows. Of a kernel, row j meets the
+    row j * kernel_dilation of a window. Where the windows are `spread`, the first
+    operand has a row for each of them, and they are those of the result.
+    """
+
+    operands: tuple[tuple[int, int], ...]
+    result: int
+    stride: int
+    low: int
+    extent: int
+    dilation: int
+    kernel: tuple[int, int] | None = None
+    kernel_dilation: int = 1
+    spread: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +94,7 @@ class Factors:
     reduced: tuple[tuple[int, str], ...] = ()
     whole: frozenset[int] = frozenset()
     once: frozenset[int] = frozenset()
+    windowed: tuple[Windowed, ...] = ()
 
 
 class _Table:
@@ -333,27 +361,69 @@ def _dot(op: DotGeneral, avals: Avals, outs: Avals) -> Factors:
 
 @factors.register
 def _convolution(op: ConvGeneralDilated, avals: Avals, outs: Avals) -> Factors:
-    numbers = op.dimension_numbers
-    lhs, rhs, out = ([None] * a.ndim for a in (*avals, *outs))
-    dims: list[list[Any]] = [lhs, rhs, out]
-    kinds: dict[Any, str] = {}
-    if op.batch_group_count == 1:
-        dims[0][numbers.lhs_spec[0]] = dims[2][numbers.out_spec[0]] = "batch"
-    if op.feature_group_count == op.batch_group_count == 1:
-        dims[1][numbers.rhs_spec[0]] = dims[2][numbers.out_spec[1]] = "features"
-        dims[0][numbers.lhs_spec[1]] = dims[1][numbers.rhs_spec[1]] = "channels"
-        kinds = {"channels": "sum"}
-    return named(avals, outs, dims[:2], dims[2:], kinds)
+    """Of features in groups, the groups are the outer factor.
+
+    So are groups of the batch, which go to groups of output features.
+    """
+    (left, right, out), table = op.dimension_numbers, _Table()
+    lhs, rhs, result = ([()] * a.ndim for a in (*avals, *outs))
+    groups, parts = op.feature_group_count, op.batch_group_count
+    outer: Dim = ()
+    if groups > 1 or parts > 1:
+        outer = table.dim("groups", max(groups, parts))
+    batch = table.dim("batch", avals[0].shape[left[0]] // parts)
+    channels = table.dim("channels", avals[1].shape[right[1]])
+    features = table.dim("features", avals[1].shape[right[0]] // max(groups, parts))
+    lhs[left[0]] = (*outer, *batch) if parts > 1 else batch
+    lhs[left[1]] = (*outer, *channels) if groups > 1 else channels
+    rhs[right[0]] = result[out[1]] = (*outer, *features)
+    rhs[right[1]] = channels
+    result[out[0]] = batch
+    windowed = []
+    for i, (a, b, c) in enumerate(zip(left[2:], right[2:], out[2:], strict=True)):
+        lhs[a] = table.dim(None, avals[0].shape[a])
+        rhs[b] = table.dim(None, avals[1].shape[b])
+        result[c] = table.dim(None, outs[0].shape[c])
+        dilation = op.rhs_dilation[i]
+        extent = dilated(avals[1].shape[b], dilation)
+        low, stride = op.padding[i][0], op.window_strides[i]
+        steps = (stride, low, extent, op.lhs_dilation[i])
+        windowed.append(Windowed(((0, a),), c, *steps, (1, b), dilation))
+    return Factors(
+        tuple(table.sizes),
+        (tuple(lhs), tuple(rhs)),
+        (tuple(result),),
+        ((*channels, "sum"),),
+        frozenset(table.whole),
+        windowed=tuple(windowed),
+    )
 
 
-@factors.register
-def _windows(op: WindowReduction, avals: Avals, outs: Avals) -> Factors:
+@factors.register(WindowReduction)
+@factors.register(SelectAndGatherAdd)
+@factors.register(SelectAndScatterAdd)
+def _windows(op: Any, avals: Avals, outs: Avals) -> Factors:
+    """Dims whose windows are single elements are mapped."""
+    window = op.window
+    spread = isinstance(op, SelectAndScatterAdd)
     changed = [
         d
-        for d in range(avals[0].ndim)
-        if op.window_dimensions[d] != 1 or avals[0].shape[d] != outs[0].shape[d]
+        for d, size in enumerate(avals[0].shape)
+        if window.dimensions[d] != 1 or size != (outs[0], avals[-1])[spread].shape[d]
     ]
-    return _kept(avals, outs, changed)
+    windowed = tuple(
+        Windowed(
+            tuple((i, d) for i in range(len(avals))),
+            d,
+            window.strides[d],
+            window.padding[d][0],
+            dilated(window.dimensions[d], window.window_dilation[d]),
+            window.base_dilation[d],
+            spread=spread,
+        )
+        for d in changed
+    )
+    return dataclasses.replace(_kept(avals, outs, changed), windowed=windowed)
 
 
 @factors.register
@@ -412,7 +482,7 @@ def _reshape(op: Reshape, avals: Avals, outs: Avals) -> Factors:
     whole: set[int] = set()
     for old, new in reshape_groups(avals[0].shape, outs[0].shape):
         left, right = dict.fromkeys(old, ()), dict.fromkeys(new, ())
-        pieces = _pieces(
+        pieces = common_pieces(
             [avals[0].shape[d] for d in old], [outs[0].shape[d] for d in new]
         )
         if pieces is None:
@@ -443,51 +513,3 @@ def _add(sizes: list[int], size: int, whole: set[int]) -> int:
     whole.add(len(sizes))
     sizes.append(size)
     return len(sizes) - 1
-
-
-def _pieces(old: list[int], new: list[int]) -> list[tuple[int, int, int]] | None:
-    """Common factors of two lists of dims with equal products: (old, new, size).
-
-    None if there are none, as for (2, 3) and (3, 2).
-    """
-    found = []
-    i = j = 0
-    left, right = old[0], new[0]
-    while True:
-        size = math.gcd(left, right)
-        if size != min(left, right):
-            return None
-        # The outer part of the larger dim is what the smaller one is.
-        found.append((i, j, size))
-        left, right = left // size, right // size
-        if left == 1:
-            i += 1
-            left = old[i] if i < len(old) else 0
-        if right == 1:
-            j += 1
-            right = new[j] if j < len(new) else 0
-        if not left or not right:
-            return found
-
-
-def reshape_groups(
-    before: Sequence[int], after: Sequence[int]
-) -> list[tuple[list[int], list[int]]]:
-    """The dims in groups that hold the same elements; those of size 1 are left out."""
-    if 0 in before or 0 in after:
-        return []
-    old = [d for d, n in enumerate(before) if n != 1]
-    new = [d for d, n in enumerate(after) if n != 1]
-    groups = []
-    while old and new:
-        left, right = [old.pop(0)], [new.pop(0)]
-        have, want = before[left[0]], after[right[0]]
-        while have != want:
-            if have < want:
-                left.append(old.pop(0))
-                have *= before[left[-1]]
-            else:
-                right.append(new.pop(0))
-                want *= after[right[-1]]
-        groups.append((left, right))
-    return groups

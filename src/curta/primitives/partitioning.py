@@ -27,7 +27,7 @@ from curta.primitives.elementwise.convert import (
     Identity,
 )
 from curta.primitives.elementwise.select import SelectN
-from curta.primitives.factors import reshape_groups
+from curta.primitives.factors import factors
 from curta.primitives.families import Reduction
 from curta.primitives.fft import Fft
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
@@ -40,6 +40,7 @@ from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.placing import ShardAlike
 from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
+from curta.primitives.reshaping import reshape_groups
 from curta.primitives.shape import Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.sorting import Sort, TopK
@@ -116,7 +117,10 @@ def out_entries(query: Query) -> list[Entries]:
 
 
 def _possible(query: Query, entries: Entries, aval: ShapedArray) -> Entries:
-    """The split without axes that occur twice or do not divide their dim."""
+    """The split without axes that occur twice or do not divide their dim.
+
+    A guess may leave parts that are not equal, as long as there is one for each.
+    """
     used: set[Any] = set()
     kept = []
     for size, entry in zip(aval.shape, entries, strict=True):
@@ -129,7 +133,8 @@ def _possible(query: Query, entries: Entries, aval: ShapedArray) -> Entries:
                 names_inputs=True,
             )
         axes = tuple(a for a in axes if a not in used)
-        if axes and size % query.size_of(axes):
+        count = query.size_of(axes)
+        if axes and (size < count or query.strict and size % count):
             axes = ()
         used |= {*axes}
         kept.append(entry_of(axes))
@@ -146,11 +151,27 @@ def _rule(op: Op, query: Query) -> list[Entries]:
         " error by dropping that operation into full auto sharding mode via:"
         " `jax.sharding.auto_axes(fun, out_shardings=...)`."
     )
-    first = query.avals[0]
-    return [
-        query.entries[0] if out.shape == first.shape else (None,) * out.ndim
-        for out in query.outs
-    ]
+    return _by_factors(op, query)
+
+
+def _by_factors(op: Op, query: Query) -> list[Entries]:
+    """Dims of results are split as the operands' dims that they are made of."""
+    rel = factors(op, query.avals, query.outs)
+    known: dict[Any, Any] = {}
+    for i, (entries, dims) in enumerate(zip(query.entries, rel.operands, strict=True)):
+        for d, (entry, dim) in enumerate(zip(entries, dims, strict=True)):
+            if entry is not None:
+                known[i, d] = entry
+                known.setdefault(dim, entry)
+    found = []
+    for dims in rel.results:
+        entries = [known.get(dim) for dim in dims]
+        for window in rel.windowed:
+            made_of = (known.get(place) for place in window.operands)
+            entry = next((e for e in made_of if e is not None), None)
+            entries[window.result] = entries[window.result] or entry
+        found.append(tuple(entries))
+    return found
 
 
 @_rule.register(Elementwise)
@@ -319,6 +340,8 @@ def _convolution(op: ConvGeneralDilated, query: Query) -> list[Entries]:
     lhs, rhs = query.entries
     numbers, (out,) = op.dimension_numbers, query.outs
     if any(rhs) or lhs[numbers.lhs_spec[1]] is not None:
+        if not query.strict:
+            return _by_factors(op, query)
         query.refuse(
             "Please specify the output sharding via `out_sharding` parameter of"
             " `conv_general_dilated`: the kernel or the features are split."
