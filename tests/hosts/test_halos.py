@@ -145,8 +145,7 @@ def gradient(f):
 FOLDS = "nothing but folds"
 IMAGES = [normal(2, 4, 64, 8), normal(6, 4, 3, 3)]
 GROUPED = [normal(2, 16, 8, 8), normal(16, 2, 3, 3)]
-ROWS_OF_FOLDS = "nothing but folds"
-IMAGES = [P(None, None, "x"), P()]
+ROWS_OF_IMAGES = [P(None, None, "x"), P()]
 SLIDING = {
     "heat by a convolution": (steps(smoothed), [normal(64, 32)], GRID, [P("x", "y")],
                               ["host_permute"] * 4),
