@@ -26,9 +26,7 @@ class TopologyClient(Client):
         self.platform_version = topology.platform_version
         self.runtime_type = "compile_only_runtime"
         self._devices = [
-            CompileOnlyDevice(
-                d.id, platform, d.kind, d.process_index, d, topology=self
-            )
+            CompileOnlyDevice(d.id, platform, d.kind, d.process_index, d, topology=self)
             for d in topology.devices
         ]
 
