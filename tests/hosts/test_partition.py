@@ -11,6 +11,7 @@ import curta.numpy as jnp
 from curta import NamedSharding, P, lax, shard_map
 from curta.hosts.simulated import run_on_hosts
 from curta.partition.host_mesh import grouped
+from curta.partition.own_host import of_host
 from curta.partition.partition import partition
 from curta.runtime.backends import executable
 from curta.runtime.propagation import Destinations
@@ -198,3 +199,16 @@ def test_collectives_along_two_axes():
     for count in (2, 4, 8):
         f = shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x"))
         check(f, [normal(16, 8)], mesh, [P("x", "y")], count)
+
+
+def test_the_program_of_one_host_knows_its_number():
+    f, args, axes, specs = CASES["numbers"]
+    local = parted(f, args, mesh_of(**axes), specs, 4)
+    assert "host_index" in str(local.closed)
+    whole = np.asarray(f(*args))
+    for host in range(4):
+        own = of_host(local.closed, host)
+        assert "host_index" not in str(own)
+        index = local.hosts.index(host, whole.shape, local.out_splits[0])
+        (found,) = executable(own)(np.ascontiguousarray(args[0][index]))
+        np.testing.assert_array_equal(found, whole[index])

@@ -18,7 +18,9 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
+from curta.hosts.engine import of_process
 from curta.partition.host_mesh import host_mesh
+from curta.partition.own_host import of_host
 from curta.partition.partition import partition
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.backends import executable
@@ -75,7 +77,11 @@ class HostsCall:
         self.in_layouts = [Layout(hosts, s) for s in local.in_splits]
         self.out_layouts = [Layout(hosts, s) for s in local.out_splits]
         self._shapes = [a.shape for a in closed.out_avals]
-        run = executable(local.closed)
+        here = of_process()
+        own = local.closed
+        if here.count > 1 and here.index in hosts.hosts:
+            own = of_host(own, here.index)
+        run = executable(own)
         self.run = checked(name, local.closed, run) if checks else run
 
     def __call__(self, args: Sequence[Any]) -> list[HostsData | NDArray]:
