@@ -69,7 +69,7 @@ class HostMesh:
         for entry, size in zip(entries, shape, strict=True):
             axes = []
             for n in entry_axes(entry):
-                if n in self.sizes and n not in used:
+                if n in self.sizes and n not in used and n not in axes:
                     if size % self.size_of([*axes, n]):
                         break
                     axes.append(n)
