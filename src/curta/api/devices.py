@@ -14,7 +14,9 @@ from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.core.stage import JaxprTrace
 from curta.core.trace import Trace, Tracer, current_trace, typeof
+from curta.hosts.engine import of_process
 from curta.primitives.placing import DevicePut, Reshard
+from curta.runtime.agreement import different
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.eager import placed_on
@@ -125,6 +127,8 @@ def _put(x: Any, sharding: Any, donate: bool) -> Any:
     if array is x and array.sharding.device_set != sharding.device_set:
         guard_transfer("device_to_device", array.aval, explicit=True)
     _check_fits(array.aval, sharding)
+    if not sharding.is_fully_addressable and array.is_fully_addressable:
+        _check_alike(array, sharding)
     if array._has_terms() or _wants_terms(sharding):
         if not isinstance(sharding, NamedSharding):
             array._refuse_terms()
@@ -134,6 +138,24 @@ def _put(x: Any, sharding: Any, donate: bool) -> Any:
     if donate and array is x:
         array.delete()
     return placed
+
+
+def _check_alike(x: ArrayImpl, sharding: Sharding) -> None:
+    """Refuse values that other processes do not have, for devices of theirs."""
+    here = of_process()
+    processes = {d.process_index for d in sharding.devices}
+    if sharding.num_devices == 1 or here.index not in processes:
+        raise ValueError(
+            "device_put's second argument must be a Device or a Sharding which"
+            f" represents addressable devices, but got {sharding}: its devices are"
+            f" those of processes {sorted(processes)}, this is {here.index}."
+        )
+    if len(processes) == here.count and different([x._storage()]):
+        raise AssertionError(
+            f"{type(x)} passed to device_put is not the same on each process: it is"
+            f" {x} on process {here.index}. To make an array of what each process has,"
+            " call jax.make_array_from_process_local_data."
+        )
 
 
 def _wants_terms(sharding: Sharding) -> bool:

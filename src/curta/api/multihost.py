@@ -1,12 +1,12 @@
 """What the processes of a program do together.
 
-There is one process, so that everything is where it is needed; the functions check
-their arguments and give what they would give with several.
+A single one has everything that is needed; it is given what it would be with several.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,25 +15,44 @@ import numpy as np
 from curta import tree_util
 from curta.api.devices import device_put
 from curta.api.processes import is_initialized
-from curta.core.avals import ShapedArray
+from curta.api.sharded_arrays import held_on_hosts
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
-from curta.core.sharding import NamedSharding
+from curta.core.sharding import NamedSharding, Sharding
+from curta.hosts.engine import of_process
+from curta.once import once
+from curta.runtime import agreement
+from curta.runtime.array import ArrayImpl
+from curta.runtime.transfer import to_array
+
+NDArray = np.ndarray[Any, Any]
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The values that the first process has, as NumPy arrays.
+    """The values that one process has, as NumPy arrays.
+
+    That is the one where `is_source` is True, or else the first. The others give values
+    of the same shapes and dtypes. ValueError if no process is the source.
 
     >>> broadcast_one_to_all({"a": 1})
     {'a': array(1)}
     """
-    return tree_util.tree_map(np.asarray, in_tree)
+    here = of_process().index
+    chosen = here == 0 if is_source is None else is_source
+    source = agreement.greatest(here if chosen else -1)
+    if source < 0:
+        raise ValueError("broadcast_one_to_all: is_source is False in all processes")
+    return tree_util.tree_map(
+        lambda x: agreement.of_source(np.asarray(x), source), in_tree
+    )
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """The values of all processes: stacked, or for `tiled` one after the other.
 
-    An array over several devices is given whole.
+    An array over devices of several processes is given whole; ValueError if `tiled` is
+    False then.
 
     >>> import numpy
     >>> process_allgather(numpy.arange(2))
@@ -41,28 +60,64 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
 
     def gather(x: Any) -> Any:
-        whole = np.asarray(x)
+        if isinstance(x, ArrayImpl) and not x.is_fully_addressable:
+            if not tiled:
+                raise ValueError(
+                    "Gathering global non-fully-addressable arrays only supports"
+                    " tiled=True"
+                )
+            return _whole(x)
+        found = np.asarray(x)
         over_devices = len(getattr(x, "devices", lambda: ())()) > 1
-        return whole if tiled or over_devices else whole[None]
+        if of_process().count == 1:
+            return found if tiled or over_devices else found[None]
+        rows = agreement.stacked(found)
+        if not tiled or not found.ndim:
+            return rows
+        return rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:])
 
     return tree_util.tree_map(gather, in_tree)
 
 
+def _whole(x: ArrayImpl) -> NDArray:
+    """All elements of an array of which other processes have parts."""
+    place = x._storage_or_place()
+    found: NDArray = place.gathered() if hasattr(place, "gathered") else x._value
+    return found
+
+
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes are here.
+    """Wait until all processes are here; AssertionError if they give other names.
 
     >>> from curta.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("saved")
     """
+    text = np.frombuffer(name.encode(), np.uint8)
+    if agreement.different([text]):
+        raise AssertionError(f"sync_global_devices name mismatch ('{name}')")
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raise AssertionError unless all processes have the same values.
+    """Raise AssertionError unless all processes have the same values, to the bit.
+
+    Of arrays over several processes the parts on the first devices are compared.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import multihost_utils
     >>> multihost_utils.assert_equal({"step": jnp.int32(3)}, "steps differ")
     """
+
+    def local(x: Any) -> NDArray:
+        if isinstance(x, ArrayImpl) and not x.is_fully_addressable:
+            return np.asarray(x.addressable_data(0))
+        return np.asarray(x)
+
+    others = agreement.different(map(local, tree_util.tree_leaves(in_tree)))
+    if others:
+        raise AssertionError(
+            f"{fail_message}. Processes {others} have other values than process 0; got:"
+            f" {in_tree}."
+        )
 
 
 def host_local_array_to_global_array(
@@ -79,17 +134,52 @@ def host_local_array_to_global_array(
     >>> x, x.sharding.spec
     (Array([0, 1], dtype=int32), P('i',))
     """
-    specs = tree_util.broadcast_prefix(pspecs, local_inputs, is_leaf=_is_none)
-    leaves, tree = tree_util.tree_flatten(local_inputs)
-    outs = [
-        device_put(x, NamedSharding(global_mesh, s))
-        for x, s in zip(leaves, specs, strict=True)
-    ]
-    return tree_util.tree_unflatten(tree, outs)
+    return _mapped(_to_global, local_inputs, global_mesh, pspecs)
+
+
+def _mapped(function: Any, tree: Any, mesh: Mesh, pspecs: Any) -> Any:
+    specs = tree_util.broadcast_prefix(pspecs, tree, is_leaf=_is_none)
+    leaves, structure = tree_util.tree_flatten(tree)
+    outs = []
+    for x, spec in zip(leaves, specs, strict=True):
+        if spec is None:
+            raise ValueError(
+                "`None` is not a valid input to the pspecs argument. Please use"
+                " jax.sharding.PartitionSpec() if you wanted to replicate your input."
+            )
+        outs.append(function(x, NamedSharding(mesh, spec)))
+    return tree_util.tree_unflatten(structure, outs)
 
 
 def _is_none(x: Any) -> bool:
     return x is None
+
+
+def _to_global(x: Any, sharding: NamedSharding) -> Any:
+    if of_process().count == 1:
+        return device_put(x, sharding)
+    array = to_array(x)
+    if not array.is_fully_addressable:
+        return array
+    local = sharding.update(mesh=_mesh(sharding).local_mesh)
+    data = array._storage()
+    indices = local.devices_indices_map(array.shape)
+    pieces = {device: data[index] for device, index in indices.items()}
+    aval = _resized(array.aval, local, sharding)
+    return held_on_hosts(pieces, placed_aval(aval, sharding), sharding)
+
+
+def _mesh(sharding: NamedSharding) -> Mesh:
+    assert isinstance(sharding.mesh, Mesh)
+    return sharding.mesh
+
+
+def _resized(x: Any, before: Sharding, after: Sharding) -> ShapedArray:
+    """The type of an array with as many more elements as there are more parts."""
+    rank = len(x.shape)
+    sizes = zip(x.shape, before.parts(rank), after.parts(rank), strict=True)
+    shape = tuple(n // a * b for n, a, b in sizes)
+    return ShapedArray(shape, x.dtype, getattr(x, "weak_type", False))
 
 
 def global_array_to_host_local_array(
@@ -104,7 +194,26 @@ def global_array_to_host_local_array(
     >>> multihost_utils.global_array_to_host_local_array(jnp.arange(2), mesh, P("i"))
     Array([0, 1], dtype=int32)
     """
-    return host_local_array_to_global_array(global_inputs, global_mesh, pspecs)
+    return _mapped(to_local, global_inputs, global_mesh, pspecs)
+
+
+def to_local(x: Any, sharding: NamedSharding) -> Any:
+    """What this process has of an array that is laid out so, on its own devices."""
+    if of_process().count == 1:
+        return device_put(x, sharding)
+    if not isinstance(x, ArrayImpl) or x.is_fully_addressable:
+        return x
+    x = device_put(x, sharding)
+    local = sharding.update(mesh=_mesh(sharding).local_mesh)
+    aval = _resized(x.aval, sharding, local)
+    indices = local.devices_indices_map(aval.shape)
+    data = None
+    for shard in x.addressable_shards:
+        part = shard.data._storage()
+        if data is None:
+            data = np.empty(aval.shape, part.dtype)
+        data[indices[shard.device]] = part
+    return ArrayImpl(data, placed_aval(aval, local), local)
 
 
 def host_local_array_to_global_array_impl(
@@ -122,12 +231,17 @@ def global_array_to_host_local_array_impl(
 
 
 def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> ShapedArray:
-    """The type of the array over all devices of what one process has: the same."""
-    NamedSharding(global_mesh, pspec).check_compatible_aval(arr.shape)
-    return ShapedArray(tuple(arr.shape), arr.dtype)
+    """The type of the array over all devices of what one process has."""
+    sharding = NamedSharding(global_mesh, pspec)
+    sharding.check_compatible_aval(arr.shape)
+    return _resized(arr, sharding.update(mesh=global_mesh.local_mesh), sharding)
 
 
-gtl_abstract_eval = ltg_abstract_eval
+def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> ShapedArray:
+    """The type of what one process has of an array over all devices."""
+    sharding = NamedSharding(global_mesh, pspec)
+    sharding.check_compatible_aval(arr.shape)
+    return _resized(arr, sharding, sharding.update(mesh=global_mesh.local_mesh))
 
 
 def ltg_batcher(
@@ -148,16 +262,35 @@ def ltg_batcher(
     return host_local_array_to_global_array(x, global_mesh, spec), dim
 
 
+@once
+def _told_to_stop() -> list[int]:
+    """The signals by which this process was told that it will be stopped soon."""
+    found: list[int] = []
+    before = signal.getsignal(signal.SIGTERM)
+
+    def note(number: int, frame: Any) -> None:
+        found.append(number)
+        if callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGTERM, note)
+    return found
+
+
 def reached_preemption_sync_point(step_id: int) -> bool:
     """Whether the processes are about to be stopped and should save their state now.
 
-    Nobody tells this process of it: False.
+    From the first call on, which is made in the main thread, SIGTERM does not end the
+    process: the next call tells all processes of it. All call it at every step.
+    A process that was not started as one of several hears of nothing.
 
     >>> from curta.experimental import multihost_utils
     >>> multihost_utils.reached_preemption_sync_point(3)
     False
     """
-    return False
+    if not is_initialized():
+        return False
+    return agreement.greatest(len(_told_to_stop())) > 0
 
 
 class ProcessFailureError(Exception):
@@ -175,7 +308,7 @@ class ProcessFailureError(Exception):
 
 @contextlib.contextmanager
 def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
-    """Those of the devices whose processes run: all, as they belong to this one.
+    """Those of the devices whose processes run: all, as one that ends, ends all.
 
     Raises RuntimeError unless `curta.distributed.initialize` was called, ValueError
     for no devices.

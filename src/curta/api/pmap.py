@@ -13,15 +13,16 @@ from curta.api.aot import Lowered
 from curta.api.arguments import as_result, check_callable, leaf_names
 from curta.api.jit import jit
 from curta.api.jit_options import check_hashable, indices
+from curta.api.multihost import host_local_array_to_global_array, to_local
 from curta.api.shard_map import axes_to_specs, shard_map
 from curta.api.vmap import vmap
 from curta.core.mesh import Mesh, get_abstract_mesh
-from curta.core.trace import is_array_like, typeof
+from curta.core.trace import current_trace, is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim, move_dim
-from curta.runtime.devices import device_grid, local_devices
+from curta.runtime.devices import device_grid, local_devices, process_count
 
 _UNNAMED = "_internal_pmap_axis_name"
 
@@ -144,7 +145,7 @@ class _Options:
         donated = self._donated(places, args)
         nested = bool(get_abstract_mesh().manual_axes)
         statics = tuple((i, args[i]) for i in sorted(places))
-        key = (statics, in_tree, axes, size, donated, nested, self._chosen(size))
+        key = (statics, in_tree, axes, size, donated, nested, self._all_devices(size))
         made = self.made.get(key)
         if made is None:
             make = self._as_vmap if nested else self._as_shard_map
@@ -232,6 +233,17 @@ class _Options:
             )
         return tuple(found[:size])
 
+    def _all_devices(self, size: int) -> tuple[Any, ...]:
+        """Those of all processes that run it, each of which has so many slices."""
+        own = self._chosen(size)
+        count = process_count(self.backend)
+        if count == 1 or self.devices is not None:
+            return own
+        if not current_trace().is_evaluating():  # part of a program of this process
+            return own
+        each = [local_devices(p, self.backend)[:size] for p in range(count)]
+        return tuple(d for devices in each for d in devices)
+
     def _donated(self, places: set[int], args: tuple[Any, ...]) -> tuple[int, ...]:
         flags: list[bool] = []
         for i, x in enumerate(args):
@@ -249,7 +261,8 @@ class _Options:
         size: int,
         donated: Sequence[int],
     ) -> Any:
-        mesh = Mesh(device_grid((size,), self._chosen(size)), (self.name,))
+        devices = self._all_devices(size)
+        mesh = Mesh(device_grid((len(devices),), devices), (self.name,))
         front = _counted_from_front(self.out_axes)
         call = self._call(statics, in_tree)
 
@@ -269,7 +282,10 @@ class _Options:
         )
         if front is not self.out_axes:
             mapped = _then_moved(mapped, self.out_axes)
-        return jit(mapped, donate_argnums=tuple(donated))
+        compiled = jit(mapped, donate_argnums=tuple(donated))
+        if not mesh.is_multi_process:
+            return compiled
+        return _with_local_arrays(compiled, mesh, axes_to_specs(axes, self.name))
 
     def _as_vmap(
         self,
@@ -294,6 +310,17 @@ class _Options:
             return self.fun(*full, **kwargs)
 
         return call
+
+
+def _with_local_arrays(fun: Callable[..., Any], mesh: Mesh, specs: Any) -> Any:
+    """`fun` of arrays over all processes, as one of what each of them has."""
+
+    @wraps(fun)
+    def call(*leaves: Any) -> Any:
+        out = fun(*host_local_array_to_global_array(leaves, mesh, tuple(specs)))
+        return tree_util.tree_map(lambda x: to_local(x, x.sharding), out)
+
+    return call
 
 
 def _is_none(x: Any) -> bool:

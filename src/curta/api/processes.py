@@ -89,6 +89,8 @@ def initialize(
     if coordinator_address is None and not by_mpi:
         raise ValueError("coordinator_address should be defined.")
     index, count = _checked(process_id, num_processes)
+    alone = count == 1
+    address = ("", 0) if alone or by_mpi else parts_of(coordinator_address or "")
     if is_initialized():
         raise RuntimeError("distributed.initialize should only be called once.")
     if count > 1 and devices_are_counted():
@@ -97,12 +99,12 @@ def initialize(
             " for devices: call it first in the program."
         )
     limits = _limits(**options)
-    if count == 1:
+    if alone:
         processes: Processes = OnlyProcess()
     elif by_mpi:
         processes = over_mpi(count, limits)
     else:
-        processes = over_tcp(parts_of(coordinator_address or ""), index, count, limits)
+        processes = over_tcp(address, index, count, limits)
     global_state.process_id, global_state.num_processes = index, count
     global_state.coordinator_address = coordinator_address or "MPI"
     global_state.processes = processes

@@ -6,6 +6,7 @@ every host that this process is.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,8 +18,10 @@ from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
+from curta.core.pretty import format_eqn
 from curta.core.sharding import NamedSharding, Sharding
 from curta.hosts.engine import of_process
+from curta.hosts.fingerprint import check as check_alike
 from curta.partition.host_mesh import host_mesh
 from curta.partition.own_host import of_host
 from curta.partition.partition import partition
@@ -82,11 +85,15 @@ class HostsCall:
         if here.count > 1 and here.index in hosts.hosts:
             own = of_host(own, here.index)
         run = executable(own)
-        self.run = checked(name, local.closed, run) if checks else run
+        self._program = name, closed, (ins, outs)
+        self._compared = here.count == 1
+        self.run = checked(name, own, run) if checks else run
 
     def __call__(self, args: Sequence[Any]) -> list[HostsData | NDArray]:
         """The elements of the results; NumPy arrays of those without bits."""
         args = [*self._captured, *args]
+        if not self._compared:
+            self._compare()
         given = [on_hosts(x, y) for x, y in zip(args, self.in_layouts, strict=True)]
 
         def run(host: int) -> Sequence[NDArray]:
@@ -108,6 +115,35 @@ class HostsCall:
             aval, sharding = self.out_avals[k], self.out_shardings[k]
             results[k] = HostsData(aval, sharding, layout, parts)
         return results
+
+    def _compare(self) -> None:
+        """Raise HostsError unless all processes are about to run the same program."""
+        self._compared = True
+        name, closed, places = self._program
+        if of_process().index not in self.hosts.hosts:
+            return
+        eqns = closed.eqns
+        texts = [_surroundings(closed, places), *map(format_eqn, eqns)]
+        hosts = sorted(self.hosts.hosts)
+        check_alike(
+            hosts, name, texts, lambda i: str(eqns[i - 1].source_info) if i else ""
+        )
+
+
+def _surroundings(closed: ClosedJaxpr, places: Any) -> str:
+    """What there is of a program besides its eqns, as a text."""
+    digest = hashlib.sha256()
+    for c in closed.consts:
+        data = np.ascontiguousarray(to_array(c)._storage())
+        digest.update(data.reshape(-1).view(np.uint8).data)
+    inputs = (*closed.jaxpr.constvars, *closed.jaxpr.invars)
+    kinds = [v.aval.str_short() for v in inputs]
+    where = [
+        None if s is None else (str(s), [d.id for d in s.devices])
+        for shardings in places
+        for s in shardings
+    ]
+    return f"arguments {kinds} at {where}, constants {digest.hexdigest()[:16]}"
 
 
 def _stored(

@@ -114,6 +114,12 @@ class HostsData(RemoteData):
             return self.sharding.has_addressable_devices
         return self.sharding.is_fully_addressable
 
+    def gathered(self) -> NDArray:
+        """All elements, which the processes of its hosts bring to each other."""
+        whole = ((),) * len(self.shape)
+        parts = self.at(Layout(HostMesh((), (), self.sharding.hosts, ()), whole))
+        return next(iter(parts.values()))
+
     def _join(self) -> NDArray:
         if not self.is_here:
             raise RuntimeError(
