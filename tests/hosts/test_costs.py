@@ -69,7 +69,7 @@ def test_a_data_parallel_step_folds_each_gradient_once(n):
     args = [f32(32, 64), f32(64, 8), f32(2 * n, 32), f32(2 * n, 8)]
     found = traffic(step, args, {"x": n}, [P(), P(), P("x"), P("x")], [P(), P()])
     assert found.total == 2 * (n - 1) * (32 * 64 + 64 * 8) * WORD // n
-    assert found.meetings == {"all_reduce": 1}
+    assert found.counts == {"all_reduce": 1}
 
 
 def layer(x, wq, wk, wv, wo, w1, w2):
@@ -98,7 +98,7 @@ def test_a_transformer_layer_sums_twice(data, model):
     axes = {"data": data, "model": model}
     found = traffic(layer, [f32(b, s, d), *weights], axes, specs, [P("data")])
     activations = b // data * s * d * WORD
-    assert found.meetings == {"all_reduce": 2}
+    assert found.counts == {"all_reduce": 2}
     assert found.total == 2 * (2 * (model - 1) * activations // model)
 
 
@@ -129,5 +129,16 @@ def test_loops_count_for_all_iterations():
         return lax.scan(lambda c, _: (jnp.tanh(c) * c.sum(), None), x, None, length=7)
 
     found = traffic(f, [f32(16)], {"x": 8}, [P("x")], [P("x")])
-    assert found.meetings == {"all_reduce": 7} and found.rounds == 7 * 2 * 3
+    assert found.counts == {"all_reduce": 7} and found.rounds == 7 * 2 * 3
     assert found.seconds(1e9, 1e-6) == found.total / 1e9 + 42e-6
+
+
+def test_a_listing_names_the_line():
+    def f(x):
+        return x / x.sum(0)
+
+    text = str(traffic(f, [f32(16, 4)], {"x": 8}, [P("x")], [P("x")]))
+    first, line = text.splitlines()
+    assert first == "28 bytes leave each host"
+    assert line.startswith("all_reduce over x (8 hosts), 28 bytes: ")
+    assert "test_costs.py" in line

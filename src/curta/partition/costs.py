@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -31,21 +32,64 @@ _COLLECTIVES = {
 }
 
 
-class Traffic(NamedTuple):
-    """The bytes that leave a host, by collective, and how often hosts meet.
+class Meeting(NamedTuple):
+    """A collective of a program: what it is, what leaves a host, and where it is from.
 
-    `rounds` are the messages that follow one another: ceil(log2 n) for each meeting of
-    n hosts, twice that for an all-reduce.
+    `nbytes` leave each host at each of `count` times. `line` is the user's.
     """
 
-    nbytes: Counter[str]
-    meetings: Counter[str]
-    rounds: int
+    name: str
+    axes: tuple[Any, ...]
+    members: int
+    nbytes: int
+    count: int
+    line: str
+
+    def __str__(self) -> str:
+        times = f" {self.count} times" if self.count > 1 else ""
+        over = ", ".join(map(str, self.axes))
+        return (
+            f"{self.name} over {over} ({self.members} hosts), {self.nbytes:,} bytes"
+            f"{times}: {self.line}"
+        )
+
+
+class Traffic(NamedTuple):
+    """The collectives of one run of a program of one host."""
+
+    meetings: tuple[Meeting, ...]
+
+    @property
+    def nbytes(self) -> Counter[str]:
+        """The bytes that leave a host, by collective."""
+        found: Counter[str] = Counter()
+        for m in self.meetings:
+            found[m.name] += m.count * m.nbytes
+        return found
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often hosts meet, by collective."""
+        found: Counter[str] = Counter()
+        for m in self.meetings:
+            found[m.name] += m.count
+        return found
 
     @property
     def total(self) -> int:
         """The bytes of all collectives."""
         return self.nbytes.total()
+
+    @property
+    def rounds(self) -> int:
+        """The messages that follow one another.
+
+        They are ceil(log2 n) for each meeting of n hosts, twice that for an all-reduce.
+        """
+        return sum(
+            m.count * math.ceil(math.log2(m.members)) * (1 + (m.name == "all_reduce"))
+            for m in self.meetings
+        )
 
     def seconds(self, bandwidth: float, latency: float) -> float:
         """How long they take, with `bandwidth` in bytes a second out of each host.
@@ -56,6 +100,10 @@ class Traffic(NamedTuple):
         """
         return self.total / bandwidth + self.rounds * latency
 
+    def __str__(self) -> str:
+        largest = sorted(self.meetings, key=lambda m: -m.count * m.nbytes)
+        return "\n".join([f"{self.total:,} bytes leave each host", *map(str, largest)])
+
 
 def traffic_of(closed: ClosedJaxpr) -> Traffic:
     """The traffic of one run of a program of one host.
@@ -63,33 +111,21 @@ def traffic_of(closed: ClosedJaxpr) -> Traffic:
     A `scan` counts for all iterations, a `while` for one, a `cond` by the branch that
     sends most.
     """
-    return _of_jaxpr(closed.jaxpr)
+    return Traffic(tuple(_meetings(closed.jaxpr)))
 
 
-def _of_jaxpr(jaxpr: Jaxpr) -> Traffic:
-    total = Traffic(Counter(), Counter(), 0)
+def _meetings(jaxpr: Jaxpr) -> Iterator[Meeting]:
     for eqn in jaxpr.eqns:
         op = eqn.op
         if isinstance(op, HostCollective) and not isinstance(op, HostIndex):
             name, members = _COLLECTIVES[type(op)], op.group.size
             size = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.invars)
-            rounds = math.ceil(math.log2(members)) * (1 + (name == "all_reduce"))
             sent = leaving(name, size, members)
-            found = Traffic(Counter({name: sent}), Counter({name: 1}), rounds)
-        else:
-            inner = [_of_jaxpr(j) for j in jaxprs_in_params(op.params())]
-            if isinstance(op, Cond):
-                inner = [max(inner, key=lambda t: t.total)]
-            found = _times(inner, op.length if isinstance(op, Scan) else 1)
-        total = _times([total, found], 1)
-    return total
-
-
-def _times(terms: list[Traffic], count: int) -> Traffic:
-    nbytes: Counter[str] = Counter()
-    meetings: Counter[str] = Counter()
-    for term in terms:
-        for name in term.nbytes:
-            nbytes[name] += count * term.nbytes[name]
-            meetings[name] += count * term.meetings[name]
-    return Traffic(nbytes, meetings, count * sum(t.rounds for t in terms))
+            line = str(eqn.source_info)
+            yield Meeting(name, op.group.axes, members, sent, 1, line)
+            continue
+        inner = [[*_meetings(j)] for j in jaxprs_in_params(op.params())]
+        if isinstance(op, Cond):
+            inner = [max(inner, key=lambda ms: sum(m.count * m.nbytes for m in ms))]
+        times = op.length if isinstance(op, Scan) else 1
+        yield from (m._replace(count=times * m.count) for ms in inner for m in ms)
