@@ -249,7 +249,7 @@ def test_both_ends_need_the_token(theirs):
 
 def test_errors_end_all_processes():
     program = "tests.hosts.programs.ending"
-    command = [sys.executable, "-m", "curta.run", "-n", "2", "--engine", "tcp"]
+    command = [sys.executable, "-m", "curta", "run", "-n", "2", "--engine", "tcp"]
     ended = subprocess.run(
         [*command, "--prefix", "-m", program, "exit"],
         capture_output=True,

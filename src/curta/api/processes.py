@@ -55,7 +55,7 @@ def initialize(
 ) -> None:
     """Become one of several processes that run the same program.
 
-    Call it first. Under `mpiexec`, `srun` or `python -m curta.run` no argument is
+    Call it first. Under `mpiexec`, `srun` or `curta run` no argument is
     needed; processes that were started in other ways find each other by the address of
     process 0, over TCP. An error in one of them ends all.
 

@@ -18,7 +18,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from curta.compiler.llvm import target
 from curta.config import config
@@ -29,6 +29,7 @@ from curta.version import __version__
 _MAGIC = b"curta-kernel-2\n"
 _DIGEST = hashlib.sha256().digest_size
 _DEFAULT_SIZE = 1 << 30
+_UNFINISHED = ".new-"
 # The folder is measured at the first write of a process and then every so often.
 _WRITES_BETWEEN_SWEEPS = 256
 _SECONDS_BETWEEN_TOUCHES = 86400.0
@@ -87,7 +88,7 @@ def kept_object_file(name: str, write: Callable[[], str], level: int) -> bytes:
     start = time.perf_counter()
     code = target.compile_text(ir, level)
     spent = time.perf_counter() - start
-    folder = _folder()
+    folder = usable_folder()
     _count(misses=int(folder is not None), compiles=1, compile_seconds=spent)
     if folder is not None:
         _write(folder, name, code)
@@ -96,7 +97,7 @@ def kept_object_file(name: str, write: Callable[[], str], level: int) -> bytes:
 
 def read(name: str) -> bytes | None:
     """What is kept under a name; None if it is not there or not to be trusted."""
-    folder = _folder()
+    folder = usable_folder()
     found = None if folder is None else _read(os.path.join(folder, name))
     if found is not None:
         _count(hits=1)
@@ -105,7 +106,7 @@ def read(name: str) -> bytes | None:
 
 def write(name: str, content: bytes) -> None:
     """Keep something under a name, if there is a cache."""
-    folder = _folder()
+    folder = usable_folder()
     if folder is not None:
         _write(folder, name, content)
 
@@ -138,9 +139,58 @@ def key(*parts: str) -> str:
 
 def clear() -> None:
     """Remove every kernel from the folder."""
-    folder = _folder()
+    folder = usable_folder()
     if folder is not None:
         _sweep(folder, 0)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the cache; `used` is the second of its last use, to about a day."""
+
+    path: str
+    size: int
+    used: float
+
+    @property
+    def name(self) -> str:
+        """The hash of what it was made of."""
+        return os.path.basename(self.path)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was written to its end; those that are not have other names."""
+        return not self.name.startswith(_UNFINISHED)
+
+    def is_sound(self) -> bool:
+        """Whether the file is what was written, and nobody else could write to it."""
+        return _read(self.path, touch=False) is not None
+
+    def is_of_this_version(self) -> bool:
+        """Whether the file has the form that this version of Curta writes."""
+        try:
+            with open(self.path, "rb") as file:
+                return file.read(len(_MAGIC)) == _MAGIC
+        except OSError:
+            return False
+
+    def remove(self) -> bool:
+        """Remove the file; whether that succeeded."""
+        try:
+            os.unlink(self.path)
+        except OSError:
+            return False
+        return True
+
+
+def entries(folder: str) -> Iterator[Entry]:
+    """The files in a folder of the cache, in any order."""
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            with contextlib.suppress(OSError):
+                info = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(info.st_mode):
+                    yield Entry(entry.path, info.st_size, info.st_mtime)
 
 
 def _count(**changes: float) -> None:
@@ -149,7 +199,7 @@ def _count(**changes: float) -> None:
             setattr(statistics, name, getattr(statistics, name) + change)
 
 
-def _folder() -> str | None:
+def usable_folder() -> str | None:
     """The folder, made and checked; None when the cache is off or not usable."""
     if not config.jax_enable_compilation_cache:
         return None
@@ -190,7 +240,7 @@ def _is_private(info: os.stat_result) -> bool:
     return info.st_uid == os.geteuid() and not info.st_mode & 0o022
 
 
-def _read(path: str) -> bytes | None:
+def _read(path: str, touch: bool = True) -> bytes | None:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
@@ -208,7 +258,7 @@ def _read(path: str) -> bytes | None:
     payload = data[start:]
     if data[:start] != _head(os.path.basename(path), payload):
         return None
-    if time.time() - info.st_mtime > _SECONDS_BETWEEN_TOUCHES:
+    if touch and time.time() - info.st_mtime > _SECONDS_BETWEEN_TOUCHES:
         with contextlib.suppress(OSError):
             os.utime(path)
     return payload
@@ -219,7 +269,7 @@ def _write(folder: str, name: str, payload: bytes) -> None:
     global _writes
     data = _head(name, payload) + payload
     try:
-        own = f".new-{os.getpid()}-{threading.get_ident()}-{name[:16]}"
+        own = f"{_UNFINISHED}{os.getpid()}-{threading.get_ident()}-{name[:16]}"
         temporary = os.path.join(folder, own)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, 0o600)
@@ -247,17 +297,10 @@ def _head(name: str, payload: bytes) -> bytes:
 
 def _sweep(folder: str, bound: int) -> None:
     """Remove the files unused for longest until the folder is within the bound."""
-    files: list[tuple[float, int, str]] = []
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                info = entry.stat(follow_symlinks=False)
-                if stat.S_ISREG(info.st_mode):
-                    files.append((info.st_mtime, info.st_size, entry.path))
-    total = sum(size for _, size, _ in files)
-    for _, size, path in sorted(files):
+    files = sorted(entries(folder), key=lambda entry: entry.used)
+    total = sum(entry.size for entry in files)
+    for entry in files:
         if total <= bound:
             break
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-            total -= size
+        if entry.remove():
+            total -= entry.size

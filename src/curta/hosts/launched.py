@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from curta.lazy_dataclass import dataclass
 
-# Set by `python -m curta.run` for processes that need no MPI.
+# Set by `curta run` for processes that need no MPI.
 COORDINATOR = "CURTA_COORDINATOR_ADDRESS"
 COUNT = "CURTA_NUM_PROCESSES"
 INDEX = "CURTA_PROCESS_ID"

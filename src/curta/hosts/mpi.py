@@ -230,7 +230,7 @@ def place(count: int) -> int:
         raise RuntimeError(
             f"the launcher has started {count} processes, but MPI here"
             f" ({MPI.Get_library_version().split(',')[0]}) knows of {world.size}: use"
-            " the launcher that belongs to it (python -m curta.run finds it)"
+            " the launcher that belongs to it (curta run finds it)"
         )
     token = os.environ.get(wire.TOKEN) or secrets.token_hex(16)
     os.environ[wire.TOKEN] = world.bcast(token)

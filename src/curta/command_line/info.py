@@ -1,0 +1,72 @@
+"""`curta info`: versions, the processor, threads, devices and the kernel cache."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from typing import Any
+
+import numpy as np
+
+from curta.command_line.machine import Machine
+from curta.command_line.usage import sized
+from curta.compiler import cache
+from curta.compiler.llvm import binding, target
+from curta.runtime.devices import devices
+from curta.runtime.threads import num_threads
+from curta.version import __version__, __version_info__
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "info", help="versions, processor, threads, devices, kernel cache"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what a report of a bug should tell."""
+    for name, text in facts(Machine()).items():
+        print(f"{name:<10}{text}")
+    return 0
+
+
+def facts(machine: Machine) -> dict[str, str]:
+    """What is known, by a word for each."""
+    made_for = target.host()
+    known = {"fma": made_for.has_fma, "f16c": made_for.has_f16}
+    has = [name for name, there in known.items() if there]
+    vectors = f"vectors of {8 * made_for.vector_bytes} bits"
+    libraries = f"numpy {np.__version__}, llvmlite {binding.version()}"
+    return {
+        "version": f"{__version__}, interface of JAX {_dotted(__version_info__)}",
+        "python": f"{platform.python_version()} at {sys.executable}",
+        "libraries": libraries,
+        "platform": platform.platform(),
+        "processor": f"{machine.processor()} ({made_for.machine})",
+        "features": ", ".join([vectors, *has]),
+        "threads": str(num_threads()),
+        "devices": _devices(),
+        "cache": _cache(),
+    }
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def _devices() -> str:
+    try:
+        return ", ".join(map(str, devices()))
+    except RuntimeError as error:  # a platform that was asked for and is not there
+        return f"none: {error}"
+
+
+def _cache() -> str:
+    folder = cache.usable_folder()
+    if folder is None:
+        return "off, or its folder cannot be used (curta doctor)"
+    kept = list(cache.entries(folder))
+    return f"{folder}: {len(kept)} files, {sized(sum(e.size for e in kept))}"

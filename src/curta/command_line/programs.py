@@ -1,0 +1,70 @@
+"""`curta run`: a program written for JAX, unchanged, in one process or in several."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from curta.command_line import processes
+from curta.command_line.usage import UsageError
+
+_DESCRIPTION = """\
+Run a program, of which `import jax` gives Curta. With -n, --of or --coordinator it runs
+as several processes, which find one another by `curta.distributed.initialize()`.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "run",
+        help="run a program written for JAX, in one process or in several",
+        description=_DESCRIPTION,
+    )
+    processes.add_options(parser)
+    add_program(parser)
+    parser.set_defaults(run=run)
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Take a program and its arguments, which come last."""
+    add = parser.add_argument
+    add("-m", dest="module", action="store_true", help="the program is a module")
+    add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the program; the exit status."""
+    check_program(options)
+    if processes.are_asked_for(options):
+        return processes.run(options)
+    run_here(options.program, options.module)
+    return 0
+
+
+def check_program(options: argparse.Namespace) -> None:
+    """Raise UsageError where there is no such program."""
+    if not options.program:
+        raise UsageError("which program? Give a file, or a module after -m.")
+    name = options.program[0]
+    if not options.module and not os.path.exists(name):
+        raise UsageError(f"there is no file {name!r}. A module is run by -m {name}.")
+
+
+def run_here(program: Sequence[str], module: bool) -> None:
+    """Run a program in this process, as `python` does, with Curta as `jax`."""
+    importlib.import_module("curta.as_jax")
+    name = program[0]
+    sys.argv = [*program]
+    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
+    if not sys.flags.safe_path:
+        sys.path[0] = folder  # instead of the folder of this command
+    if module:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(name, run_name="__main__")
