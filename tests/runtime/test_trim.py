@@ -16,7 +16,7 @@ def test_results_kept_for_fast_calls_are_given_back():
     x = jnp.ones(1000)
     for _ in range(8):
         out = run(x)
-    rings = [entry[1] for entry in run._cache.native._entries]
+    rings = [entry[1] for entry in run._plans.entries]
     kept = [r for ring in rings for r in ring if r is not None]
     assert kept
     alive = [weakref.ref(r) for r in kept]

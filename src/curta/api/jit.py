@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from curta import tree_util
 from curta.api.aot import Lowered, Traced, check_compiler_options
 from curta.api.arguments import as_result, aval_of, check_callable, leaf_names
-from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_cache
+from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_plans
 from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
     LEFT_OUT,
@@ -58,7 +59,7 @@ from curta.runtime.debug_checks import refuse_execution
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.key_use import call_with_key_checks
-from curta.runtime.native_call import MISS
+from curta.runtime.native_call import MISS, entry_of_call
 from curta.runtime.shape_struct import (
     ShapeDtypeStruct,
     is_like_array,
@@ -67,7 +68,6 @@ from curta.runtime.shape_struct import (
 from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
 
-_LEAF = tree_util.tree_structure(0)
 # Types of arguments that are leaves for sure.
 _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 
@@ -83,8 +83,8 @@ class PjitFunction:
         update_wrapper(self, fun)
         self._fun = fun
         self._options = options
-        self._cache = shared_cache(fun, options)
-        self._native = self._cache.native.call
+        self._plans = shared_plans(fun, options)
+        self._native = self._plans.native
         self._name = name or function_name(fun)
 
     @is_boundary
@@ -95,61 +95,58 @@ class PjitFunction:
                 if out is not MISS:
                     return out
             if thread_state.trace is BASE:
-                leaves, key = _ready_key(self._options, args, kwargs)
-                found = self._cache.ready.get(key)
-                if found is not None:
-                    compiled, out_tree = found
-                    outs = compiled(leaves)
-                    return outs[0] if out_tree is None else out_tree.unflatten(outs)
+                leaves, key = _plan_key(self._options, (), args, kwargs)
+                plan = self._plans.get(key)
+                if plan is not None and plan.call is not None:
+                    outs = plan.call(leaves)
+                    return outs[0] if plan.build is None else plan.build(outs)
             return self._call(args, kwargs)
         except Exception as error:
             shorten_traceback(error)
             raise
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a signature that is not ready, or under a transformation."""
+        """A call of a signature that was not run, or under a transformation."""
         if config.jax_disable_jit:
             return self._fun(*args, **kwargs)
-        staged, leaves, key = self._stage(args, kwargs)
+        plan, leaves = self._plan(args, kwargs)
         if current_trace().is_evaluating():
             refuse_execution(f"jit({self._name})")
-            compiled = staged.compiled(self._name)
+            compiled = plan.compiled(self._name)
             if config.jax_debug_key_reuse:
-                closed = staged.closed
+                closed = plan.closed
                 outs: Sequence[Any] = call_with_key_checks(compiled, closed, leaves)
-                return tree_util.tree_unflatten(staged.out_tree, outs)
-            self._cache.executed.add(key)
+                return tree_util.tree_unflatten(plan.out_tree, outs)
+            plan.executed = True
             if recorder := recorder_now():
                 outs = recorder.call(self._name, compiled, leaves)
             else:
                 outs = compiled(leaves)
-                self._make_ready(args, kwargs, staged, compiled)
+                self._make_ready(args, kwargs, leaves, plan, compiled)
         elif self._options.inline:
-            inputs = [*staged.captured, *leaves]
-            outs = eval_jaxpr(staged.closed.jaxpr, staged.closed.consts, *inputs)
+            inputs = [*plan.captured, *leaves]
+            outs = eval_jaxpr(plan.closed.jaxpr, plan.closed.consts, *inputs)
             outs = [as_result(x) for x in outs]
         else:
-            leaves = staged.arguments(leaves)
-            outs = staged.results(self._call_op(staged)(*staged.captured, *leaves))
-        return tree_util.tree_unflatten(staged.out_tree, outs)
+            leaves = plan.arguments(leaves)
+            outs = plan.results(self._call_op(plan)(*plan.captured, *leaves))
+        return tree_util.tree_unflatten(plan.out_tree, outs)
 
     def _make_ready(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        staged: Staged,
+        leaves: Sequence[Any],
+        plan: Staged,
         compiled: CompiledCall | CallOnRefs,
     ) -> None:
         """Let the next call with these types of arguments go straight to `compiled`."""
-        out_tree = None if staged.out_tree == _LEAF else staged.out_tree
-        leaves, key = _ready_key(self._options, args, kwargs)
-        if key is None:
-            return
-        self._cache.ready.keep(key, (compiled, out_tree))
+        plan.call = compiled
         plain = not kwargs and not self._options.has_static
         if plain and isinstance(compiled, CompiledCall):
-            build = None if out_tree is None else out_tree.unflatten
-            self._cache.native.add(args, leaves, compiled, build)
+            entry = entry_of_call(args, leaves, compiled, plan.build)
+            if entry is not None:
+                self._plans.call_natively(plan, entry)
 
     def _call_op(self, staged: Staged) -> Call:
         donated = staged.donated
@@ -162,31 +159,38 @@ class PjitFunction:
 
     # ---- tracing
 
-    def _stage(
+    def _plan(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Staged, list[Any], Any]:
-        """The function traced for these arguments, their leaves, and the cache key."""
-        arguments = split_arguments(self._options, args, kwargs)
-        leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
-        avals = tuple([self._leaf_aval(x, arguments) for x in leaves])
+    ) -> tuple[Staged, Sequence[Any]]:
+        """The plan of a call, for which the function is traced if need be; the leaves.
+
+        What closes over values of a running trace is good for that trace only.
+        """
+        leaves, key = _plan_key(self._options, axes_in_scope(), args, kwargs)
+        plan = self._plans.lookup(key, current_trace().memo())
+        if plan is None:
+            arguments = split_arguments(self._options, args, kwargs)
+            avals = [self._leaf_aval(x, arguments) for x in leaves]
+            plan = self._make_plan(key, arguments, avals)
+        return plan, leaves
+
+    def _make_plan(
+        self, key: Any, arguments: Arguments, avals: Sequence[ShapedArray]
+    ) -> Staged:
+        in_tree = tree_util.tree_structure((arguments.dynamic, arguments.options))
+        plan = None
         if self._options.in_shardings is not None:
-            avals = placed_avals(avals, self._in_shardings(arguments))
-        key = _signature(in_tree, avals, arguments)
-        cache, trace = self._cache, current_trace()
-        staged = cache.staged.get(key)
-        if staged is not None:
-            return staged, leaves, key
-        # What closes over values of a running trace is good for that trace only.
-        memo = trace.memo()
-        staged = memo.get((cache, key))
-        if staged is None:
-            cache.traces += 1
-            staged = self._trace(arguments, key)
-            if not any(isinstance(c, Tracer) for c in staged.captured):
-                staged = cache.staged.setdefault(key, staged)
-            elif not trace.is_evaluating():
-                staged = memo.setdefault((cache, key), staged)
-        return staged, leaves, key
+            avals = placed_avals(tuple(avals), self._in_shardings(arguments))
+        surroundings = config.context, axes_in_scope()
+        signature = Signature(in_tree, tuple(avals), arguments.static, *surroundings)
+        if self._options.in_shardings is not None:  # others that become the same
+            plan = self._plans.of_signature(signature)
+        if plan is None:
+            self._plans.traces += 1
+            plan = self._trace(arguments, signature)
+        trace = current_trace()
+        memo = None if trace.is_evaluating() else trace.memo()
+        return self._plans.keep_first(key, plan, memo)
 
     def _trace(self, arguments: Arguments, signature: Signature) -> Staged:
         if config.jax_no_tracing:
@@ -199,7 +203,7 @@ class PjitFunction:
         info = debug_info("jit", self._fun, names)
         in_tree = signature.in_tree
         if config.jax_explain_cache_misses:
-            explain_miss(self._fun, names, signature, self._cache.staged)
+            explain_miss(self._fun, names, signature, self._plans.signatures())
 
         def run(*leaves: Any) -> list[Any]:
             dynamic, options = tree_util.tree_unflatten(in_tree, leaves)
@@ -230,7 +234,9 @@ class PjitFunction:
         given = self._in_shardings(arguments)
         keep = self._options.keep_unused
         tree = out_tree[-1]
-        return Staged(closed, captured, tree, donated, given, places, mesh, keep)
+        plan = Staged(closed, captured, tree, donated, given, places, mesh, keep)
+        plan.signature = signature
+        return plan
 
     def _in_shardings(self, arguments: Arguments) -> list[Any]:
         """A sharding or None for each leaf of the arguments; [] if none was given."""
@@ -278,7 +284,7 @@ class PjitFunction:
                 " or static_argnames parameters of jax.jit."
             ) from None
 
-    def _abstract_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
+    def _abstract_aval(self, arguments: Arguments, x: Any) -> ShapedArray:
         if isinstance(x, ShapeDtypeStruct):
             x = aval_of(x)
         return x if isinstance(x, ShapedArray) else self._leaf_aval(x, arguments)
@@ -314,16 +320,16 @@ class PjitFunction:
         """The function traced for arguments of these shapes and dtypes."""
         arguments = split_arguments(self._options, args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
-        avals = tuple([self._abstract_aval(x, arguments) for x in leaves])
+        avals = [self._abstract_aval(arguments, x) for x in leaves]
         places = self._in_shardings(arguments) or [*map(_place_of, leaves)]
-        if self._options.in_shardings is not None:
-            avals = placed_avals(avals, places)
-        key = _signature(in_tree, avals, arguments)
-        staged = self._cache.staged.get(key)
+        axes, type_of = (
+            axes_in_scope(),
+            functools.partial(self._abstract_aval, arguments),
+        )
+        _, key = _plan_key(self._options, axes, args, kwargs, type_of)
+        staged = self._plans.lookup(key, current_trace().memo())
         if staged is None:
-            staged = self._trace(arguments, key)
-            if not staged.captured:
-                staged = self._cache.staged.setdefault(key, staged)
+            staged = self._make_plan(key, arguments, avals)
         names = leaf_names(
             self._fun, arguments.dynamic, arguments.options, [*arguments.places]
         )
@@ -345,11 +351,11 @@ class PjitFunction:
     # ---- the cache
 
     def _cache_size(self) -> int:
-        return len(self._cache.executed)
+        return self._plans.statistics().executables
 
     def clear_cache(self) -> None:
         """Forget what was traced and compiled."""
-        self._cache.clear()
+        self._plans.clear()
 
     def cache_statistics(self) -> CacheStatistics:
         """How often the function was traced, and for how many signatures it is kept.
@@ -360,7 +366,7 @@ class PjitFunction:
         >>> f.cache_statistics()
         CacheStatistics(traces=2, signatures=2, executables=2)
         """
-        return self._cache.statistics()
+        return self._plans.statistics()
 
     # ---- pickling: the function by reference, and compiled anew
 
@@ -384,31 +390,33 @@ class PjitFunction:
         return f"<PjitFunction of {self._fun!r}>"
 
 
-def _signature(in_tree: Any, avals: Any, arguments: Arguments) -> Signature:
-    """What a function traced now for arguments of these types is kept under."""
-    surroundings = config.context, axes_in_scope()
-    return Signature(in_tree, avals, arguments.static, *surroundings)
-
-
-def _ready_key(
-    options: JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+def _plan_key(
+    options: JitOptions,
+    axes: tuple[Any, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    type_of: Callable[[Any], ShapedArray] = typeof,
 ) -> tuple[Sequence[Any], Any]:
-    """The leaves of the arguments, and the key under which a call is ready.
+    """The leaves of the arguments, and the key of the plan of such a call.
 
-    The key is None for what is no array, or static and not hashable.
+    `axes` are the named axes in scope. The key is None for what is no array, or static
+    and not hashable.
     """
     leaves: Sequence[Any] = args
-    in_tree = static = None
+    tree = static = None
     if options.has_static:
         leaves, kwargs, static = static_key(options, args, kwargs)
     if kwargs or any(type(x) not in _PLAIN for x in leaves):
-        leaves, in_tree = tree_util.tree_flatten((tuple(leaves), kwargs))
+        given = tuple(leaves)
+        leaves, tree = tree_util.tree_flatten((given, kwargs))
+        if len(leaves) == len(given) and all(map(operator.is_, leaves, given)):
+            tree = None  # as where all are known to be leaves
     try:
-        avals = [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+        avals = [x.aval if type(x) is ArrayImpl else type_of(x) for x in leaves]
         hash(static)
     except (TypeError, ValueError, OverflowError):
         return leaves, None
-    return leaves, (config.context, static, in_tree, *avals)
+    return leaves, (config.context, static, tree, axes, *avals)
 
 
 def _place_of(x: Any) -> Sharding | None:

@@ -1,4 +1,4 @@
-"""What `jit` keeps of a function: its jaxprs, its executables, by signature."""
+"""What `jit` keeps of a function: plans, which hold its jaxprs and executables."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
 from curta.api.jit_shardings import constrained
+from curta.config import config
 from curta.control.call import Call
 from curta.core.buffers import trim
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import make_room
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
+from curta.core.trace import Tracer
 from curta.once import Lock
 from curta.runtime.dispatch import CompiledCall
-from curta.runtime.native_call import NativeCalls
-from curta.runtime.plans import PlanTable, forget_plans
+from curta.runtime.native_call import native_caller
+from curta.runtime.plans import Plan, PlanTable, forget_plans, plan_tables
 from curta.runtime.propagation import Destinations, Shardings
+from curta.tree_util import tree_structure
+
+_LEAF = tree_structure(0)
 
 
 class CallOnRefs:
@@ -40,11 +46,11 @@ class CallOnRefs:
         return [None] * len(placed)
 
 
-class Staged:
-    """A function traced for one signature.
+class Staged(Plan):
+    """The plan of a jitted function: its jaxpr, and once it was called what runs that.
 
     `captured` are the values of enclosing traces that the function closes over; the
-    jaxpr takes them as its first inputs.
+    jaxpr takes them as its first inputs. `executed` says whether it was ever called.
     """
 
     def __init__(
@@ -58,6 +64,9 @@ class Staged:
         mesh: Mesh | None = None,
         keep_unused: bool = False,
     ):
+        super().__init__(build=None if out_tree == _LEAF else out_tree.unflatten)
+        self.signature: Signature | None = None
+        self.executed = False
         self.mesh = mesh
         self.keep_unused = keep_unused
         self.closed = closed
@@ -67,6 +76,11 @@ class Staged:
         self.has_refs = any(type(a) is AbstractRef for a in closed.in_avals)
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
+
+    @property
+    def closes_over_tracers(self) -> bool:
+        """Whether it is good only within the trace that it was made in."""
+        return any(isinstance(c, Tracer) for c in self.captured)
 
     def arguments(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """Traced arguments, where they are to be."""
@@ -120,32 +134,61 @@ class CacheStatistics(NamedTuple):
     executables: int
 
 
-class Cache:
-    """What is known of one function under one set of options, by signature.
+class JitPlans(PlanTable):
+    """The plans of one function under one set of options.
 
     Filled by several threads at once: whoever stores first wins, so that one
     signature has one jaxpr.
     """
 
     def __init__(self) -> None:
-        self.staged: dict[Any, Any] = {}
-        self.executed: set[Signature] = set()
-        self.ready = PlanTable()
-        self.native = NativeCalls()
+        super().__init__()
+        self.native = native_caller(self.entries)
         self.traces = 0
 
+    def lookup(self, key: Any, memo: dict[Any, Any]) -> Staged | None:
+        """The plan of a signature, if there is one.
+
+        `memo` is what is kept with the current trace: plans that are good for it alone.
+        """
+        found: Staged | None = self.get(key)
+        return found if found is not None or not memo else memo.get((self, key))
+
+    def keep_first(self, key: Any, plan: Staged, memo: dict[Any, Any] | None) -> Staged:
+        """Remember a plan, unless another thread has; the one that is there.
+
+        One that closes over tracers is kept in `memo`, where there is one.
+        """
+        found: Staged
+        if not plan.closes_over_tracers:
+            found = self.get(key) or self.keep(key, plan)
+        elif memo is None:
+            found = plan
+        else:
+            make_room(memo, config.tuning.plans)
+            found = memo.setdefault((self, key), plan)
+        return found
+
+    def signatures(self) -> list[Signature]:
+        """What the function was traced for."""
+        return [p.signature for p in list(self.values())]
+
+    def of_signature(self, signature: Signature) -> Staged | None:
+        """A plan, which may be there under another key."""
+        found = list(self.values())
+        return next((p for p in found if p.signature == signature), None)
+
     def clear(self) -> None:
-        self.staged.clear()
-        self.executed.clear()
-        self.ready.clear()
-        self.native.clear()
+        super().clear()
         self.traces = 0
 
     def statistics(self) -> CacheStatistics:
-        return CacheStatistics(self.traces, len(self.staged), len(self.executed))
+        plans = {id(p): p for p in list(self.values())}.values()
+        executed = [p for p in plans if p.executed]
+        return CacheStatistics(self.traces, len(plans), len(executed))
 
 
-_caches: weakref.WeakKeyDictionary[Any, dict[Hashable, Cache]] = (
+_plans: weakref.WeakKeyDictionary[Any, dict[Hashable, JitPlans]] = (
     weakref.WeakKeyDictionary()
 )
 _traced: weakref.WeakKeyDictionary[Any, dict[Hashable, Any]] = (
@@ -154,13 +197,13 @@ _traced: weakref.WeakKeyDictionary[Any, dict[Hashable, Any]] = (
 _lock = Lock()
 
 
-def shared_cache(fun: Any, options: Hashable) -> Cache:
-    """What is kept of `fun` under these options, for as long as it lives."""
+def shared_plans(fun: Any, options: Hashable) -> JitPlans:
+    """The plans of `fun` under these options, for as long as it lives."""
     try:
         with _lock:
-            return _caches.setdefault(fun, {}).setdefault(options, Cache())
+            return _plans.setdefault(fun, {}).setdefault(options, JitPlans())
     except TypeError:  # cannot be hashed or weakly referenced
-        return Cache()
+        return JitPlans()
 
 
 def traced_functions(fun: Any) -> dict[Hashable, Any]:
@@ -174,11 +217,9 @@ def traced_functions(fun: Any) -> dict[Hashable, Any]:
 
 def forget_fast_calls() -> None:
     """Let the next calls of all functions go the way on which they can be recorded."""
-    with _lock:
-        for by_options in list(_caches.values()):
-            for cache in by_options.values():
-                cache.ready.clear()
-                cache.native.clear()
+    for table in plan_tables():
+        if isinstance(table, JitPlans):
+            table.forget_fast_calls()
 
 
 def clear_caches() -> None:
@@ -189,8 +230,5 @@ def clear_caches() -> None:
     """
     with _lock:
         _traced.clear()
-        for by_options in list(_caches.values()):
-            for cache in by_options.values():
-                cache.clear()
     forget_plans()
     trim()

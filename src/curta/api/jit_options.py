@@ -272,7 +272,7 @@ def static_key(
     for i in static:
         key += (type(args[i]), args[i])
     others = {}
-    for name, x in kwargs.items():
+    for name, x in sorted(kwargs.items()) if len(kwargs) > 1 else kwargs.items():
         if name in options.static_argnames:
             key += (name, type(x), x)
         else:

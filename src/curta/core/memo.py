@@ -4,6 +4,7 @@ Jaxprs hold arrays, as constants: a table of them all would keep these alive. So
 has a table of its own, which goes when it goes.
 
 Whatever is computed may read the settings (the tuning, say): they are part of each key.
+Where a table is full the oldest results go (`make_room`).
 """
 
 from __future__ import annotations
@@ -38,11 +39,23 @@ def kept_with_jaxpr(fun: Callable[P, R]) -> Callable[P, R]:
             return memo[key]
         except KeyError:
             pass
-        if len(memo) >= config.tuning.jaxpr_results:
-            memo.clear()
-        return memo.setdefault(key, compute(x, *args))
+        made = compute(x, *args)
+        make_room(memo, config.tuning.jaxpr_results)
+        return memo.setdefault(key, made)
 
     return call  # type: ignore[return-value]
+
+
+def make_room(table: dict[Any, Any], most: int) -> list[Any]:
+    """Let the oldest go from a table that has as many results as it may; those.
+
+    This is the one rule of eviction of all tables. Some go at once, so that a table
+    that is full is not copied for each result.
+    """
+    if len(table) < most:
+        return []
+    oldest = [*table][: 1 + most // 8]
+    return [table.pop(key, None) for key in oldest]
 
 
 def kept_by_settings(

@@ -39,6 +39,7 @@ from curta.runtime.donation import donate, find_donation, take_back
 from curta.runtime.guard import guard_transfer
 from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.native_executable import NativeExecutable, start
+from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.propagation import Destinations, Shardings, needed_devices
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
@@ -70,11 +71,10 @@ class CompiledCall:
         self.consumed = find_donation(closed, donated) if any(donated) else {}
         self.watched = bool(closed.effects)  # what they do depends on the devices
         self.made_of = closed, name, donated, in_shardings, out_shardings, mesh
-        self.by_device: dict[Any, CompiledCall] = {}
         self._checks = checks
-        self._remote_calls: dict[Any, Any] = {}
-        # That on the default device, for arguments of no particular place.
-        self._default_call: Any = None
+        # By devices and shardings; by None for arguments of no particular place, where
+        # the default device is that of a plugin.
+        self._elsewhere = PlanTable()
         # What is for several hosts is not compiled as one program here.
         self.on_host = default_is_host() and not several_hosts()
         self.out_avals = closed.out_avals
@@ -138,9 +138,9 @@ class CompiledCall:
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
         """A call that may have to wait, or need not be waited for."""
-        call = self._default_call
-        if call is not None and not any(map(is_placed, args)):
-            return self._looked_at(call(args, False))
+        plan = self._elsewhere.get(None)
+        if plan is not None and not any(map(is_placed, args)):
+            return self._looked_at(plan.call(args, False))
         if not self.on_host or may_be_remote():
             given, devices = self.devices(args)
             where = devices or (default_device(),)
@@ -211,11 +211,12 @@ class CompiledCall:
         refuse_ordered(closed.effects)
         if not shows_parts(closed.jaxpr):
             return None
-        key = tuple(given), mesh
-        found = self.by_device.get(key)
-        if found is None:
-            found = CompiledCall(showing_parts(closed, given, mesh), name, *rest)
-            found = self.by_device.setdefault(key, found)
+        key = mesh, tuple(given)
+        plan = self._elsewhere.get(key)
+        if plan is None:
+            call = CompiledCall(showing_parts(closed, given, mesh), name, *rest)
+            plan = self._elsewhere.keep(key, Plan(call=call))
+        found: CompiledCall = plan.call
         return found
 
     def _on_devices(
@@ -237,16 +238,16 @@ class CompiledCall:
         """
         refuse_checks(self.closed)
         key = devices, tuple(given)
-        call = self._remote_calls.get(key)
-        if call is None:
+        plan = self._elsewhere.get(key)
+        if plan is None:
             outs = self.destinations.results(given)
             # Those that no result can take stay, as on the CPU.
             where = Placement(self.name, devices, given, outs, self.consumed)
-            call = device_call.DeviceCall(self.closed, where)
-            self._remote_calls[key] = call
+            made = Plan(call=device_call.DeviceCall(self.closed, where))
+            plan = self._elsewhere.keep(key, made)
             if not (self.on_host or commit or self.places):
-                self._default_call = call
-        return call
+                self._elsewhere.keep(None, plan)
+        return plan.call
 
     def _on_hosts(
         self, args: Sequence[Any], given: Shardings, devices: tuple[Any, ...]
@@ -270,14 +271,15 @@ class CompiledCall:
     ) -> list[Any]:
         """The results of a call on several hosts, which are to be at `outs`."""
         key = tuple(given), tuple(outs), config.context
-        call = self._remote_calls.get(key)
-        if call is None:
+        plan = self._elsewhere.get(key)
+        if plan is None:
             mesh = self.destinations.mesh(given) or Mesh(list(devices), ("devices",))
             consumed = [i in self.consumed for i in range(len(self.in_avals))]
-            call = self._remote_calls[key] = hosts_call.HostsCall(
+            call = hosts_call.HostsCall(
                 self.closed, self.name, mesh, consumed, given, outs, self._checks
             )
-        found = zip(call(args), avals, call.out_shardings)
+            plan = self._elsewhere.keep(key, Plan(call=call))
+        found = zip(plan.call(args), avals, plan.call.out_shardings)
         return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in found]
 
     def _looked_at(self, results: list[Any]) -> list[Any]:

@@ -45,7 +45,7 @@ from curta.runtime.dispatch import (
 from curta.runtime.host_runs import spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.native_executable import start, starting
-from curta.runtime.plans import ON_DEVICES, Plan, PlanTable
+from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import refuse_strings, to_array
@@ -107,7 +107,7 @@ class EvalTrace(Trace):
         context = config.context
         plan = _plans.get((context, kind, *avals))
         if plan is None:
-            plan = _find_plan((context, kind, *avals), op, avals)
+            plan = _find_plan((context, kind, *avals), op, avals, _host_plan)
         run = plan.run
         if run is None:
             return self._on_devices(op, args, avals)
@@ -141,7 +141,10 @@ class EvalTrace(Trace):
         refuse_execution(op.name)
         if isinstance(op, DevicePut):
             return _put(op, args)
-        program = _device_program(op, avals)
+        kind = op if op.__dict__ else type(op)
+        key = config.context, kind, "devices", *avals
+        plan = _plans.get(key) or _find_plan(key, op, avals, _device_plan)
+        program: Any = plan.call
         given, devices = program.devices(args)
         if devices and spans_hosts(devices):
             avals = program.out_avals
@@ -205,64 +208,58 @@ def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     return held(device_call.on_devices(x, sharding), aval, sharding)
 
 
-def _device_program(op: Op, avals: Sequence[ShapedArray]) -> CompiledCall:
-    """An op as a program; not kept if it holds functions of the user."""
-    if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
-        return _program_of_jaxpr(op, *avals)
-    key = config.context, op, *avals
-    found = _device_plans.get(key)
-    if found is None:
-        found = CompiledCall(_staged(op, avals), op.name)
-        if not (op.effects or op.holds_functions):
-            _device_plans.keep(key, found)
-    return found
-
-
-@kept_with_jaxpr
-def _program_of_jaxpr(op: Op, *avals: ShapedArray) -> CompiledCall:
-    return CompiledCall(_staged(op, avals), op.name)
-
-
-def _staged(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    several = op.multiple_results
-    return stage(op if several else lambda *args: [op(*args)], avals)
-
-
-_device_plans = PlanTable()
-
-
 def _check_keys(op: Op, args: Sequence[Any], arrays: Any) -> None:
     signature = op.key_use([typeof(x) for x in args])
     check_keys(op.name, signature, args)
     record_keys(signature, args, arrays if op.multiple_results else [arrays])
 
 
-# By (settings, op or the class of an op without parameters, *avals).
+# By (settings, op or the class of an op without parameters, *avals), with "devices"
+# in front of the avals for those of a plugin.
 _plans = PlanTable()
+_Make = Callable[[Op, Sequence[ShapedArray]], Plan]
 
 
-def _find_plan(key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray]) -> Plan:
-    if isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params())):
-        return _plan_of_jaxpr(op, *avals)
+def _find_plan(
+    key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray], make: _Make
+) -> Plan:
+    """A plan that is not in the table: made, or kept with the jaxpr of the op."""
+    if _holds_jaxpr(op):
+        return _plan_with_jaxpr(op, make, *avals)
     if op.effects or op.holds_functions:
-        return _make_plan(op, avals)  # not kept: each is an op of its own
-    plan: Plan = _plans.keep(key, _make_plan(op, avals))
+        return make(op, avals)  # not kept: each is an op of its own
+    plan: Plan = _plans.keep(key, make(op, avals))
     return plan
 
 
+def _holds_jaxpr(op: Op) -> bool:
+    return isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params()))
+
+
 @kept_with_jaxpr
-def _plan_of_jaxpr(op: Op, *avals: ShapedArray) -> Plan:
-    """A plan that holds a compiled program."""
-    if not default_is_host():
-        return ON_DEVICES
-    return _compiled_plan(op, avals, op.jaxpr if type(op) is Call else None)
+def _plan_with_jaxpr(op: Op, make: _Make, *avals: ShapedArray) -> Plan:
+    return make(op, avals)
 
 
-def _make_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
+_ON_DEVICES = Plan()
+"""That of ops on arrays of no particular place, if the default device is a plugin's."""
+
+
+def _device_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
+    """The plan that runs an op as a program where arrays are."""
+    several = op.multiple_results
+    closed = stage(op if several else lambda *args: [op(*args)], avals)
+    return Plan(call=CompiledCall(closed, op.name))
+
+
+def _host_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
+    """The plan of an op on this CPU."""
     if not default_is_host():
-        return ON_DEVICES
+        return _ON_DEVICES
     if isinstance(op, UserOp):
         op.check_evaluated()
+    if _holds_jaxpr(op):
+        return _compiled_plan(op, avals, op.jaxpr if type(op) is Call else None)
     out = placed_out_aval(op, avals)
     refuse_strings(avals, avals)
     outs = tuple(out) if op.multiple_results else (out,)

@@ -1,8 +1,8 @@
 """Calls of jitted functions in native code, for signatures that are ready.
 
-    calls = NativeCalls()
-    calls.call(*args)  # the results, or MISS
-    calls.add(args, leaves, compiled, out_tree)  # from now on such calls are fast
+    call = native_caller(table.entries)  # of a PlanTable
+    call(*args)  # the results, or MISS
+    entry_of_call(args, leaves, compiled, build)  # makes such calls fast, among those
 
 Where objects are not laid out as the native code needs, or there is no native code,
 `call` always answers MISS, and the caller goes the longer way.
@@ -17,7 +17,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -36,70 +35,46 @@ from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.native_entry import builtin_function, known_header
 from curta.runtime.native_executable import NativeExecutable
+from curta.runtime.plans import plan_tables
 
 MISS: Any = object()
 
 
-class NativeCalls:
-    """The signatures of one jitted function that are called in native code."""
-
-    def __init__(self) -> None:
-        self._entries: list[Any] = []
-        _all.add(self)
-        make = _maker()
-        self.call: Callable[..., Any] = _miss if make is None else make(self._entries)
-
-    def add(
-        self,
-        args: tuple[Any, ...],
-        leaves: Sequence[Any],
-        compiled: CompiledCall,
-        build: Callable[[tuple[Any, ...]], Any] | None,
-    ) -> None:
-        """Make calls like the one with `args` fast, if that can be.
-
-        `build` puts the results into a tree; None for a single result.
-        """
-        entry = _entry(args, leaves, compiled, build)
-        if entry is not None and _maker() is not None:
-            self._entries.insert(0, entry)
-            del self._entries[config.tuning.native_entries :]
-
-    def clear(self) -> None:
-        """Forget all signatures."""
-        self._entries.clear()
-
-    def trim(self) -> None:
-        """Forget the results that are kept to be used again."""
-        for _, rings, *_ in list(self._entries):
-            rings[:] = [None] * len(rings)
-
-
-_all: WeakSet[NativeCalls] = WeakSet()
-
-
-def _trim_all() -> None:
-    for calls in list(_all):
-        calls.trim()
-
-
-when_trimmed(_trim_all)
+def native_caller(entries: list[Any]) -> Callable[..., Any]:
+    """A function that calls the first of the entries that fits; MISS if none does."""
+    make = _maker()
+    return _miss if make is None else make(entries)
 
 
 def _miss(*args: Any) -> Any:
     return MISS
 
 
+def _trim_all() -> None:
+    """Forget the results that are kept to be used again."""
+    for table in plan_tables():
+        for _, rings, *_ in list(table.entries):
+            rings[:] = [None] * len(rings)
+
+
+when_trimmed(_trim_all)
+
+
 # ---- entries
 
 
-def _entry(
+def entry_of_call(
     args: tuple[Any, ...],
     leaves: Sequence[Any],
     compiled: CompiledCall,
     build: Callable[[tuple[Any, ...]], Any] | None,
 ) -> tuple[Any, ...] | None:
-    if not compiled.on_host:
+    """What native code needs to call a program on arguments like these.
+
+    `build` puts the results into a tree; None for a single result. None if there is no
+    native code, or it does not do such calls.
+    """
+    if not compiled.on_host or _maker() is None:
         return None
     run = compiled.run
     if not isinstance(run, NativeExecutable) or compiled.consumed or compiled.places:

@@ -76,7 +76,7 @@ class Remembered:
                 data.append(to_storage(x, typeof(x)))
         outs = quietly(plan.run, *data)
         results = [wrap(x, a) for x, a in zip(outs, plan.out)]
-        return plan.out_tree.unflatten(results)
+        return plan.build(results)
 
     def _make(
         self, key: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -116,7 +116,7 @@ class Remembered:
         except Exception:  # the function itself will raise it where the user sees it
             return None
         run = several_results(closed)
-        return Plan(run, None, tuple(closed.out_avals), trees[-1])
+        return Plan(run, None, tuple(closed.out_avals), trees[-1].unflatten)
 
 
 def _take(x: Any, key: list[Any], arrays: list[Any]) -> bool:

@@ -37,28 +37,58 @@ _SCALARS = (bool, int, float, complex)
 _KINDS: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}
 
 
+class OperatorPlan(Plan):
+    """What an operator comes to on operands of certain avals.
+
+    `op` is all there is to it, if that is a single op: what tracers bind. How arrays
+    are computed is found out when the first come.
+    """
+
+    __slots__ = ("_closed", "_context", "_name", "op")
+
+    def __init__(self, closed: ClosedJaxpr, name: str, context: TraceContext):
+        super().__init__(out=closed.out_avals[0])
+        self._closed, self._name, self._context = closed, name, context
+        self.op = _only_op(closed)
+
+    def prepare(self) -> bool:
+        """Find out how arrays are computed; whether the operator is to do it itself."""
+        if self._context.debugging:
+            return False
+        if default_is_host():
+            self.run = single_result(self._closed)
+        else:
+            self.call = CompiledCall(self._closed, self._name)
+        return True
+
+
+def _plans_of(general: Callable[..., Any]) -> PlanTable:
+    """A table of the plans of an operator; None for those that it has none for."""
+
+    def make(context: TraceContext, *avals: ShapedArray) -> OperatorPlan | None:
+        return _make_plan(general, context, avals)
+
+    return PlanTable(make)
+
+
 def _make_plan(
-    general: Callable[..., Any], context: TraceContext, *avals: ShapedArray
-) -> Plan | None:
-    """The plan of an operator; None where it has none."""
-    if context.debugging:
-        return None
-    closed = _stage(general, avals)
-    if closed is None:
-        return None
-    if not default_is_host():
-        call = CompiledCall(closed, general.__name__)
-        return Plan(None, lambda *args: call(args)[0], closed.out_avals[0])
-    return Plan(single_result(closed), None, closed.out_avals[0])
-
-
-def _stage(
-    general: Callable[..., Any], avals: Sequence[ShapedArray]
-) -> ClosedJaxpr | None:
+    general: Callable[..., Any], context: TraceContext, avals: Sequence[ShapedArray]
+) -> OperatorPlan | None:
     try:
-        return stage(lambda *args: [general(*args)], avals)
+        closed = stage(lambda *args: [general(*args)], avals)
     except Exception:  # the general function will raise it where the user sees it
         return None
+    return OperatorPlan(closed, general.__name__, context)
+
+
+def _only_op(closed: ClosedJaxpr) -> Op | None:
+    """The op that a program comes to; None if it is no op."""
+    if len(closed.eqns) != 1:
+        return None
+    (eqn,) = closed.eqns
+    if (eqn.invars, eqn.outvars) != (closed.jaxpr.invars, closed.jaxpr.outvars):
+        return None
+    return None if any(jaxprs_in_params(eqn.op.params())) else eqn.op
 
 
 def _is_spread(x: ArrayImpl) -> bool:
@@ -70,7 +100,7 @@ def _is_spread(x: ArrayImpl) -> bool:
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`general` as a method of concrete arrays, taking the shortcut where it can."""
-    plans = PlanTable(functools.partial(_make_plan, general))
+    plans = _plans_of(general)
 
     @functools.wraps(general)
     def method(self: ArrayImpl) -> Any:
@@ -88,19 +118,23 @@ def _of_one_array(plans: PlanTable, x: ArrayImpl, *static: Any) -> Any:
     data = x._data
     if _is_spread(x):
         return None
-    plan = plans[config.context, x.aval, *static]
+    plan = plans[config.context, *static, x.aval]
     if plan is None:
         return None
     if plan.run is None:
-        return plan.start(x)
+        if plan.call is None and not plan.prepare():
+            return None
+        if plan.call is not None:
+            return plan.call((x,))[0]
     if data is None:
         return None
     return wrap(quietly(plan.run, data), plan.out, x._sharding)
 
 
-def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def binary(
+    general: Callable[[Any, Any], Any], plans: PlanTable
+) -> Callable[[Any, Any], Any]:
     """As `unary`, for an operator with another array or a Python scalar."""
-    plans = PlanTable(functools.partial(_make_plan, general))
 
     @functools.wraps(general)
     def method(self: ArrayImpl, other: Any) -> Any:
@@ -120,7 +154,10 @@ def binary(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if plan is None or value is None and type(other) is not ArrayImpl:
             return general(self, other)
         if plan.run is None:
-            return plan.start(self, other if value is None else value)
+            if plan.call is None and not plan.prepare():
+                return general(self, other)
+            if plan.call is not None:
+                return plan.call((self, other if value is None else value))[0]
         if data is None or value is None:
             return general(self, other)
         # Written out: this is the path of every small `x + y`.
@@ -164,12 +201,15 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
     Of a Python scalar, and of an array of one integer.
     """
-    between_arrays = binary(general)
+    between_arrays = binary(general, _plans_of(general))
 
     def make(
-        context: TraceContext, aval: ShapedArray, kind: type, exponent: Any
-    ) -> Plan | None:
-        return _make_plan(lambda x: general(x, exponent), context, aval)
+        context: TraceContext, kind: type, exponent: Any, aval: ShapedArray
+    ) -> OperatorPlan | None:
+        def of_exponent(x: Any) -> Any:
+            return general(x, exponent)
+
+        return _make_plan(of_exponent, context, [aval])
 
     plans = PlanTable(make)
 
@@ -191,27 +231,16 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 # ---- tracers
 
 
-def _only_op(
-    general: Callable[..., Any], context: TraceContext, *avals: ShapedArray
-) -> Op | None:
-    """The op that an operator comes to; None if it is no op."""
-    closed = _stage(general, avals)
-    if closed is None or len(closed.eqns) != 1:
-        return None
-    (eqn,) = closed.eqns
-    if (eqn.invars, eqn.outvars) != (closed.jaxpr.invars, closed.jaxpr.outvars):
-        return None
-    return None if any(jaxprs_in_params(eqn.op.params())) else eqn.op
-
-
-def traced(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def traced(
+    general: Callable[[Any, Any], Any], plans: PlanTable
+) -> Callable[[Any, Any], Any]:
     """`general` as a method of tracers: where it comes to one op, that op."""
-    ops = PlanTable(functools.partial(_only_op, general))
 
     @functools.wraps(general)
     def method(self: Tracer, other: Any) -> Any:
         if isinstance(other, Array):
-            op = ops[config.context, self.aval, other.aval]
+            plan = plans[config.context, self.aval, other.aval]
+            op = None if plan is None else plan.op
             return general(self, other) if op is None else op(self, other)
         aval = None
         if not self.aval.weak_type:
@@ -219,7 +248,8 @@ def traced(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         value = None if aval is None else _scalar_array(other, aval)
         if value is None:
             return general(self, other)
-        op = ops[config.context, self.aval, aval]
+        plan = plans[config.context, self.aval, aval]
+        op = None if plan is None else plan.op
         return general(self, other) if op is None else op(self, value[()])
 
     return method
@@ -313,6 +343,7 @@ _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
 )
+_REFLECTED = frozenset(f"__r{name}__" for name in _BINARY)
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
@@ -320,12 +351,12 @@ def attach() -> None:
     """Give arrays and tracers shortcuts to the operators that all arrays have."""
     for name in _UNARY:
         setattr(ArrayImpl, name, unary(getattr(Array, name)))
-    for operator in _BINARY:
-        for name in (f"__{operator}__", f"__r{operator}__"):
-            setattr(ArrayImpl, name, binary(getattr(Array, name)))
-    for name in _COMPARISONS:
-        setattr(ArrayImpl, name, binary(getattr(Array, name)))
-    for name in (*(f"__{operator}__" for operator in _BINARY), *_COMPARISONS):
-        setattr(Tracer, name, traced(getattr(Array, name)))
+    operators = [f"__{x}{name}__" for name in _BINARY for x in ("", "r")]
+    for name in (*operators, *_COMPARISONS):
+        general = getattr(Array, name)
+        plans = _plans_of(general)
+        setattr(ArrayImpl, name, binary(general, plans))
+        if name not in _REFLECTED:
+            setattr(Tracer, name, traced(general, plans))
     for name, shortcut in (("__pow__", power), ("__getitem__", getitem)):
         setattr(ArrayImpl, name, shortcut(getattr(Array, name)))
