@@ -23,24 +23,26 @@ from tests.compiler.programs import RandomProgram, staged
 from tests.conformance.operations import sampled_ops
 from tests.conformance.samples import Case, cases
 
-from curta.compiler import cache, cancellation_code, link, linked
+from curta.compiler import cache, link, linked
 from curta.compiler.elf import ObjectFile
 from curta.compiler.library import blas, blas_buffers, blas_buffers_code
 from curta.compiler.llvm import binding, target
 from curta.compiler.pipeline import compile_jaxpr
-from curta.config import backend, enable_x64
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.stage import stage
-from curta.runtime import (
+from curta.compiler.support import (
     arena_code,
     atomics,
     call_code,
+    cancellation_code,
+    entry,
     entry_code,
-    native_call,
-    native_entry,
+    invoke_code,
     queue_code,
     thread_code,
 )
+from curta.config import backend, enable_x64
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.stage import stage
+from curta.runtime import native_call
 
 MACHINE, _NUMBER = "aarch64", 183
 TRIPLE = f"{MACHINE}-unknown-linux-gnu"
@@ -130,7 +132,7 @@ def of_runtime() -> Iterator[tuple[str, str]]:
     yield "cancellation", cancellation_code.cancellation_module(module(), 1)
     yield "turns at BLAS", blas_buffers_code.buffers_module(module())
     yield "arenas", arena_code.arena_module(module(), 1 << 28)
-    if (header := native_entry.known_header()) is not None:
+    if (header := entry.known_header()) is not None:
         yield "entry", entry_code.entry_module(module(), header)
     if (layout := native_call.known_layout()) is not None:
         yield "call", call_code.call_module(module(), layout)
@@ -160,14 +162,14 @@ def programs(
 
 def _of_python() -> Iterator[str]:
     """What the runtime looks up by itself: functions of Python and of the system."""
-    for module in (arena_code, call_code, cancellation_code, entry_code):
-        yield from module.FUNCTIONS
-    yield from (*cancellation_code.EXPORTS, *cancellation_code.IMPORTS)
+    written = arena_code, call_code, cancellation_code, entry_code, queue_code
+    for module in (*written, thread_code):
+        yield from module.CALLS
+    yield from cancellation_code.EXPORTS
     yield cancellation_code.STATE
-    yield from (*blas_buffers_code.IMPORTS, blas_buffers_code.STATE)
-    yield from (*call_code.OBJECTS, *entry_code.ARENAS)
-    yield from (arena_code.PARKED, arena_code.TAKE, arena_code.GIVE)
-    yield from (*queue_code.IMPORTS, *thread_code.IMPORTS, atomics.STATE)
+    yield from (*blas_buffers_code.CALLS, blas_buffers_code.STATE)
+    yield from (*call_code.OBJECTS, *invoke_code.ARENAS)
+    yield from (arena_code.PARKED, arena_code.TAKE, arena_code.GIVE, atomics.STATE)
 
 
 def main() -> int:

@@ -10,10 +10,11 @@ import pytest
 from tests.runtime.test_threads import needs_fork, run_script
 
 import curta
+from curta.compiler.support import entry, threads
 from curta.core.mesh import AbstractMesh, scope
 from curta.core.partition_spec import PartitionSpec
 from curta.once import Interned, Lock, once
-from curta.runtime import devices, native_call, native_entry, queue, threads
+from curta.runtime import devices, native_call, queue
 
 
 def at_once(count, function):
@@ -177,7 +178,7 @@ except ImportError as error:
 def test_objects_of_the_runtime_are_the_same_in_all_threads():
     makers = [
         queue._queue, threads._pool, devices._cpu_devices, native_call._maker,
-        native_entry._builtin_maker, lambda: devices.client("cpu"),
+        entry._builtin_maker, lambda: devices.client("cpu"),
     ]  # fmt: skip
     for make in makers:
         found = at_once(4, lambda i, make=make: make())
@@ -234,12 +235,12 @@ from curta.runtime.queue import _Queue
 
 made = []
 
-def load_slowly(queue, load=_Queue._load):
+def make_slowly(queue, make=_Queue.__init__):
     made.append(queue)
     time.sleep(0.1)
-    return load(queue)
+    make(queue)
 
-_Queue._load = load_slowly
+_Queue.__init__ = make_slowly
 COUNT = 4
 x = np.ones(1 << 22, np.float32)  # so many bytes that nobody waits for the result
 start, wrong = threading.Barrier(COUNT), []

@@ -134,6 +134,7 @@ with _collector_at_rest():
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
     from curta.core.partition_spec import PartitionSpec as P
+    from curta.core.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
     from curta.core.sharding import NamedSharding as NamedSharding
     from curta.dtypes import float0 as float0
     from curta.numpy.sized_slices import ds as ds
@@ -165,7 +166,6 @@ with _collector_at_rest():
         host_id as host_id,
         host_ids as host_ids,
     )
-    from curta.runtime.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
     from curta.tree_util import (
         tree_leaves as tree_leaves,
         tree_map as tree_map,

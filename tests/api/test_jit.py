@@ -29,12 +29,12 @@ from curta.config import (
 )
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.stage import stage
 from curta.dtypes import float0
 from curta.primitives.elementwise.arithmetic import add, mul
 from curta.primitives.structure import ReduceSum
 from curta.runtime.devices import devices
-from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.runtime.transfer import to_array
 
 

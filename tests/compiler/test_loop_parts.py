@@ -11,6 +11,7 @@ from tests.compiler.programs import assert_compiles, staged
 from curta.compiler.graph.loop_parts import parts_of
 from curta.compiler.graph.prepare import prepare
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.support.threads import parallel_for_address
 from curta.control.scan import Scan
 from curta.core.jaxpr import ClosedJaxpr
 from curta.primitives import elementwise as ops
@@ -25,7 +26,6 @@ from curta.primitives.structure import (
     Reshape,
     Transpose,
 )
-from curta.runtime.threads import parallel_for_address
 
 RNG = np.random.default_rng(0)
 MATMUL = DotGeneral((((1,), (0,)), ((), ())))

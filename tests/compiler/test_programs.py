@@ -11,6 +11,8 @@ import pytest
 from tests.compiler.programs import InPython, assert_compiles, staged
 
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.support.entry import native_entry
+from curta.compiler.support.threads import parallel_for_address
 from curta.primitives import elementwise as ops
 from curta.primitives.cumulative import CumMax, CumMin, CumProd, CumSum
 from curta.primitives.dot import DotGeneral
@@ -24,8 +26,6 @@ from curta.primitives.joining import Concatenate
 from curta.primitives.reduction import ArgMax, ArgMin, ReduceMax, ReduceOr
 from curta.primitives.shape import Iota
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
-from curta.runtime.native_entry import native_entry
-from curta.runtime.threads import parallel_for_address
 
 RNG = np.random.default_rng(0)
 FLOAT32, INT32 = np.dtype("float32"), np.dtype("int32")
@@ -206,10 +206,7 @@ def test_the_native_program_can_be_called_directly() -> None:
     )
     program = compile_jaxpr(closed).native
     assert program is not None
-    entry = native_entry(
-        program.code, program.address, program.signature, program.results,
-        program.constants,
-    )  # fmt: skip
+    entry = native_entry(program)
     outs = [np.empty(shape, dtype) for dtype, shape in program.signature[:2]]
     assert entry(*outs, x)
     np.testing.assert_array_equal(outs[0], x + bias)

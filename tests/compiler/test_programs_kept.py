@@ -19,8 +19,8 @@ from curta.compiler.fingerprint import program_name
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.routine_code import _routine_code, turn_code
+from curta.compiler.support.threads import parallel_for_address
 from curta.config import config
-from curta.runtime.threads import parallel_for_address
 
 __all__ = ["folder"]
 

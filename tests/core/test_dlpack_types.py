@@ -6,8 +6,8 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta.core.dlpack_types import TYPES, array_from, capsule_of
 from curta.dlpack import from_dlpack, is_supported_dtype
-from curta.runtime.dlpack_types import TYPES, array_from, capsule_of
 
 EXTENDED = [n for n in TYPES if n == "bfloat16" or n.startswith("float8")]
 

@@ -12,10 +12,10 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.support.arenas import _arenas
 from curta.config import async_dispatch
 from curta.core import buffers
 from curta.errors import OutOfMemoryError
-from curta.runtime.arenas import _arenas
 from curta.runtime.backends import executable
 
 

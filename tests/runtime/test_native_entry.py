@@ -13,8 +13,10 @@ import pytest
 from curta.compiler import link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import F32, F64, I64, PTR
-from curta.runtime import native_entry as module
-from curta.runtime.native_entry import native_entry
+from curta.compiler.native import NativeProgram
+from curta.compiler.support import entry as module
+from curta.compiler.support.entry import native_entry
+from curta.config import config
 
 SHAPE = (3, 5)
 
@@ -34,10 +36,22 @@ def code():
     return link.load(target.compile_text(m.text(), verify=True), ["scale"])
 
 
-def make_builtin(code, **options):
+def program(code, name, signature, *constants, cost=0):
+    """A program that needs no arena; the first of its arrays is a result."""
+    return NativeProgram(
+        code=code, address=code.address(name), signature=tuple(signature),
+        results=min(1, len(signature)), constants=constants, cost=cost, arena_place=0,
+        arena_bytes=0, temporaries=0,
+    )  # fmt: skip
+
+
+def make_builtin(code, release_gil=False):
     (factor,) = struct.unpack("<Q", struct.pack("<d", 3.0))
     signature = [(np.float32, SHAPE)] * 2
-    return native_entry(code, code.address("scale"), signature, 1, (factor,), **options)
+    cost = config.tuning.released_cost + 1 if release_gil else 0
+    scale = program(code, "scale", signature, factor, cost=cost)
+    assert scale.long == release_gil
+    return native_entry(scale)
 
 
 @pytest.fixture(params=["builtin", "builtin without the GIL", "ctypes"])
@@ -110,7 +124,7 @@ def test_the_entry_keeps_its_code():
     m.function("nothing", [PTR]).ret()
     code = link.load(target.compile_text(m.text()), ["nothing"])
     alive = weakref.ref(code)
-    entry = native_entry(code, code.address("nothing"), [], 0)
+    entry = native_entry(program(code, "nothing", []))
     del code
     gc.collect()
     assert alive() is not None and entry() is True
@@ -146,7 +160,7 @@ def test_many_arrays(code):
     b.store(b.load(F64, last), out)
     b.ret()
     many = link.load(target.compile_text(m.text(), verify=True), ["count"])
-    entry = native_entry(many, many.address("count"), [(np.float64, ())] * 200, 1)
+    entry = native_entry(program(many, "count", [(np.float64, ())] * 200))
     values = [np.array(float(i)) for i in range(200)]
     assert entry(*values) and values[0] == 199.0
 

@@ -18,7 +18,7 @@ from tests.runtime.test_threads import needs_fork, run_script
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.cancellation import Token
+from curta.compiler.support.cancellation import Token
 from curta.errors import JaxRuntimeError
 from curta.runtime import queue
 from curta.runtime.array import wrap
@@ -27,7 +27,7 @@ needs_queue = pytest.mark.skipif(not queue.is_available(), reason="needs threads
 TURNS = 6_000_000
 HOLD = """
 import ctypes, threading
-from curta.compiler.cancellation import Token
+from curta.compiler.support.cancellation import Token
 from curta.runtime import queue
 
 class Hold:

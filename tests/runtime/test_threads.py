@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from curta.runtime import threads
+from curta.compiler.support import threads
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -78,7 +78,7 @@ def test_jobs_of_several_python_threads():
 
 SHOW_THREADS = """
 import threading, time
-from curta.runtime import threads
+from curta.compiler.support import threads
 ids = set()
 def work(i):
     ids.add(threading.get_native_id())
@@ -96,7 +96,7 @@ def test_the_number_of_threads_can_be_set(count):
 
 def test_more_threads_than_processors_do_not_hang():
     script = """
-from curta.runtime import threads
+from curta.compiler.support import threads
 for _ in range(300):
     threads.parallel_for(lambda i: None, 40)
 print("done")
@@ -110,7 +110,7 @@ print("done")
 def test_a_forked_process_has_a_pool_of_its_own():
     script = """
 import os
-from curta.runtime import threads
+from curta.compiler.support import threads
 seen = []
 threads.parallel_for(seen.append, 50)
 child = os.fork()
@@ -127,7 +127,7 @@ if child:
 
 def test_exit_is_silent_while_workers_spin():
     script = """
-from curta.runtime import threads
+from curta.compiler.support import threads
 threads.parallel_for(lambda i: None, 8)
 """
     for _ in range(3):

@@ -13,6 +13,7 @@ from curta.api.stage import Stage, StagedFunction
 from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.partition_spec import PartitionSpec
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.errors import JaxRuntimeError
@@ -26,7 +27,6 @@ from curta.runtime.devices import (
     placing_of,
 )
 from curta.runtime.dispatch import CompiledCall
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
 class MemoryAnalysis(NamedTuple):

@@ -16,11 +16,11 @@ from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.mesh import Mesh, concrete_mesh
 from curta.core.partition_spec import PartitionSpec
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding
 from curta.core.stage import stage
 from curta.core.trace import Tracer, typeof
 from curta.errors import UnexpectedTracerError
-from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.transforms.partial_eval import residuals_as_inputs
 
 

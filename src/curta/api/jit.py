@@ -43,6 +43,11 @@ from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.mesh import AbstractMesh, Mesh, scope
 from curta.core.refs import Ref
+from curta.core.shape_struct import (
+    ShapeDtypeStruct,
+    is_like_array,
+    no_value_message,
+)
 from curta.core.sharding import Sharding
 from curta.core.stage import axes_in_scope, stage
 from curta.core.trace import (
@@ -60,11 +65,6 @@ from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS, entry_of_call
-from curta.runtime.shape_struct import (
-    ShapeDtypeStruct,
-    is_like_array,
-    no_value_message,
-)
 from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
 

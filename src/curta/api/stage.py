@@ -11,11 +11,11 @@ from curta import tree_util
 from curta.api.cost import bytes_of, flops, transcendentals
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding
 from curta.lazy_dataclass import dataclass
 from curta.runtime.devices import Device
 from curta.runtime.propagation import Destinations, Shardings
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
 class StagedFunction(Protocol):

@@ -26,6 +26,7 @@ from curta.api.state_index import (
 )
 from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Index, Sharding
 from curta.core.trace import Tracer
 from curta.errors import UnexpectedTracerError
@@ -34,7 +35,6 @@ from curta.lazy_dataclass import dataclass
 from curta.runtime.agreement import greatest, wait_for_all
 from curta.runtime.array import ArrayImpl
 from curta.runtime.hosts_data import HostsData
-from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.runtime.transfer import to_array
 
 _INDEX = "index.json"

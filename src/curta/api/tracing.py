@@ -16,11 +16,11 @@ from curta.api.arguments import (
 from curta.api.jit_options import check_hashable, make_options
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.stage import stage
 from curta.core.trace import typeof as value_type
 from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
 def make_jaxpr(

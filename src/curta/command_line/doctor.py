@@ -15,10 +15,10 @@ from curta.command_line.machine import Machine
 from curta.command_line.usage import sized
 from curta.compiler import cache
 from curta.compiler.llvm import binding, target
+from curta.compiler.support.threads import num_threads
 from curta.config import config
 from curta.lax import exp
 from curta.lazy_dataclass import dataclass
-from curta.runtime.threads import num_threads
 from curta.tuning import DEFAULT
 
 _SMALL_DISK = 1 << 28  # bytes: a few hundred programs

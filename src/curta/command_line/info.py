@@ -13,8 +13,8 @@ from curta.command_line.machine import Machine
 from curta.command_line.usage import sized
 from curta.compiler import cache
 from curta.compiler.llvm import binding, target
+from curta.compiler.support.threads import num_threads
 from curta.runtime.devices import devices
-from curta.runtime.threads import num_threads
 from curta.version import __version__, __version_info__
 
 

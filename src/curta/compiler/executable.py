@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import cancellation, host_call
+from curta.compiler.calls import call
 from curta.compiler.linked import Linked
 from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
-from curta.core.buffers import empty, workspace
+from curta.core.buffers import empty
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
 
@@ -86,11 +86,19 @@ class Executable:
 
     @property
     def native(self) -> NativeProgram:
-        """The program as one native function."""
+        """The program as one native function, which keeps this object."""
+        return self._program(self)
+
+    @cached_property
+    def _own_program(self) -> NativeProgram:
+        """The same for calls by this object, which keeps the code itself."""
+        return self._program(None)
+
+    def _program(self, keeps: Executable | None) -> NativeProgram:
         code = self.code
         arrays = [*self.out_avals, *self.in_avals]
         return NativeProgram(
-            code=self,
+            code=keeps,
             address=code.linked.address,
             signature=tuple((physical_dtype(a.dtype), a.shape) for a in arrays),
             results=len(self.out_avals),
@@ -110,29 +118,11 @@ class Executable:
         consts = [x.ctypes.data for x in self.consts]
         return (*consts, self._launcher, 0, 0, *self.code.words)
 
-    @cached_property
-    def _entry(self) -> tuple[Callable[[int], None], type[ctypes.Array[Any]]]:
-        """The function, and the type of its table."""
-        address, arrays = self.code.linked.address, [*self.out_avals, *self.in_avals]
-        table_type = ctypes.c_uint64 * (len(arrays) + len(self._constants))
-        if not self.code.cancellable:
-            return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address), table_type
-        token = len(arrays) + len(self.consts) + 2
-        return lambda table: cancellation.call(address, table, token), table_type
-
     def __call__(self, *args: NDArray) -> list[NDArray]:
         given = list(map(_contiguous, args, self.in_avals))
         results = [empty(a.shape, physical_dtype(a.dtype)) for a in self.out_avals]
-        function, table_type = self._entry
         places = [x.__array_interface__["data"][0] for x in results + given]
-        table = table_type(*places, *self._constants)
-        if size := self.code.arena_bytes:
-            arena = workspace(size)
-            table[len(places) + len(self.consts) + 1] = arena.ctypes.data
-        if self.code.runs_python:
-            host_call.call(function, table)
-        else:
-            function(ctypes.addressof(table))
+        call(self._own_program, places)
         return results
 
 

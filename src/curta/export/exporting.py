@@ -14,6 +14,7 @@ from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer
 from curta.dtypes import float0
@@ -25,7 +26,6 @@ from curta.export.exported import (
     minimum_supported_calling_convention_version,
 )
 from curta.export.specialise import shardings_within
-from curta.runtime.shape_struct import ShapeDtypeStruct
 from curta.transforms.dce import prune_outputs
 
 

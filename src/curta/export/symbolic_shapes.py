@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta import tree_util
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.symbolic.dims import parse_shape
 from curta.core.symbolic.scope import SymbolicScope
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
 def symbolic_shape(

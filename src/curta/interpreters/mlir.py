@@ -22,10 +22,10 @@ from typing import Any, NoReturn
 from curta.api.callbacks import io_callback, pure_callback
 from curta.control.platform import PLATFORM
 from curta.core.primitive import Primitive
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.trace import typeof
 from curta.core.user_op import NoMLIR, lowering_rules
 from curta.on_demand import listed
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 __all__ = [
     "LoweringRule",

@@ -14,11 +14,11 @@ from curta import dtypes, tree_util
 from curta.api.jit_options import check_hashable
 from curta.core.array import Array
 from curta.core.dim import as_dim, is_symbolic_dim
+from curta.core.shape_struct import is_like_array, no_value_message
 from curta.core.shapes import invalid_shape
 from curta.core.trace import Tracer, pytype_aval_mappings, typeof
 from curta.errors import ConcretizationTypeError
 from curta.numpy.constructors import asarray
-from curta.runtime.shape_struct import is_like_array, no_value_message
 
 Axis = int | Sequence[int] | None
 _Fun = TypeVar("_Fun", bound=Callable[..., Any])

@@ -14,6 +14,7 @@ from curta.core.array import Array
 from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.buffers import locked
+from curta.core.dlpack_types import capsule_of
 from curta.core.sharding import Sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
@@ -21,7 +22,6 @@ from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, default_sharding
-from curta.runtime.dlpack_types import capsule_of
 from curta.runtime.guard import guard_transfer
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData

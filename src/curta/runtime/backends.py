@@ -26,6 +26,7 @@ from curta.compiler.fingerprint import program_name
 from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
+from curta.compiler.support.threads import parallel_for_address
 from curta.config import config
 from curta.config_parsers import BACKENDS
 from curta.control.platform import PLATFORM
@@ -40,7 +41,6 @@ from curta.once import once
 from curta.primitives.checks import Check
 from curta.runtime.devices import Client, client
 from curta.runtime.native_executable import NativeExecutable
-from curta.runtime.threads import parallel_for_address
 from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
 

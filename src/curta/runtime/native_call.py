@@ -11,7 +11,6 @@ Where objects are not laid out as the native code needs, or there is no native c
 from __future__ import annotations
 
 import ctypes
-import struct
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -20,20 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import cache as kernel_cache
-from curta.compiler.link import load, python_function
-from curta.compiler.llvm import target
+from curta.compiler import calls
+from curta.compiler.native import NativeProgram
+from curta.compiler.support import call_code, cancellation, invoke_code
+from curta.compiler.support.arenas import native_arenas
+from curta.compiler.support.entry import builtin_function, known_header
+from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import allocator, unpooled, when_trimmed
 from curta.core.trace import thread_state
 from curta.once import once
-from curta.runtime import call_code
-from curta.runtime.arenas import native_arenas
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
-from curta.runtime.native_entry import builtin_function, known_header
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.plans import plan_tables
 
@@ -97,12 +96,9 @@ def entry_of_call(
         kept.append(partial(_new, own, aval))
         spare.append(partial(_new, allocator(shape, np.dtype(dtype)), aval))
     context = config.context
-    head = [
-        program.address, len(args), id(context), len(results), len(leaves),
-        len(program.constants), len(walk.code), walk.items + len(args) + 1,
-        program.arena_bytes, program.arena_place,
-    ]  # fmt: skip
-    record = _record(head, program.constants, walk)
+    stack = walk.items + len(args) + 1
+    own = [len(args), id(context), len(walk.code), stack]
+    record = _record(program, own, walk)
     rings = [None] * (call_code.RING * len(results))
     return (
         record, rings, tuple(kept), tuple(spare), build,
@@ -158,8 +154,8 @@ class _Walk:
         self.code.append((kind, children, operand))
 
 
-def _record(head: list[int], constants: Sequence[int], walk: _Walk) -> bytes:
-    words = [*head, *constants]
+def _record(program: NativeProgram, own: list[int], walk: _Walk) -> bytes:
+    words = [*calls.head(program), *own]
     keys_at = len(words) + call_code.INSTRUCTION_WORDS * len(walk.code)
     keys: list[int] = []
     for kind, children, operand in walk.code:
@@ -169,7 +165,7 @@ def _record(head: list[int], constants: Sequence[int], walk: _Walk) -> bytes:
             operand = place
         words += [kind, children, operand]
     words += keys
-    return struct.pack(f"={len(words)}Q", *words)
+    return calls.packed(program, words)
 
 
 # ---- the built-in function
@@ -182,16 +178,16 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
     if layout is None:
         return None
     try:
-        compiled = kernel_cache.fixed_object_file(
-            lambda: call_code.call_module(target.host().module(), layout),
-            target.QUICK,
-            [call_code.__name__],
-            repr(layout),
+        objects = {name: id(x) for name, x in _OBJECTS.items()}
+        name = invoke_code.CANCELLATION
+        address = cancellation.addresses()[name]
+        code = native_module(
+            lambda module: call_code.call_module(module, layout),
+            call_code,
+            invoke_code,
+            given={**objects, **native_arenas(), name: address},
+            depends=repr(layout),
         )
-        imports = {name: python_function(name) for name in call_code.FUNCTIONS}
-        imports |= {name: id(x) for name, x in _OBJECTS.items()}
-        imports |= native_arenas()
-        code = load(compiled, ["fast_call"], imports)
     except (ImportError, AttributeError, OSError, ValueError):
         return None
     return builtin_function(b"call", code, code.address("fast_call"))

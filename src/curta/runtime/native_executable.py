@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from curta.compiler.cancellation import Token
+from curta.compiler import calls
 from curta.compiler.native import UNKNOWN, NativeProgram
+from curta.compiler.support.cancellation import Token
+from curta.compiler.support.entry import native_entry, plain_entry
 from curta.config import config
 from curta.core.buffers import allocator
-from curta.runtime.native_entry import (
-    Signature,
-    native_entry,
-    plain_entry,
-    table_entry,
-)
 from curta.runtime.queue import (
     Call,
     Pending,
@@ -104,29 +98,9 @@ class NativeExecutable:
         """
         if not self._called:
             self._called = True
-            return self._entered_by(plain_entry)
-        self._entry = entry = self._entered_by(native_entry)
+            return plain_entry(self.program)
+        self._entry = entry = native_entry(self.program)
         return entry
-
-    def _entered_by(self, make: Callable[..., Any]) -> Callable[..., Any]:
-        program = self.program
-        return make(
-            program.code,
-            program.address,
-            program.signature,
-            program.results,
-            program.constants,
-            program.long,
-            (program.arena_place, program.arena_bytes),
-            program.token_place if program.cancellable else None,
-        )
-
-    @cached_property
-    def _table(self) -> Callable[..., bytes | bool]:
-        program = self.program
-        return table_entry(
-            program.code, program.signature, program.results, program.constants
-        )
 
     def _results(self, args: Sequence[NDArray]) -> list[NDArray]:
         """Where the results go: memory of the pool, or of arguments."""
@@ -144,34 +118,29 @@ class NativeExecutable:
             for i, x in enumerate(args)
         ]
         results = self._results(arrays)
-        table = self._table(*results, *arrays)
-        if not isinstance(table, bytes):
+        program, inputs = self.program, [*results, *arrays]
+        if not calls.fits(program, inputs):
             return []
-        arena = None
-        if self.program.arena_bytes:
-            arena = arena_of_jobs(self.program.arena_bytes)
-            place = self.program.arena_place
-            table = self._with_constant(table, place, arena.ctypes.data)
+        size = program.arena_bytes
+        arena = arena_of_jobs(size) if size else None
         token = Token()
-        if self.program.cancellable:
-            place = self.program.token_place
-            table = self._with_constant(table, place, token.address)
+        table = calls.table(
+            program,
+            [x.ctypes.data for x in inputs],
+            0 if arena is None else arena.ctypes.data,
+            token.address,
+        )
         places = [Pending(x, token) for x in results]
         kept = [x for i, x in enumerate(args) if i not in overwritten]
         needed = [x for x in args if type(x) is Pending]
         call = Call(self, token, needed, (kept, places, arena))
-        number = submit(self.program.address, table, self._bytes, call)
+        number = submit(program.address, bytes(table), self._bytes, call)
         for place in places:
             place.number = number
         for i in overwritten:
             if type(args[i]) is Pending:
                 args[i].let_go()
         return places
-
-    def _with_constant(self, table: bytes, place: int, word: int) -> bytes:
-        """The table with one of its constants."""
-        at = 8 * (len(self.program.signature) + place)
-        return table[:at] + struct.pack("=Q", word) + table[at + 8 :]
 
 
 def start(
@@ -203,5 +172,5 @@ def starting(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
     return run
 
 
-def _bytes(signature: Sequence[Signature]) -> int:
+def _bytes(signature: Sequence[tuple[Any, tuple[int, ...]]]) -> int:
     return sum(prod(shape) * np.dtype(dtype).itemsize for dtype, shape in signature)

@@ -24,17 +24,16 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from curta.compiler import cache as kernel_cache
-from curta.compiler.cancellation import Token
-from curta.compiler.link import c_function, load
 from curta.compiler.llvm import target
+from curta.compiler.support import atomics, queue_code
+from curta.compiler.support.cancellation import Token
+from curta.compiler.support.loader import keep_for_process, native_module, shared_state
+from curta.compiler.support.threads import num_threads
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, workspace
 from curta.errors import CancelledError
 from curta.once import Lock, once
-from curta.runtime import atomics, queue_code
-from curta.runtime.threads import num_threads
 from curta.signals import is_main_thread
 
 
@@ -142,14 +141,18 @@ class _Queue:
     """Native code and state of the queue; both stay for as long as the process."""
 
     def __init__(self) -> None:
-        size = queue_code.STATE_SIZE
-        self._memory = ctypes.create_string_buffer(size + 64)
-        self._state = -(-ctypes.addressof(self._memory) // 64) * 64
+        self._memory, self._state = shared_state(queue_code.STATE_SIZE)
         count = ctypes.c_uint64.from_address
         self._submitted = count(self._state + queue_code.SUBMITTED)
         self._finished = count(self._state + queue_code.FINISHED)
         self._started = ctypes.c_uint32.from_address(self._state + queue_code.STARTED)
-        self._code = self._load()
+        system = atomics.SYSTEMS[target.host().machine]
+        self._code = native_module(
+            lambda module: queue_code.queue_module(module, system),
+            queue_code,
+            atomics,
+            given={atomics.STATE: self._state},
+        )
         submit, wait, self._skip = map(self._code.address, queue_code.EXPORTS)
         word, pointer = ctypes.c_int64, ctypes.c_void_p
         submitting = ctypes.PYFUNCTYPE(None, pointer, ctypes.c_char_p, pointer)
@@ -159,23 +162,11 @@ class _Queue:
         self._jobs: deque[_Job] = deque()  # those that are not done
         self._arena: Any = None
         # The thread may run this code until the very end of the process.
-        for owner in (self, self._memory, self._code):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+        keep_for_process(self, self._memory, self._code)
         self._interrupted = False
         atexit.register(self._at_exit)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._unlock)
         os.register_at_fork(after_in_child=self._in_child)
-
-    def _load(self) -> Any:
-        system = atomics.SYSTEMS[target.host().machine]
-        compiled = kernel_cache.fixed_object_file(
-            lambda: queue_code.queue_module(target.host().module(), system),
-            target.QUICK,
-            [queue_code.__name__, atomics.__name__],
-        )
-        imports = {name: c_function(name) for name in queue_code.IMPORTS}
-        imports[atomics.STATE] = self._state
-        return load(compiled, queue_code.EXPORTS, imports)
 
     def finished(self) -> int:
         """How many jobs are done, which are the first ones."""

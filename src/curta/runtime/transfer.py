@@ -11,12 +11,12 @@ from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray, is_string
 from curta.core.buffers import empty
+from curta.core.dlpack_types import HOST_MEMORY, array_from
 from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.device_data import DeviceData, put
-from curta.runtime.dlpack_types import HOST_MEMORY, array_from
 from curta.runtime.guard import guard_transfer
 
 # For arrays on devices of plugins alone.

@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from mmap import mmap
 from typing import Any
 
-from curta.compiler import cache as kernel_cache
 from curta.compiler.library import blas_buffers_code as code
-from curta.compiler.link import LoadedCode, c_function, load
+from curta.compiler.link import LoadedCode
 from curta.compiler.llvm import target
+from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.config import config
 from curta.core.buffers import ensure, mapped
 from curta.errors import OutOfMemoryError
@@ -37,8 +37,7 @@ class Buffers:
     """Native functions and state, which stay for as long as the process."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._state = ctypes.create_string_buffer(code.STATE_SIZE + 64)
-        start = -(-ctypes.addressof(self._state) // 64) * 64
+        self._state, start = shared_state(code.STATE_SIZE)
         self._word = (ctypes.c_uint64 * (code.STATE_SIZE // 8)).from_address(start)
         self.addresses: Mapping[str, int] = {}
         with contextlib.suppress(ImportError):  # no compiler: no code that calls
@@ -47,17 +46,18 @@ class Buffers:
     def _bound(self, library: ctypes.CDLL, start: int) -> None:
         slot = _slot(library, b"mmap") if sys.platform == "linux" else None
         if slot is None:
-            self._code = self._load(code.unlimited_module, (), {}, "unlimited")
+            exports = code.ENTER, code.LEAVE
+            self._code = native_module(
+                code.unlimited_module, code, depends="unlimited", exports=exports
+            )
         else:
-            imports = {name: c_function(name) for name in code.IMPORTS}
-            imports[code.STATE] = start
-            self._code = self._load(code.buffers_module, code.EXPORTS, imports)
+            given = {code.STATE: start}
+            self._code = native_module(code.buffers_module, code, given=given)
             self._memory = self._take()
             slot.value = self._code.address("map_buffer")
             self._watch_forks()
         self.addresses = {n: self._code.address(n) for n in (code.ENTER, code.LEAVE)}
-        for owner in (self, self._state, self._code):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+        keep_for_process(self, self._state, self._code)
 
     @property
     def turns(self) -> int:
@@ -68,14 +68,6 @@ class Buffers:
     def wanted(self) -> int:
         """How many buffers OpenBLAS asked for since it was loaded."""
         return self._word[code.GIVEN // 8]
-
-    def _load(
-        self, write: Any, exports: Any, imports: Mapping[str, int], *parts: str
-    ) -> LoadedCode:
-        compiled = kernel_cache.fixed_object_file(
-            lambda: write(target.host().module()), target.QUICK, [code.__name__], *parts
-        )
-        return load(compiled, exports or (code.ENTER, code.LEAVE), imports)
 
     def _take(self) -> mmap | bytearray:
         """Map as many buffers as are wanted, with no more than half of what is left.
@@ -126,13 +118,13 @@ def _most_calls() -> int:
 
 @once
 def _caller(count: int, enter: int = 0, leave: int = 0) -> tuple[Any, LoadedCode]:
-    compiled = kernel_cache.fixed_object_file(
-        lambda: code.caller_module(target.host().module(), count),
-        target.QUICK,
-        [code.__name__],
-        str(count),
+    loaded = native_module(
+        lambda module: code.caller_module(module, count),
+        code,
+        given={code.ENTER: enter, code.LEAVE: leave},
+        depends=str(count),
+        exports=["call"],
     )
-    loaded = load(compiled, ["call"], {code.ENTER: enter, code.LEAVE: leave})
     return _CALL(loaded.address("call")), loaded
 
 

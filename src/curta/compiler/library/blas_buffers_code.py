@@ -16,7 +16,7 @@ STATE = "blas_buffers"
 TURNS, MOST, BASE, COUNT, BYTES, GIVEN = 0, 64, 72, 80, 88, 96
 STATE_SIZE = 104
 
-IMPORTS = ("mmap", "sem_init", "sem_post", "sem_wait")
+CALLS = ("mmap", "sem_init", "sem_post", "sem_wait")
 EXPORTS = (ENTER, LEAVE, "map_buffer", "before_fork", "in_parent", "in_child")
 
 

@@ -18,11 +18,11 @@ from curta.api.devices import device_put
 from curta.api.sharded_arrays import make_array_from_single_device_arrays
 from curta.core.array import Array
 from curta.core.array_layout import Format
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding, SingleDeviceSharding
 from curta.dtypes import canonicalize_dtype
 from curta.on_demand import late, listed
 from curta.once import once
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 __all__ = [
     "async_deserialize",

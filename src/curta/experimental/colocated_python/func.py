@@ -8,7 +8,7 @@ from typing import Any
 
 from curta import tree_util
 from curta.core.array import Array
-from curta.runtime.shape_struct import ShapeDtypeStruct
+from curta.core.shape_struct import ShapeDtypeStruct
 
 
 class ColocatedFunction:

@@ -11,6 +11,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.tracing import eval_shape
 from curta.api.vmap import vmap
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     full_batch,
@@ -26,7 +27,6 @@ from curta.experimental.sparse.rearranging import (
     bcoo_transpose,
 )
 from curta.primitives.indexing.numbers import GatherScatterMode
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
 def bcoo_slice(

@@ -14,6 +14,7 @@ from curta import lax
 from curta.api.out_sharding import takes_out_sharding
 from curta.api.tracing import eval_shape
 from curta.core.primitive import primitive_of
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.experimental.sparse.coordinates import (
@@ -34,7 +35,6 @@ from curta.experimental.sparse.util import (
 from curta.lazy_dataclass import dataclass
 from curta.primitives.dot import DotDims, batched_dims, others
 from curta.primitives.structure import move_dim
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
 def normalised_numbers(numbers: Any) -> DotDims:

@@ -13,6 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.tracing import eval_shape
 from curta.core.primitive import primitive_of
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.experimental.sparse.coordinates import (
     Coordinates,
@@ -27,7 +28,6 @@ from curta.experimental.sparse.layout import every_index, fewer, set_nse
 from curta.experimental.sparse.operations import SparseOp
 from curta.experimental.sparse.util import Shape, SparseInfo, refuse_sharding
 from curta.lazy_dataclass import dataclass
-from curta.runtime.shape_struct import ShapeDtypeStruct
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from curta.core.dlpack_types import DTYPES, TYPES, Tensor
 from curta.errors import JaxRuntimeError
-from curta.runtime.dlpack_types import DTYPES, TYPES, Tensor
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import ELEMENT_TYPES, STREAM_EXTENSION, structs
 from curta.runtime.pjrt.buffers import Buffer, dtype_of, element_type

@@ -19,8 +19,9 @@ STATE = "cancellation"
 MAIN, LOOKED, CURRENT = 0, 8, 16
 STATE_SIZE = 24
 
-IMPORTS = ("pthread_self", "clock_gettime")
-FUNCTIONS = (
+CALLS = (
+    "pthread_self",
+    "clock_gettime",
     "PyErr_CheckSignals",
     "PyEval_RestoreThread",
     "PyEval_SaveThread",

@@ -17,14 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import cache as kernel_cache
-from curta.compiler.link import load
-from curta.compiler.llvm import target
+from curta.compiler.support import arena_code
+from curta.compiler.support.arena_code import HEADER
+from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core import buffers
 from curta.once import once
-from curta.runtime import arena_code
-from curta.runtime.arena_code import HEADER
 
 NDArray = np.ndarray[Any, Any]
 
@@ -47,21 +45,16 @@ class _Arenas:
 
     def _load(self) -> Any:
         most = config.tuning.idle_bytes
-        compiled = kernel_cache.fixed_object_file(
-            lambda: arena_code.arena_module(target.host().module(), most),
-            target.QUICK,
-            [arena_code.__name__],
-            str(most),
-        )
-        imports = {
-            name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-            for name in arena_code.FUNCTIONS
-        }
-        imports[arena_code.PARKED] = ctypes.addressof(self._parked)
         # Bound methods are made anew at each access.
         self._functions = self._take, self._give
-        imports[arena_code.TAKE], imports[arena_code.GIVE] = map(id, self._functions)
-        return load(compiled, arena_code.EXPORTS, imports)
+        given = {arena_code.PARKED: ctypes.addressof(self._parked)}
+        given[arena_code.TAKE], given[arena_code.GIVE] = map(id, self._functions)
+        return native_module(
+            lambda module: arena_code.arena_module(module, most),
+            arena_code,
+            given=given,
+            depends=str(most),
+        )
 
     def _take(self, parked: int, size: int) -> int:
         """The address of an arena, where the one that was parked is too small."""

@@ -117,4 +117,4 @@ def array_from(x: Any) -> np.ndarray[Any, Any]:
         return np.from_dlpack(_Made(capsule, device))
     tensor.code = _UNSIGNED
     data: Any = np.from_dlpack(_Made(capsule, device))
-    return data.view(getattr(ml_dtypes, name))  # type: ignore[no-any-return]
+    return data.view(getattr(ml_dtypes, name))

@@ -15,9 +15,8 @@ import sys
 import threading
 from collections.abc import Mapping
 
-from curta.compiler import cache as kernel_cache, cancellation_code as code
-from curta.compiler.link import c_function, load, python_function
-from curta.compiler.llvm import target
+from curta.compiler.support import cancellation_code as code
+from curta.compiler.support.loader import keep_for_process, native_module
 from curta.once import once
 
 _CLOCKS = {"linux": 1, "darwin": 6}  # CLOCK_MONOTONIC
@@ -54,16 +53,12 @@ class _Code:
         self._state = ctypes.create_string_buffer(code.STATE_SIZE)
         self._find_main()
         clock = _CLOCKS[sys.platform]
-        compiled = kernel_cache.fixed_object_file(
-            lambda: code.cancellation_module(target.host().module(), clock),
-            target.QUICK,
-            [code.__name__],
-            str(clock),
+        self._loaded = native_module(
+            lambda module: code.cancellation_module(module, clock),
+            code,
+            given={code.STATE: ctypes.addressof(self._state)},
+            depends=str(clock),
         )
-        imports = {name: c_function(name) for name in code.IMPORTS}
-        imports |= {name: python_function(name) for name in code.FUNCTIONS}
-        imports[code.STATE] = ctypes.addressof(self._state)
-        self._loaded = load(compiled, code.EXPORTS, imports)
         self.addresses = {name: self._loaded.address(name) for name in code.EXPORTS}
         pointer, word = ctypes.c_void_p, ctypes.c_int64
         # Of this kind, because that raises an exception which was set meanwhile.
@@ -72,8 +67,7 @@ class _Code:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._find_main)
         # The threads of the pool may run this code until the very end of the process.
-        for owner in (self, self._state, self._loaded):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+        keep_for_process(self, self._state, self._loaded)
 
     def _find_main(self) -> None:
         main = ctypes.c_uint64.from_buffer(self._state, code.MAIN)

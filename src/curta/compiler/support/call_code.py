@@ -24,14 +24,26 @@ from collections.abc import Callable
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
+from curta.compiler.support import entry_code, invoke_code
+from curta.compiler.support.invoke_code import (
+    ARRAYS,
+    CONSTANTS,
+    HEAD_WORDS,
+    RESULTS,
+    at,
+    emit_invoke,
+    is_null,
+    null,
+    same,
+    word,
+    words,
+)
 from curta.lazy_dataclass import dataclass
-from curta.runtime import entry_code
 
-# Words of a record. Then the constants, the instructions, the keys of dicts.
-FUNCTION, ARGUMENTS, CONTEXT, RESULTS, LEAVES, CONSTANTS, INSTRUCTIONS, STACK = range(8)
-# The arena that the function needs, and where its address is among the constants.
-ARENA_BYTES, ARENA_PLACE = 8, 9
-HEAD_WORDS = 10
+# Words of a record, after what `invoke_code` wants of the program and its constants.
+# Then come the instructions, and the keys of dicts.
+ARGUMENTS, CONTEXT, INSTRUCTIONS, STACK = range(4)
+OWN_WORDS = 4
 # Instructions: what is expected, how many children, and a word: the address of the
 # aval of an array, or the place in the record of the keys of a dict.
 ARRAY, DICT, TUPLE, LIST, NONE = range(5)
@@ -39,10 +51,10 @@ INSTRUCTION_WORDS = 3
 # Items of an entry.
 RECORD, RINGS, MAKERS, SPARES, BUILD = range(5)
 RING = 4  # results kept for each output
-# What becomes of a call whose results are there.
-RAN, MISSED, FAILED = range(3)
 
-FUNCTIONS = (
+EXPORTS = ("fast_call",)
+CALLS = (
+    *invoke_code.CALLS,
     "PyBytes_AsString",
     "PyDict_GetItemWithError",
     "PyDict_Size",
@@ -74,7 +86,6 @@ OBJECTS = (
     "trace_name",
     "tuple_type",
 )
-ARENAS = entry_code.ARENAS
 _USABLE = 0x1 | 0x100  # C-contiguous and aligned
 
 
@@ -102,11 +113,11 @@ class _Code:
         self.layout = layout
 
     def emit(self) -> None:
+        emit_invoke(self.module)
         self._attribute()
         self._result()
         self._match()
         self._take()
-        self._guarded()
         self._results()
         self._run()
         self._fast_call()
@@ -129,7 +140,7 @@ class _Code:
             b.call("Py_DecRef", None, found)
             return [found]
 
-        b.ret(b.if_(_is_null(b, found), none, some)[0])
+        b.ret(b.if_(is_null(b, found), none, some)[0])
 
     # ---- results
 
@@ -139,15 +150,15 @@ class _Code:
         entry, place, output = b.arguments
         rings = _item(b, entry, RINGS)
         first = output * RING
-        start = [b.const(I64, 0), _null(b)]
+        start = [b.const(I64, 0), null(b)]
 
         def searching(carried: Values) -> Value:
-            return b.compare("lt", carried[0], RING) & _is_null(b, carried[1])
+            return b.compare("lt", carried[0], RING) & is_null(b, carried[1])
 
         def look(carried: Values) -> Values:
             slot, _ = carried
             kept = b.call("PyList_GetItem", PTR, rings, first + slot)
-            is_none = _is(b, kept, _object(b, "none"))
+            is_none = same(b, kept, _object(b, "none"))
             found = b.if_(
                 is_none,
                 lambda: [self._new_result(b, entry, output, rings, first + slot)],
@@ -157,7 +168,7 @@ class _Code:
 
         _, found = b.while_loop(start, searching, look)
         made = b.if_(
-            _is_null(b, found),
+            is_null(b, found),
             lambda: [_make(b, entry, SPARES, output)],
             lambda: [found],
         )[0]
@@ -167,7 +178,7 @@ class _Code:
             b.store(_load(b, data, self.layout.header, I64), place)
             return []
 
-        b.if_(_is_null(b, made), lambda: [], store)
+        b.if_(is_null(b, made), lambda: [], store)
         b.ret(made)
 
     def _new_result(
@@ -180,7 +191,7 @@ class _Code:
             b.call("PyList_SetItem", I32, rings, slot, made)
             return []
 
-        b.if_(_is_null(b, made), lambda: [], keep)
+        b.if_(is_null(b, made), lambda: [], keep)
         return made
 
     def _if_dead(self, b: Builder, kept: Value) -> Value:
@@ -189,14 +200,14 @@ class _Code:
         data = _load(b, kept, layout.data)
         dead = b.eq(_load(b, kept, 0, I32), 1)
         dead = dead & b.eq(_load(b, data, 0, I32), 1)
-        dead = dead & _is_null(b, _load(b, kept, layout.weak_references))
-        dead = dead & ~_is(b, data, _object(b, "none"))
+        dead = dead & is_null(b, _load(b, kept, layout.weak_references))
+        dead = dead & ~same(b, data, _object(b, "none"))
 
         def take() -> Values:
             b.call("Py_IncRef", None, kept)
             return [kept]
 
-        return b.if_(dead, take, lambda: [_null(b)])[0]
+        return b.if_(dead, take, lambda: [null(b)])[0]
 
     # ---- arguments
 
@@ -207,9 +218,9 @@ class _Code:
         """
         b = self.module.function("match", [PTR, PTR, PTR], I1, exported=False)
         record, stack, table = b.arguments
-        count = _word(b, record, INSTRUCTIONS)
-        code = _at(b, record, _word(b, record, CONSTANTS) + HEAD_WORDS)
-        zero, given = b.const(I64, 0), _word(b, record, ARGUMENTS)
+        own = _own_words(b, record)
+        count, code = word(b, own, INSTRUCTIONS), at(b, own, OWN_WORDS)
+        zero, given = b.const(I64, 0), word(b, own, ARGUMENTS)
 
         def expected(carried: Values) -> Value:
             step, _, _, good = carried
@@ -217,18 +228,18 @@ class _Code:
 
         def check(carried: Values) -> Values:
             step, depth, leaves, _ = carried
-            instruction = _at(b, code, step * INSTRUCTION_WORDS)
-            kind = _word(b, instruction, 0)
-            top = _at(b, stack, depth - 1)
+            instruction = at(b, code, step * INSTRUCTION_WORDS)
+            kind = word(b, instruction, 0)
+            top = at(b, stack, depth - 1)
             item = b.load(PTR, top)
             array = b.eq(kind, ARRAY)
 
             def leaf() -> Values:
-                place = _at(b, table, leaves)
+                place = at(b, table, leaves)
                 return [depth - 1, self._match_array(b, item, instruction, place)]
 
             def container() -> Values:
-                size = _word(b, instruction, 1)
+                size = word(b, instruction, 1)
                 good = self._match_container(b, item, kind, instruction, record, top)
                 return [depth - 1 + size, good]
 
@@ -247,9 +258,9 @@ class _Code:
             aval = _load(b, item, layout.aval, I64)
             device = _load(b, item, layout.device)
             data = _load(b, item, layout.data)
-            good = b.eq(aval, _word(b, instruction, 2))
-            good = good & _is(b, device, _object(b, "none"))
-            good = good & ~_is(b, data, _object(b, "none"))
+            good = b.eq(aval, word(b, instruction, 2))
+            good = good & same(b, device, _object(b, "none"))
+            good = good & ~same(b, data, _object(b, "none"))
             return [b.if_(good, lambda: [storage(data)], lambda: [good])[0]]
 
         def storage(data: Value) -> Value:
@@ -258,7 +269,7 @@ class _Code:
             b.store(address, place)
             return b.eq(flags & _USABLE, _USABLE)
 
-        is_array = _is(b, self._kind(b, item), _object(b, "array_type"))
+        is_array = same(b, self._kind(b, item), _object(b, "array_type"))
         return b.if_(is_array, fields, lambda: [b.const(I1, 0)])[0]
 
     def _match_container(
@@ -266,46 +277,48 @@ class _Code:
         record: Value, top: Value,
     ) -> Value:  # fmt: skip
         """Replace the container on the stack by its children, the first on top."""
-        size = _word(b, instruction, 1)
+        size = word(b, instruction, 1)
         own = self._kind(b, item)
         no = b.const(I1, 0)
 
         def children(get: Callable[[Value], Value]) -> Value:
             with b.loop(0, size, carried=[b.const(I1, 1)]) as loop:
                 child = get(loop.index)
-                b.store(child, _at(b, top, size - 1 - loop.index))
-                loop.next(loop.carried[0] & ~_is_null(b, child))
+                b.store(child, at(b, top, size - 1 - loop.index))
+                loop.next(loop.carried[0] & ~is_null(b, child))
             return loop.results[0]
 
         def sequence(name: str, prefix: str) -> Value:
             def of_size() -> Values:
-                same = b.eq(b.call(f"{prefix}_Size", I64, item), size)
+                right = b.eq(b.call(f"{prefix}_Size", I64, item), size)
 
                 def get(i: Value) -> Value:
                     return b.call(f"{prefix}_GetItem", PTR, item, i)
 
-                return [b.if_(same, lambda: [children(get)], lambda: [no])[0]]
+                return [b.if_(right, lambda: [children(get)], lambda: [no])[0]]
 
-            return b.if_(_is(b, own, _object(b, name)), of_size, lambda: [no])[0]
+            return b.if_(same(b, own, _object(b, name)), of_size, lambda: [no])[0]
 
         def dictionary() -> Value:
             def of_size() -> Values:
-                same = b.eq(b.call("PyDict_Size", I64, item), size)
-                keys = _at(b, record, _word(b, instruction, 2))
+                right = b.eq(b.call("PyDict_Size", I64, item), size)
+                keys = at(b, record, word(b, instruction, 2))
 
                 def get(i: Value) -> Value:
-                    key = b.load(PTR, _at(b, keys, i))
+                    key = b.load(PTR, at(b, keys, i))
                     return b.call("PyDict_GetItemWithError", PTR, item, key)
 
-                return [b.if_(same, lambda: [children(get)], lambda: [no])[0]]
+                return [b.if_(right, lambda: [children(get)], lambda: [no])[0]]
 
-            return b.if_(_is(b, own, _object(b, "dict_type")), of_size, lambda: [no])[0]
+            return b.if_(same(b, own, _object(b, "dict_type")), of_size, lambda: [no])[
+                0
+            ]
 
         cases: list[Case] = [
             (DICT, dictionary),
             (TUPLE, lambda: sequence("tuple_type", "PyTuple")),
             (LIST, lambda: sequence("list_type", "PyList")),
-            (NONE, lambda: _is(b, item, _object(b, "none"))),
+            (NONE, lambda: same(b, item, _object(b, "none"))),
         ]
         return _select(b, kind, cases, no)
 
@@ -315,75 +328,44 @@ class _Code:
         """Store the addresses of the arguments' data; whether all is as expected."""
         b = self.module.function("take", [PTR, PTR, PTR], I1, exported=False)
         record, arguments, table = b.arguments
-        given = _word(b, record, ARGUMENTS)
-        stack = _words(b, _word(b, record, STACK))
+        own = _own_words(b, record)
+        given = word(b, own, ARGUMENTS)
+        stack = words(b, word(b, own, STACK))
         with b.loop(0, given) as loop:
-            argument = b.load(PTR, _at(b, arguments, loop.index))
-            b.store(argument, _at(b, stack, given - 1 - loop.index))
-        inputs = _at(b, table, _word(b, record, RESULTS))
+            argument = b.load(PTR, at(b, arguments, loop.index))
+            b.store(argument, at(b, stack, given - 1 - loop.index))
+        inputs = at(b, table, word(b, record, RESULTS))
         b.ret(b.call("match", I1, record, stack, inputs))
 
     def _run(self) -> None:
-        """Run an entry on its arguments; MISS if they are not of its signature."""
-        b = self.module.function("run", [PTR, PTR, I64, PTR], PTR, exported=False)
+        """Run an entry on its arguments; MISS if they are not of its signature.
+
+        They are looked at twice: making results, or room for temporaries, may run
+        Python code, which may change anything.
+        """
+        b = self.module.function("run_entry", [PTR, PTR, I64, PTR], PTR, exported=False)
         entry, arguments, given, context = b.arguments
         record = b.call("PyBytes_AsString", PTR, _item(b, entry, RECORD))
-        miss = _object(b, "miss")
-        fits = b.eq(_word(b, record, ARGUMENTS), given)
-        fits = fits & _is(b, b.load(PTR, _at(b, record, CONTEXT)), context)
+        own, miss = _own_words(b, record), _object(b, "miss")
+        fits = b.eq(word(b, own, ARGUMENTS), given)
+        fits = fits & same(b, b.load(PTR, at(b, own, CONTEXT)), context)
 
         def attempt() -> Values:
-            inputs = _word(b, record, RESULTS) + _word(b, record, LEAVES)
-            constants = _word(b, record, CONSTANTS)
-            table = _words(b, inputs + constants)
+            table = words(b, word(b, record, ARRAYS) + word(b, record, CONSTANTS))
+            taken = b.call("take", I1, record, arguments, table)
 
             def compute() -> Values:
-                with b.loop(0, constants) as loop:
-                    word = _word(b, record, loop.index + HEAD_WORDS)
-                    b.store(word, _at(b, table, inputs + loop.index))
                 return [self._compute(b, entry, record, arguments, table)]
 
-            taken = b.call("take", I1, record, arguments, table)
             return [b.if_(taken, compute, lambda: [miss])[0]]
 
         b.ret(b.if_(fits, attempt, lambda: [miss])[0])
-
-    def _guarded(self) -> None:
-        """Call the compiled function on a table: whether it RAN, else MISSED, FAILED.
-
-        Making results, or room for temporaries, may run Python code, which may change
-        anything: so the arguments are looked at once more.
-        """
-        b = self.module.function("guarded", [PTR, PTR, PTR], I64, exported=False)
-        record, arguments, table = b.arguments
-        needed = _word(b, record, ARENA_BYTES)
-
-        def run() -> Value:
-            taken = b.call("take", I1, record, arguments, table)
-            with b.when(taken):
-                b.call(b.load(PTR, record), None, table)
-            return b.select(taken, b.const(I64, RAN), MISSED)
-
-        def with_arena() -> Values:
-            arena = b.call("take_arena", PTR, needed)
-
-            def there() -> Values:
-                inputs = _word(b, record, RESULTS) + _word(b, record, LEAVES)
-                place = inputs + _word(b, record, ARENA_PLACE)
-                b.store(arena, _at(b, table, place))
-                status = run()
-                b.call("give_arena", None, arena)
-                return [status]
-
-            return b.if_(_is_null(b, arena), lambda: [b.const(I64, FAILED)], there)
-
-        b.ret(b.if_(b.eq(needed, 0), lambda: [run()], with_arena)[0])
 
     def _results(self) -> None:
         """A tuple of results; null if an exception is set."""
         b = self.module.function("results", [PTR, PTR, PTR], PTR, exported=False)
         entry, record, table = b.arguments
-        count = _word(b, record, RESULTS)
+        count = word(b, record, RESULTS)
         outs = b.call("PyTuple_New", PTR, count)
 
         def missing(carried: Values) -> Value:
@@ -391,15 +373,15 @@ class _Code:
 
         def make(carried: Values) -> Values:
             i, _ = carried
-            made = b.call("result", PTR, entry, _at(b, table, i), i)
+            made = b.call("result", PTR, entry, at(b, table, i), i)
             b.call("PyTuple_SetItem", I32, outs, i, made)
-            return [i + 1, ~_is_null(b, made)]
+            return [i + 1, ~is_null(b, made)]
 
-        start = [b.const(I64, 0), ~_is_null(b, outs)]
+        start = [b.const(I64, 0), ~is_null(b, outs)]
         good = b.while_loop(start, missing, make)[1]
-        with b.when(~good & ~_is_null(b, outs)):
+        with b.when(~good & ~is_null(b, outs)):
             b.call("Py_DecRef", None, outs)
-        b.ret(b.select(good, outs, _null(b)))
+        b.ret(b.select(good, outs, null(b)))
 
     def _compute(
         self, b: Builder, entry: Value, record: Value, arguments: Value, table: Value
@@ -408,16 +390,18 @@ class _Code:
 
         def call(outs: Value, finish: Callable[[], Value]) -> Values:
             def run() -> Values:
-                status = b.call("guarded", I64, record, arguments, table)
+                take = b.function_address("take")
+                status = b.call("invoke", I64, record, table, take, arguments)
 
                 def drop() -> Values:
                     b.call("Py_DecRef", None, outs)
-                    missed = b.eq(status, MISSED)
-                    return [b.select(missed, _object(b, "miss"), _null(b))]
+                    missed = b.eq(status, invoke_code.MISSED)
+                    return [b.select(missed, _object(b, "miss"), null(b))]
 
-                return b.if_(b.eq(status, RAN), lambda: [finish()], drop)
+                ran = b.eq(status, invoke_code.RAN)
+                return b.if_(ran, lambda: [finish()], drop)
 
-            return b.if_(_is_null(b, outs), lambda: [_null(b)], run)
+            return b.if_(is_null(b, outs), lambda: [null(b)], run)
 
         def single() -> Values:
             made = b.call("result", PTR, entry, table, b.const(I64, 0))
@@ -433,7 +417,7 @@ class _Code:
 
             return call(outs, finish)
 
-        return b.if_(_is(b, build, _object(b, "none")), single, several)[0]
+        return b.if_(same(b, build, _object(b, "none")), single, several)[0]
 
     def _fast_call(self) -> None:
         b = self.module.function("fast_call", [PTR, PTR, I64], PTR)
@@ -442,7 +426,7 @@ class _Code:
         trace = b.call(
             "attribute", PTR, _object(b, "thread_state"), _object(b, "trace_name")
         )
-        evaluating = _is(b, trace, _object(b, "base_trace"))
+        evaluating = same(b, trace, _object(b, "base_trace"))
 
         def search() -> Values:
             context = b.call(
@@ -452,19 +436,19 @@ class _Code:
             def missing(carried: Values) -> Value:
                 # Asked every time: the list may change while an entry runs.
                 count = b.call("PyList_Size", I64, entries)
-                return b.compare("lt", carried[0], count) & _is(b, carried[1], miss)
+                return b.compare("lt", carried[0], count) & same(b, carried[1], miss)
 
             def attempt(carried: Values) -> Values:
                 entry = b.call("PyList_GetItem", PTR, entries, carried[0])
                 b.call("Py_IncRef", None, entry)
-                out = b.call("run", PTR, entry, arguments, given, context)
+                out = b.call("run_entry", PTR, entry, arguments, given, context)
                 b.call("Py_DecRef", None, entry)
                 return [carried[0] + 1, out]
 
             return [b.while_loop([b.const(I64, 0), miss], missing, attempt)[1]]
 
         out = b.if_(evaluating, search, lambda: [miss])[0]
-        with b.when(_is(b, out, miss)):
+        with b.when(same(b, out, miss)):
             b.call("Py_IncRef", None, miss)
         b.ret(out)
 
@@ -473,32 +457,13 @@ def _object(b: Builder, name: str) -> Value:
     return Value(f"@{name}", PTR, b)
 
 
-def _null(b: Builder) -> Value:
-    return Value("null", PTR, b)
-
-
-def _is(b: Builder, x: Value, y: Value) -> Value:
-    return b.instruction(f"icmp eq ptr {x}, {y}", I1)
-
-
-def _is_null(b: Builder, x: Value) -> Value:
-    return b.instruction(f"icmp eq ptr {x}, null", I1)
+def _own_words(b: Builder, record: Value) -> Value:
+    """The address of the words that are not of `invoke_code`."""
+    return at(b, record, word(b, record, CONSTANTS) + HEAD_WORDS)
 
 
 def _load(b: Builder, item: Value, offset: int, type_: Type = PTR) -> Value:
     return b.load(type_, b.offset(item, offset, I8))
-
-
-def _at(b: Builder, base: Value, index: Value | int) -> Value:
-    return b.offset(base, index, I64)
-
-
-def _word(b: Builder, base: Value, index: Value | int) -> Value:
-    return b.load(I64, _at(b, base, index))
-
-
-def _words(b: Builder, count: Value) -> Value:
-    return b.instruction(f"alloca i64, i64 {count}, align 16", PTR)
 
 
 def _item(b: Builder, entry: Value, index: int) -> Value:

@@ -18,12 +18,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from curta.compiler import cache as kernel_cache, cancellation
-from curta.compiler.link import load
 from curta.compiler.llvm import target
+from curta.compiler.support import atomics, cancellation, thread_code
+from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.config import config
 from curta.once import once
-from curta.runtime import atomics, thread_code
 
 _CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -48,12 +47,10 @@ class Pool:
     """Native code and state of the pool; both stay for as long as the process."""
 
     def __init__(self) -> None:
-        self._memory = ctypes.create_string_buffer(thread_code.STATE_SIZE + 64)
-        self._state = -(-ctypes.addressof(self._memory) // 64) * 64
+        self._memory, self._state = shared_state(thread_code.STATE_SIZE)
         self.address, self._code = self._make()
         # Threads may run this code until the very end of the process.
-        for owner in (self, self._memory, self._code):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+        keep_for_process(self, self._memory, self._code)
         self.reset()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.reset)
@@ -63,21 +60,15 @@ class Pool:
         if sys.platform != "linux" or system is None:
             return _serial()
         try:
-            compiled = kernel_cache.fixed_object_file(
-                lambda: thread_code.pool_module(target.host().module(), system),
-                target.QUICK,
-                [thread_code.__name__, atomics.__name__],
-            )
             poll = cancellation.addresses()[thread_code.POLL]
+            code = native_module(
+                lambda module: thread_code.pool_module(module, system),
+                thread_code,
+                atomics,
+                given={atomics.STATE: self._state, thread_code.POLL: poll},
+            )
         except ImportError:
             return _serial()
-        libc = ctypes.CDLL(None)
-        imports = {
-            name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
-            for name in thread_code.IMPORTS
-        }
-        imports |= {atomics.STATE: self._state, thread_code.POLL: poll}
-        code = load(compiled, ["parallel_for"], imports)
         return code.address("parallel_for"), code
 
     def reset(self) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I32, I64, PTR, Operand, Type, Value
-from curta.runtime import atomics
+from curta.compiler.support import atomics
 
 # Offsets of the fields.
 TICKET = 0
@@ -40,7 +40,8 @@ _CALLER_YIELDS = 100
 _FEW_WORKERS = 32
 
 
-IMPORTS = ("pthread_create", "pthread_detach", "sched_yield", "sched_getcpu", "syscall")
+EXPORTS = ("parallel_for",)
+CALLS = ("pthread_create", "pthread_detach", "sched_yield", "sched_getcpu", "syscall")
 POLL = "poll_current"  # of cancellation_code
 _PATIENCE = 50_000_000  # nanoseconds that a caller waits without a look at signals
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
-from curta.runtime import atomics
-from curta.runtime.atomics import System
+from curta.compiler.support import atomics
+from curta.compiler.support.atomics import System
 
 # Offsets of the fields.
 SUBMITTED = 0  # jobs that came
@@ -27,7 +27,7 @@ JOBS = 448  # function and table of each
 MOST_JOBS = 32
 STATE_SIZE = JOBS + 16 * MOST_JOBS
 
-IMPORTS = ("pthread_create", "pthread_detach", "syscall")
+CALLS = ("pthread_create", "pthread_detach", "syscall")
 EXPORTS = ("submit", "wait", "skip")
 _SPINS = 100
 # In nanoseconds: a caller has this long to wait for its job before the thread begins,

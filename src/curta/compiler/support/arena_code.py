@@ -16,7 +16,7 @@ from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 HEADER = 64  # bytes before an arena; its size is the first word
 
 EXPORTS = ("take_arena", "give_arena", "exchange_arena")
-FUNCTIONS = (
+CALLS = (
     "PyErr_Clear",
     "PyLong_AsUnsignedLongLong",
     "PyObject_CallFunction",

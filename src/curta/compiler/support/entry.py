@@ -1,0 +1,150 @@
+"""Native programs as Python callables that take arrays.
+
+    entry = native_entry(program)
+    entry(result, x, y)  # True, or False when the arrays are not as promised
+
+A call is checked in native code (each argument an ndarray of the right dtype and shape,
+contiguous, aligned, results writeable) and does nothing when the check fails, so no
+call can touch memory that it should not. Where there is no memory for the arena it
+raises OutOfMemoryError.
+
+The fast kind is a built-in function made of a little native code that reads the
+fields of array objects. Whether they lie where NumPy's C interface has them is
+verified first; where they do not, or there is no such thing as CPython's C interface,
+an entry is a Python function that does the same (compiler/calls.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curta.compiler import calls
+from curta.compiler.link import LoadedCode
+from curta.compiler.native import NativeProgram
+from curta.compiler.support import cancellation, entry_code, invoke_code
+from curta.compiler.support.arenas import native_arenas
+from curta.compiler.support.loader import keep_for_process, native_module
+from curta.once import once
+
+Entry = Callable[..., bool]
+
+_METH_FASTCALL = 0x80
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def native_entry(program: NativeProgram) -> Entry:
+    """Make a callable of a native program, which it keeps in memory.
+
+    Other Python threads run meanwhile if it is `long`. What handlers of signals raise
+    ends a `cancellable` one, and is raised here.
+    """
+    make = _builtin_maker()
+    if make is None:
+        return plain_entry(program)
+    words = calls.head(program)
+    for dtype, shape in program.signature:
+        words += [id(np.dtype(dtype)), len(shape), *shape]
+    # The record holds the addresses of the dtypes and of the code, which are kept.
+    return make((calls.packed(program, words), program, program.code))
+
+
+def plain_entry(program: NativeProgram) -> Entry:
+    """The same in Python: slower to call, and made in no time."""
+
+    def entry(*arrays: np.ndarray[Any, Any]) -> bool:
+        if not calls.fits(program, arrays):
+            return False
+        calls.call(program, [a.ctypes.data for a in arrays])
+        return True
+
+    return entry
+
+
+@once
+def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
+    """What makes a built-in function of an entry's record, if that is possible."""
+    header = known_header()
+    if header is None:
+        return None
+    try:
+        name = invoke_code.CANCELLATION
+        given = {name: cancellation.addresses()[name], **native_arenas()}
+        code = native_module(
+            lambda module: entry_code.entry_module(module, header),
+            entry_code,
+            invoke_code,
+            given={entry_code.ARRAY_TYPE: id(np.ndarray), **given},
+            depends=str(header),
+        )
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+    return builtin_function(b"entry", code, code.address("call_entry"))
+
+
+@once
+def known_header() -> int | None:
+    """The bytes of an object's header, if array objects are laid out as expected."""
+    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
+        return None
+    header = object.__basicsize__
+    try:
+        known = all(_layout_is_known(a, header) for a in _samples())
+    except (AttributeError, ValueError):
+        return None
+    return header if known else None
+
+
+def builtin_function(
+    name: bytes, code: LoadedCode, address: int
+) -> Callable[[Any], Callable[..., Any]]:
+    """What makes built-in functions (METH_FASTCALL) of native code, given `self`."""
+    method = _MethodDef(name, address, _METH_FASTCALL, None)
+    keep_for_process(method, code)  # the functions may outlive this module
+    new = ctypes.pythonapi["PyCFunction_NewEx"]
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    place = ctypes.addressof(method)
+    return lambda owner: new(place, owner, None)
+
+
+def _samples() -> list[np.ndarray[Any, Any]]:
+    read_only = np.zeros((2, 3), np.int16)
+    read_only.flags.writeable = False
+    strided = np.zeros((4, 6, 2), np.float64)[::2, ::3]
+    return [np.zeros((), np.float32), np.zeros(5, np.bool_), read_only, strided]
+
+
+def _layout_is_known(array: np.ndarray[Any, Any], header: int) -> bool:
+    """Whether the fields of an array object lie where the native code reads them."""
+    if np.ndarray.__basicsize__ < header + entry_code.FLAGS + 4:
+        return False
+
+    def word(place: int) -> int:
+        return ctypes.c_uint64.from_address(place).value
+
+    start = id(array) + header
+    dimensions = word(start + entry_code.DIMENSIONS)
+    flags = word(start + entry_code.FLAGS) & 0xFFFFFFFF
+    rank = word(start + entry_code.RANK) & 0xFFFFFFFF
+    return (
+        word(id(array) + header - 8) == id(np.ndarray)
+        and word(start + entry_code.DATA) == array.ctypes.data
+        and rank == array.ndim
+        and all(word(dimensions + 8 * i) == n for i, n in enumerate(array.shape))
+        and word(start + entry_code.DTYPE) == id(array.dtype)
+        and flags & 0x701 == array.flags.num & 0x701
+    )

@@ -1,0 +1,125 @@
+"""The native function behind every entry: checks arrays, collects addresses, calls.
+
+It is compiled once for all entries. `self` of the built-in function is a tuple whose
+first item is a bytes object, the record of one entry: what `invoke_code` wants of the
+program and its constants, then for each array: dtype object, rank, dimensions.
+
+A call returns True if it was made and False if the arguments are not as promised. It
+raises OutOfMemoryError, and calls nothing, if there is no memory for the arena. If the
+function was cancelled by the handler of a signal, it raises what that raised.
+
+Fields of an array object are read where this NumPy keeps them, which `entry.py`
+verifies before it uses any of this.
+"""
+
+from __future__ import annotations
+
+from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
+from curta.compiler.support import invoke_code
+from curta.compiler.support.invoke_code import (
+    ARRAYS,
+    CONSTANTS,
+    HEAD_WORDS,
+    RESULTS,
+    at,
+    emit_invoke,
+    null,
+    same,
+    word,
+    words,
+)
+
+# Fields of an array object, from the end of the object's header.
+DATA, RANK, DIMENSIONS, DTYPE, FLAGS = 0, 8, 16, 40, 48
+_C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+
+EXPORTS = ("call_entry",)
+CALLS = (
+    *invoke_code.CALLS,
+    "PyBool_FromLong",
+    "PyBytes_AsString",
+    "PyTuple_GetItem",
+)
+ARRAY_TYPE = "array_type"
+
+
+def entry_module(module: Module, header: int) -> str:
+    """IR with `call_entry`, for arrays whose object header has this many bytes."""
+    emit_invoke(module)
+    _collect(module, header)
+    b = module.function("call_entry", [PTR, PTR, I64], PTR)
+    owner, arguments, given = b.arguments
+    item = b.call("PyTuple_GetItem", PTR, owner, b.const(I64, 0))
+    record = b.call("PyBytes_AsString", PTR, item)
+    arrays = word(b, record, ARRAYS)
+
+    def run() -> Values:
+        table = words(b, arrays + word(b, record, CONSTANTS))
+        collect = b.function_address("collect")
+        return [b.call("invoke", I64, record, table, collect, arguments)]
+
+    missed = b.const(I64, invoke_code.MISSED)
+    status = b.if_(b.eq(given, arrays), run, lambda: [missed])[0]
+
+    def answer() -> Values:
+        ran = b.convert(b.eq(status, invoke_code.RAN), "i64")
+        return [b.call("PyBool_FromLong", PTR, ran)]
+
+    failed = b.eq(status, invoke_code.FAILED)
+    b.ret(b.if_(failed, lambda: [null(b)], answer)[0])
+    return f"@{ARRAY_TYPE} = external global i8\n" + module.text()
+
+
+def _field(b: Builder, item: Value, offset: int, type_: Type) -> Value:
+    return b.load(type_, b.offset(item, offset, I8))
+
+
+def _collect(module: Module, header: int) -> None:
+    """Store the data addresses; whether every array is as its signature says."""
+    b = module.function("collect", [PTR, PTR, PTR], I1, exported=False)
+    record, arguments, table = b.arguments
+    results = word(b, record, RESULTS)
+    signature = at(b, record, word(b, record, CONSTANTS) + HEAD_WORDS)
+    start = [b.const(I1, 1), b.const(I64, 0)]
+    with b.loop(0, word(b, record, ARRAYS), carried=start) as loop:
+        good, place = loop.carried
+        item = b.load(PTR, b.offset(arguments, loop.index, PTR))
+        kind = _field(b, item, header - 8, PTR)
+        is_array = same(b, kind, Value(f"@{ARRAY_TYPE}", PTR, b))
+        rank = word(b, signature, place + 1)
+        dimensions = at(b, signature, place + 2)
+
+        def check() -> Values:
+            dtype = _field(b, item, header + DTYPE, I64)
+            flags = _field(b, item, header + FLAGS, I32)
+            is_result = b.compare("lt", loop.index, results)
+            needed = b.select(
+                is_result,
+                b.const(I32, _C_CONTIGUOUS | _ALIGNED | _WRITEABLE),
+                _C_CONTIGUOUS | _ALIGNED,
+            )
+            right = b.eq(dtype, word(b, signature, place))
+            right = right & b.eq(flags & needed, needed)
+            own_rank = b.convert(_field(b, item, header + RANK, I32), "i64")
+            right = right & b.eq(own_rank, rank)
+            own = _field(b, item, header + DIMENSIONS, PTR)
+            right = b.if_(
+                right,
+                lambda: [_equal_words(b, own, dimensions, rank)],
+                lambda: [b.const(I1, 0)],
+            )[0]
+            data = _field(b, item, header + DATA, I64)
+            b.store(data, at(b, table, loop.index))
+            return [right]
+
+        right = b.if_(is_array, check, lambda: [b.const(I1, 0)])[0]
+        loop.next(good & right, place + rank + 2)
+    b.ret(loop.results[0])
+
+
+def _equal_words(b: Builder, x: Value, y: Value, count: Value) -> Value:
+    with b.loop(0, count, carried=[b.const(I1, 1)]) as loop:
+        equal = b.eq(word(b, x, loop.index), word(b, y, loop.index))
+        loop.next(loop.carried[0] & equal)
+    return loop.results[0]
