@@ -4,6 +4,7 @@
 #   make test       tests and doctests
 #   make lint       style, types of core/transforms/compiler, floors
 #   make docs       the documentation as a web site in site/
+#   make gallery  run all of examples/, over JAX too: pictures and times in examples/out
 #   make coverage   JAX's public names, present or not: docs/coverage.md
 #   make bench      side by side with JAX (in .venv-bench)
 #   make test-simulated-hosts  tests of shardings with the devices on 2, 4 and 8 hosts
@@ -30,7 +31,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo test test-all test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs gallery coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -101,8 +102,13 @@ lint: $(VENV)/.stamp-lint-$(HASH)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
+# Its pages run their examples; programs of the gallery that never ran are run.
 docs: $(VENV)/.stamp-docs-$(HASH)
+	$(VENV)/bin/python tools/gallery.py --missing
 	$(VENV)/bin/mkdocs build
+
+gallery: $(BENCH)/.stamp-bench-$(HASH)
+	$(BENCH)/bin/python tools/gallery.py $(ARGS)
 
 coverage: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python tools/coverage.py

@@ -1,0 +1,19 @@
+"""The pages' examples, as tests: each page in a folder of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from curta import config
+
+collect_ignore = [str(path) for path in Path(__file__).parent.glob("*.py")]
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path, monkeypatch):
+    """An empty folder, figures without windows, and as many devices as before."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    devices = config.jax_num_cpu_devices
+    yield
+    config.update("jax_num_cpu_devices", devices)

@@ -1,0 +1,63 @@
+"""A hook of mkdocs: a page for each program in examples/, from what its run left.
+
+`make gallery` runs the programs and leaves their pictures and `gallery.json` (times and
+what they print) in examples/out. The text of a page is the program's docstring.
+"""
+
+import ast
+import json
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+OUT = EXAMPLES / "out"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    runs = OUT / "gallery.json"
+    if not runs.exists():
+        raise PluginError("no pictures in examples/out: run `make gallery` first")
+    for name, run in json.loads(runs.read_text()).items():
+        text = page((EXAMPLES / f"{name}.py").read_text(), run)
+        files.append(File.generated(config, f"gallery/{name}.md", content=text))
+        for picture in run["pictures"]:
+            content = (OUT / picture).read_bytes()
+            files.append(File.generated(config, f"gallery/{picture}", content=content))
+    return files
+
+
+def page(source: str, run: dict) -> str:
+    title, _, text = ast.get_docstring(ast.parse(source)).partition("\n")
+    heading = title.partition(":")[0].rstrip(".")
+    pictures = "\n\n".join(f"![{heading}]({name})" for name in run["pictures"])
+    return f"""# {heading}
+
+{title}
+
+{pictures}
+
+{text.strip()}
+
+{times(run)} It printed:
+
+```text
+{run["output"].strip()}
+```
+
+## The program
+
+```python
+{source.strip()}
+```
+"""
+
+
+def times(run: dict) -> str:
+    """One sentence: how long the whole process took, imports and compiling too."""
+    seconds = f"{run['seconds']:.1f} s on {run['processors']} processors"
+    if run["jax_seconds"] is None:
+        return f"The program took {seconds}."
+    return f"The program took {seconds}, and {run['jax_seconds']:.1f} s over JAX."

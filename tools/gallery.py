@@ -1,0 +1,101 @@
+"""Run the programs of examples/, and over JAX too where it is installed.
+
+    python tools/gallery.py [--missing] [--no-jax] [NAME ...]
+
+Their pictures, what they print and how long they took go to examples/out, from which
+the gallery of the documentation is made. Over JAX, a program runs with `jax` for
+`curta` in its imports; its pictures are thrown away.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tqdm import tqdm
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+OUT = EXAMPLES / "out"
+RUNS = OUT / "gallery.json"
+TO_JAX = (
+    ("import curta as jax", "import jax"),
+    ("import curta.numpy as jnp", "import jax.numpy as jnp"),
+    ("from curta", "from jax"),
+)
+# The source comes by standard input, and finds its data beside `__file__`.
+RUN = """
+import sys
+path = sys.argv.pop(1)
+code = compile(sys.stdin.read(), path, "exec")
+exec(code, {"__name__": "__main__", "__file__": path})
+"""
+
+
+def over_jax(source: str) -> str:
+    """The program with its imports changed."""
+    for ours, theirs in TO_JAX:
+        source = source.replace(ours, theirs)
+    return source
+
+
+def run(path: Path, source: str, out: Path) -> tuple[float, str]:
+    """Seconds that the process took, and what it printed."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(path), "--out", str(out)],
+        input=source,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return time.perf_counter() - start, done.stdout
+
+
+def run_all(paths: list[Path], with_jax: bool) -> None:
+    runs = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    for path in tqdm(paths, unit="program"):
+        source = path.read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            seconds, output = run(path, source, Path(folder))
+            pictures = sorted(p.name for p in Path(folder).glob("*.png"))
+            for name in pictures:
+                (OUT / name).write_bytes((Path(folder) / name).read_bytes())
+            output = output.replace(folder, "examples/out")
+        jax_seconds = None
+        if with_jax:
+            with tempfile.TemporaryDirectory() as folder:
+                jax_seconds, _ = run(path, over_jax(source), Path(folder))
+        runs[path.stem] = {
+            "seconds": seconds,
+            "jax_seconds": jax_seconds,
+            "processors": len(os.sched_getaffinity(0)),
+            "output": output,
+            "pictures": pictures,
+        }
+        RUNS.write_text(json.dumps(dict(sorted(runs.items())), indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="programs; all, if none is named")
+    parser.add_argument("--missing", action="store_true", help="those never run")
+    parser.add_argument("--no-jax", action="store_true")
+    options = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    known = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    paths = sorted(EXAMPLES.glob("*.py"))
+    if options.names:
+        paths = [p for p in paths if p.stem in options.names]
+    if options.missing:
+        paths = [p for p in paths if p.stem not in known]
+    has_jax = importlib.util.find_spec("jax") is not None
+    run_all(paths, has_jax and not options.no_jax)
+
+
+if __name__ == "__main__":
+    main()
