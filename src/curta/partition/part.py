@@ -88,12 +88,15 @@ def with_dim(
     return windowed(value, split, windows, hosts)
 
 
-def settled(part: Part, hosts: HostMesh) -> Part:
-    """The value in equal parts; whole in the dims that have none."""
+def settled(part: Part, hosts: HostMesh, but: int = -1) -> Part:
+    """The value in equal parts; whole in the dims that have none.
+
+    A dim is left as it is, if one is named.
+    """
     for d, window in enumerate(part.windows):
-        if window is not None:
+        if window is not None and d != but:
             part = with_dim(part, d, *equal(part, d, hosts), hosts)
-    return Part(part.value, part.split)
+    return part
 
 
 def equal(part: Part, dim: int, hosts: HostMesh) -> tuple[Any, tuple[Any, ...]]:

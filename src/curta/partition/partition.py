@@ -28,7 +28,13 @@ from curta.core.partition_spec import entry_of
 from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import typeof
-from curta.partition import sliding, stencils, updates  # noqa: F401  (rules of `along_cut`)
+from curta.partition import (  # noqa: F401  (rules of `along_cut`)
+    lookups,
+    order,
+    sliding,
+    stencils,
+    updates,
+)
 from curta.partition.along import along_cut
 from curta.partition.collectives import in_buckets, with_fewer_meetings
 from curta.partition.fits import common_fits, fits_of, folding, windows_of, with_fits
@@ -174,7 +180,11 @@ class Partitioner:
                     self.hosts.split(known.get(v) or [None] * v.aval.ndim, v.aval.shape)
                     for v in eqn.outvars
                 ]
-                env.update(zip(eqn.outvars, self.eqn(eqn, parts, wanted), strict=True))
+                found = self.eqn(eqn, parts, wanted)
+                for v, part in zip(eqn.outvars, found, strict=True):
+                    shape = part.shape(self.hosts)
+                    assert shape == v.aval.shape, (eqn.op.name, shape, v.aval)
+                    env[v] = part
         finally:
             replay.finish()
 
@@ -268,13 +278,13 @@ class Partitioner:
             ]
             if places and all(axes == places[0] for axes in places):
                 self._give(rel, (f,), places[0], found, used)
-        order = sorted(
+        by_size = sorted(
             zip(parts, rel.operands, strict=True),
             key=lambda pair: -typeof(pair[0].value).size,
         )
         for split, dims in [
             *zip(wanted, rel.results, strict=True),
-            *((part.split, dims) for part, dims in order),
+            *((part.split, dims) for part, dims in by_size),
         ]:
             for axes, dim in zip(split, dims, strict=True):
                 self._give(rel, dim, axes, found, used)

@@ -14,7 +14,7 @@ import numpy as np
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.along import Parts, Splits
 from curta.partition.fits import common_fits, fits_of, windows_of
 from curta.partition.host_mesh import HostMesh
 from curta.partition.part import Fit, Part, fitted, windowed
@@ -60,8 +60,7 @@ _MOST = 8  # dims: there is an index for each
 _FEW = (BroadcastInDim, Concatenate, ConvertElementType, Elementwise, SelectN)
 
 
-@along_cut.register
-def _dynamic_slice(
+def read_at(
     op: DynamicSlice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     starts = known_integers(parts[1:])
@@ -74,8 +73,7 @@ def _dynamic_slice(
     return sliced(op_at, made_by, eqn, parts[:1], wanted)
 
 
-@along_cut.register
-def _dynamic_update(
+def updated_at(
     op: DynamicUpdateSlice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     operand, update, *rest = parts
@@ -88,8 +86,7 @@ def _dynamic_update(
     return _written(made_by, eqn, operand, update, starts, sizes, None, wanted)
 
 
-@along_cut.register
-def _scatter(
+def written_at(
     op: Scattering, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """One window, at a known place inside of the operand."""
