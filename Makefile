@@ -1,6 +1,7 @@
 # Every target does its own set-up: Python >= 3.11 with pip is all it needs.
 #
 #   make demo       train the digit classifier of examples/digits.py
+#   make demo-hosts  the same in four processes: examples/hosts/digits.py
 #   make test       tests and doctests
 #   make lint       style, types of core/transforms/compiler, floors
 #   make docs       the documentation as a web site in site/
@@ -31,7 +32,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs gallery coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo demo-hosts test test-all test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs gallery coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -71,6 +72,9 @@ $(GPU)/.stamp-%-$(HASH):
 
 demo: $(VENV)/.stamp-examples-$(HASH)
 	$(VENV)/bin/python examples/digits.py
+
+demo-hosts: $(VENV)/.stamp-examples-$(HASH)
+	$(VENV)/bin/python -m curta.run -n 4 examples/hosts/digits.py --compare $(ARGS)
 
 # Two workers; NumPy's own BLAS stays on one thread in each.
 test: $(VENV)/.stamp-test-$(HASH)

@@ -411,7 +411,8 @@ num_cpu_devices = _define(
     "jax_num_cpu_devices",
     -1,
     int,
-    "How many devices the CPU poses as; -1 is what XLA_FLAGS says, or one.",
+    "How many devices the CPU poses as; -1 is what XLA_FLAGS says, or one on each"
+    " host.",
     traced=True,
 )
 simulate_hosts = _define(

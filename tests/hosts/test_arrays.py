@@ -47,6 +47,8 @@ def test_devices_are_dealt_out_in_blocks():
     assert [d.host for d in curta.devices()] == [0, 0, 0, 1, 1, 1, 2, 2]
     config.update("jax_num_cpu_devices", 2)
     assert [d.host for d in curta.devices()] == [0, 1]
+    config.update("jax_num_cpu_devices", -1)
+    assert [d.host for d in curta.devices()] == [0, 1, 2]
     with pytest.raises(ValueError, match="at least 1"):
         config.update("curta_simulate_hosts", 0)
 

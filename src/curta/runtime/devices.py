@@ -294,11 +294,10 @@ def _plugin_devices(name: str) -> tuple[Device, ...]:
 
 
 def _cpu_devices() -> tuple[Device, ...]:
-    count = config.jax_num_cpu_devices
+    count, hosts = config.jax_num_cpu_devices, config.curta_simulate_hosts
     if count < 1:
         given = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
-        count = int(given[-1]) if given else 1
-    count, hosts = max(1, count), config.curta_simulate_hosts
+        count = max(1, int(given[-1])) if given else hosts
     return _virtual_devices(count, min(hosts, count), of_process().count)
 
 

@@ -1,0 +1,56 @@
+"""What the examples compute on several hosts is what one process computes."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from curta.config import config
+
+from .programs import examples
+
+NAMES = ("heat", "transformer", "digits")
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """The curves of one process."""
+    return {name: getattr(examples, name)() for name in NAMES}
+
+
+@pytest.fixture
+def simulated():
+    """Four simulated hosts, of one device each."""
+    config.update("curta_simulate_hosts", 4)
+    yield
+    config.update("curta_simulate_hosts", 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_four_simulated_hosts(alone, simulated, name):
+    np.testing.assert_allclose(getattr(examples, name)(), alone[name], **CLOSE)
+
+
+def test_two_processes(alone):
+    command = [sys.executable, "-m", "curta.run", "-n", "2", "--engine", "tcp"]
+    found = subprocess.run(
+        [*command, examples.__file__],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert found.returncode == 0, found.stderr
+    curves = json.loads(found.stdout)
+    for name in NAMES:
+        np.testing.assert_allclose(curves[name], alone[name], **CLOSE)
+
+
+def test_training_goes_on_from_what_was_saved(alone, simulated, tmp_path):
+    examples.digits(tmp_path, epochs=1)
+    config.update("curta_simulate_hosts", 2)
+    found = examples.digits(tmp_path)
+    np.testing.assert_allclose(found, alone["digits"], **CLOSE)
