@@ -11,9 +11,10 @@ collect_ignore = [str(path) for path in Path(__file__).parent.glob("*.py")]
 
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path, monkeypatch):
-    """An empty folder, figures without windows, and as many devices as before."""
+    """An empty folder, figures without windows, devices and hosts as before."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    devices = config.jax_num_cpu_devices
+    devices, hosts = config.jax_num_cpu_devices, config.curta_simulate_hosts
     yield
     config.update("jax_num_cpu_devices", devices)
+    config.update("curta_simulate_hosts", hosts)
