@@ -150,6 +150,17 @@ def test_a_function_of_each_row_stays_if_the_row_needs_it() -> None:
     assert_compiles(closed, ROWS)
 
 
+def test_a_function_of_rows_goes_by_vectors_if_a_sum_over_rows_needs_it() -> None:
+    def gradient(x: Any, w: Any) -> list[Any]:
+        scores = ReduceSum((1,))(ops.mul(x, BroadcastInDim(x.aval.shape, (1,))(w)))
+        chances = ops.logistic(scores)
+        return [ReduceSum((0,))(ops.mul(x, along_rows(x, chances)))]
+
+    closed = staged(gradient, ROWS, ROWS[0])
+    assert len(plan_of(closed).groups) == 3
+    assert_compiles(closed, ROWS, ROWS[0])
+
+
 def test_functions_of_rows_come_before_what_spreads_them() -> None:
     def spread(x: Any, rows: Any) -> list[Any]:
         return [ops.mul(x, along_rows(x, ops.exp(rows)))]

@@ -123,16 +123,21 @@ def _choose(
 
 
 def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
-    """Maps by costly functions over many indices, of which no deeper loop reads."""
+    """Maps by costly functions over many indices, of which no deeper map reads.
+
+    A deeper map would go over its rows a second time. A deeper sum, of a product say,
+    would have to compute the functions one by one.
+    """
     found: set[Item] = set()
-    depths: dict[Buffer, int] = {}  # of the deepest loop that needs a buffer
+    depths: dict[Buffer, int] = {}  # of the deepest map that needs a buffer
     for item in reversed(items):
         if not isinstance(item, LoopItem):
             continue
         deepest = max((depths.get(s.buffer, 0) for s in item.writes), default=0)
         own = depth(item)
         for load in item.loads:
-            depths[load.buffer] = max(depths.get(load.buffer, 0), deepest, own)
+            if not item.folds:
+                depths[load.buffer] = max(depths.get(load.buffer, 0), deepest, own)
         costly = any(
             isinstance(e, Instr) and e.name.startswith("math.")
             for e in walk([s.value for s in item.stores])
