@@ -47,6 +47,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "RngUniform": "tests/primitives/test_generator.py",
         "ScatterApply": "tests/primitives/test_scatter_apply.py",
         "AfterAll": "tests/primitives/test_composite.py",
+        "RandomPart": "tests/hosts/test_random_parts.py",
         "Reduce": "tests/primitives/test_fold.py",
         "ReduceWindow": "tests/primitives/test_reduce_window.py",
         "SelectAndScatter": "tests/primitives/test_reduce_window.py",

@@ -31,6 +31,7 @@ from curta.core.trace import typeof
 from curta.partition import (  # noqa: F401  (rules of `along_cut`)
     lookups,
     order,
+    random_parts,
     sliding,
     stencils,
     updates,

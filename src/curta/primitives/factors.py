@@ -40,6 +40,7 @@ from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.placing import ShardAlike
+from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.reshaping import common_pieces, reshape_groups
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile
@@ -173,6 +174,14 @@ def _elementwise(op: Op, avals: Avals, outs: Avals) -> Factors:
 @factors.register
 def _bitcast(op: BitcastConvertType, avals: Avals, outs: Avals) -> Factors:
     """A dim for the parts of elements stays whole."""
+    common = min(avals[0].ndim, outs[0].ndim)
+    dims = [[*range(common), *[None] * (a.ndim - common)] for a in (*avals, *outs)]
+    return named(avals, outs, dims[:1], dims[1:])
+
+
+@factors.register
+def _in_front(op: FrontBatched, avals: Avals, outs: Avals) -> Factors:
+    """Keys and their words, and what is drawn from each key."""
     common = min(avals[0].ndim, outs[0].ndim)
     dims = [[*range(common), *[None] * (a.ndim - common)] for a in (*avals, *outs)]
     return named(avals, outs, dims[:1], dims[1:])

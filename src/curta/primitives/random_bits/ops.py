@@ -219,9 +219,12 @@ class RandomSplit(_OnKeys, FrontBatched):
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         (keys,) = operands
         rank = keys.aval.ndim
-        size = math.prod(self.shape)
         i = _linear(b, index[rank:], self.shape)
-        key = keys.at(index[:rank])
+        return self.element(b, keys.at(index[:rank]), i)
+
+    def element(self, b: Any, key: Any, i: Any) -> Any:
+        """Element i, in row-major order, of those of a key, as scalar code."""
+        size = math.prod(self.shape)
         return self.impl.lower_split(b, key, i, size, self.partitionable)
 
     @classmethod
@@ -293,9 +296,12 @@ class RandomBits(_OnKeys, FrontBatched):
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         (keys,) = operands
         rank = keys.aval.ndim
-        size = math.prod(self.shape)
         i = _linear(b, index[rank:], self.shape)
-        key = keys.at(index[:rank])
+        return self.element(b, keys.at(index[:rank]), i)
+
+    def element(self, b: Any, key: Any, i: Any) -> Any:
+        """Element i, in row-major order, of those of a key, as scalar code."""
+        size = math.prod(self.shape)
         return self.impl.lower_bits(b, key, i, self.bit_width, size, self.partitionable)
 
     @classmethod
@@ -305,6 +311,44 @@ class RandomBits(_OnKeys, FrontBatched):
             yield cls(width, (2, 3), False), [((2,), "key")]
         yield cls(32, ()), [((), "key")]
         yield cls(32, (0,)), [((3,), "key")]
+
+
+@dataclass(frozen=True)
+class RandomPart(NonDifferentiable):
+    """A part of what an op draws from each key: of `shape`, of the dims of the draw.
+
+    It starts at the operands behind the keys, an int32 for each of `dims`, and at 0
+    along others. `whole` is a RandomBits or RandomSplit. The partitioner makes it.
+    """
+
+    name: ClassVar[str] = "random_part"
+    whole: RandomBits | RandomSplit
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+
+    def has_rule(self, rule: str) -> bool:
+        return super().has_rule(rule) and (rule != "lower" or self.whole.impl.lowers)
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        keys = avals[0]
+        return self.whole.aval(keys).update(shape=(*keys.shape, *self.shape))
+
+    def eval(self, *args: Any) -> Any:
+        keys, *starts = args
+        found = self.whole.eval(keys)
+        at = dict(zip(self.dims, map(int, starts), strict=True))
+        bounds = ((at.get(d, 0), n) for d, n in enumerate(self.shape))
+        window = (slice(start, start + n) for start, n in bounds)
+        return found[(*[slice(None)] * keys.ndim, *window)]
+
+    def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
+        keys, *starts = operands
+        rank = keys.aval.ndim
+        i = _linear(b, index[rank:], self.whole.shape)
+        for d, start in zip(self.dims, starts, strict=True):
+            step = b.const(math.prod(self.whole.shape[d + 1 :]), i.dtype)
+            i = b.add(i, b.mul(b.convert(start.at(()), i.dtype), step))
+        return self.whole.element(b, keys.at(index[:rank]), i)
 
 
 def _linear(b: Any, index: tuple[Any, ...], shape: tuple[int, ...]) -> Any:

@@ -1,0 +1,43 @@
+"""Random numbers over hosts: each makes its own, the same as if it made all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.core.jaxpr import Eqn
+from curta.core.trace import typeof
+from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.part import Part, resharded, settled
+from curta.primitives.elementwise import mul
+from curta.primitives.host_collectives import HostIndex
+from curta.primitives.random_bits.ops import RandomBits, RandomPart, RandomSplit
+
+
+@along_cut.register(RandomBits)
+@along_cut.register(RandomSplit)
+def _drawn(
+    op: Any, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+) -> Sequence[Part] | None:
+    """Keys stay where they are; of what each draws, hosts make their parts."""
+    hosts = made_by.hosts
+    keys = settled(parts[0], hosts)
+    rank = len(keys.split)
+    used = {n for axes in keys.split for n in axes}
+    own = wanted[0][rank:]
+    if not any(own) or used & {n for axes in own for n in axes}:
+        return None
+    if not op.impl.lowers or not op.partitionable:
+        return None
+    front = wanted[0][:rank] if not used else keys.split
+    x = resharded(keys, front, hosts)
+    shape = hosts.local_shape(op.shape, own)
+    dims = tuple(d for d, axes in enumerate(own) if axes)
+    starts = [
+        mul(HostIndex(hosts.group(own[d]))(), np.int32(shape[d])) for d in dims
+    ]
+    found = RandomPart(op, shape, dims)(x, *starts)
+    assert typeof(found).shape[rank:] == shape
+    return [Part(found, (*front, *own))]
