@@ -58,6 +58,7 @@ def killed_once(folder: str, seconds: float) -> int:
         time.sleep(seconds)
         os.kill(process.pid, signal.SIGKILL)
         told = [first, *process.stdout]
+    assert process.returncode == -signal.SIGKILL, "the program ended by itself"
     return max(int(line) for line in told if line.endswith("\n"))
 
 

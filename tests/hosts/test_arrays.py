@@ -153,6 +153,29 @@ def test_donation_and_the_ways_of_arrays():
     assert float(again.sum()) == (DATA + 1).sum()
 
 
+def test_results_take_over_the_memory_of_donated_arrays():
+    def addresses(x):
+        return {h: p.ctypes.data for h, p in x._storage_or_place().parts.items()}
+
+    step = curta.jit(lambda a, b: (a * 2 + b, b), donate_argnums=0)
+    big = np.ones((64, 64), np.float32)
+    b = curta.device_put(big, sharded("x"))
+    x = curta.device_put(big, sharded("x")) + b
+    before = addresses(x)
+    x, _ = step(x, b)
+    assert addresses(x) == before and float(x.sum()) == 5 * big.size
+    shard = x.addressable_shards[2].data  # which may be read later
+    y, _ = step(x, b)
+    assert addresses(y)[1] != before[1] and float(shard[0, 0]) == 5
+    assert addresses(y)[0] == before[0]
+    whole = curta.jit(lambda a: a + 1, donate_argnums=0)
+    one = curta.device_put(big, sharded())  # one buffer for all hosts
+    assert float(whole(one).sum()) == 2 * big.size and big[0, 0] == 1
+    with pytest.raises(curta.errors.JaxRuntimeError, match="donate"):
+        step(y, y)
+    assert not y.is_deleted()
+
+
 def test_constants_and_closures():
     x = curta.device_put(DATA, sharded("x"))
     table = jnp.asarray(DATA[::-1])

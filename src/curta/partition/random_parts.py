@@ -35,9 +35,7 @@ def _drawn(
     x = resharded(keys, front, hosts)
     shape = hosts.local_shape(op.shape, own)
     dims = tuple(d for d, axes in enumerate(own) if axes)
-    starts = [
-        mul(HostIndex(hosts.group(own[d]))(), np.int32(shape[d])) for d in dims
-    ]
+    starts = [mul(HostIndex(hosts.group(own[d]))(), np.int32(shape[d])) for d in dims]
     found = RandomPart(op, shape, dims)(x, *starts)
     assert typeof(found).shape[rank:] == shape
     return [Part(found, (*front, *own))]

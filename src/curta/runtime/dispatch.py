@@ -274,9 +274,8 @@ class CompiledCall:
         plan = self._elsewhere.get(key)
         if plan is None:
             mesh = self.destinations.mesh(given) or Mesh(list(devices), ("devices",))
-            consumed = [i in self.consumed for i in range(len(self.in_avals))]
             call = hosts_call.HostsCall(
-                self.closed, self.name, mesh, consumed, given, outs, self._checks
+                self.closed, self.name, mesh, self.consumed, given, outs, self._checks
             )
             plan = self._elsewhere.keep(key, Plan(call=call))
         found = zip(plan.call(args), avals, plan.call.out_shardings)

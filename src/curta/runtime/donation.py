@@ -59,7 +59,7 @@ def donate(
     where an input is donated and used, or donated twice, and OutOfMemoryError where
     there is no room for a copy.
     """
-    _refuse_twice(donation, inputs)
+    refuse_twice(donation, inputs)
     for i in donation:
         if type(args[i]) is ArrayImpl:
             args[i].delete()
@@ -94,7 +94,8 @@ def _copy(x: Any) -> Any:
     return out
 
 
-def _refuse_twice(donation: Donation, inputs: Sequence[Any]) -> None:
+def refuse_twice(donation: Donation, inputs: Sequence[Any]) -> None:
+    """Raise JaxRuntimeError where an input is donated and used, or donated twice."""
     if len({*map(id, inputs)}) == len(inputs):
         return
     places: dict[int, list[int]] = {}

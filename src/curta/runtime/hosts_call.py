@@ -15,6 +15,7 @@ import numpy as np
 from curta import dtypes
 from curta.control.stacked_terms import has_terms, stacked
 from curta.core.avals import ShapedArray, placed_aval
+from curta.core.buffers import is_last_reference
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
@@ -26,18 +27,22 @@ from curta.partition.host_mesh import host_mesh
 from curta.partition.own_host import of_host
 from curta.partition.partition import partition
 from curta.runtime.array import ArrayImpl, held
-from curta.runtime.backends import executable
+from curta.runtime.backends import overwriting
 from curta.runtime.debug_checks import checked
+from curta.runtime.donation import Donation, refuse_twice
 from curta.runtime.host_runs import on_each_host
 from curta.runtime.hosts_data import (
     HostsData,
     Layout,
+    hosts_here,
     moved,
     one_of_equal,
+    own_copy,
     sliced,
     split,
     stored_sharding,
 )
+from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.remote_data import NDArray
 from curta.runtime.transfer import to_array
 
@@ -56,7 +61,7 @@ class HostsCall:
         closed: ClosedJaxpr,
         name: str,
         mesh: Mesh,
-        donated: Sequence[bool],
+        donation: Donation,
         in_shardings: Shardings,
         out_shardings: Shardings,
         checks: bool = False,
@@ -64,7 +69,7 @@ class HostsCall:
         whole = NamedSharding(mesh, PartitionSpec())
         self.out_avals = closed.out_avals
         self.out_shardings = [s or whole for s in out_shardings]
-        self.donated = donated
+        self._donation = donation
         closed, self._captured = _with_captured(closed)
         places = [*[x._sharding for x in self._captured], *in_shardings]
         ins = _stored(places, closed.in_avals)
@@ -84,7 +89,9 @@ class HostsCall:
         own = local.closed
         if here.count > 1 and here.index in hosts.hosts:
             own = of_host(own, here.index)
-        run = executable(own)
+        run = overwriting(own, {} if checks else self._in_place(own))
+        native = isinstance(run, NativeExecutable)
+        self._overwritten = [*run.overwrites.values()] if native else []
         self._program = name, closed, (ins, outs)
         self._compared = here.count == 1
         self.run = checked(name, own, run) if checks else run
@@ -94,16 +101,16 @@ class HostsCall:
         args = [*self._captured, *args]
         if not self._compared:
             self._compare()
-        given = [on_hosts(x, y) for x, y in zip(args, self.in_layouts, strict=True)]
+        rows = self._rows(args)
 
         def run(host: int) -> Sequence[NDArray]:
-            return self.run(*[parts[host] for parts in given])
+            row = rows.pop(host)
+            for i in self._overwritten:
+                if not is_last_reference(row, i):
+                    row[i] = own_copy(row[i])
+            return self.run(*row)
 
         found = on_each_host(sorted(self.hosts.hosts), run)
-        args = args[len(self._captured) :]
-        for x, is_donated in zip(args, self.donated):
-            if is_donated and type(x) is ArrayImpl:
-                x.delete()
         results: list[Any] = [
             np.zeros(a.shape, dtypes.float0) if a.dtype == dtypes.float0 else None
             for a in self.out_avals
@@ -115,6 +122,28 @@ class HostsCall:
             aval, sharding = self.out_avals[k], self.out_shardings[k]
             results[k] = HostsData(aval, sharding, layout, parts)
         return results
+
+    def _rows(self, args: Sequence[Any]) -> dict[int, list[NDArray]]:
+        """The parts of all arguments on each host; donated arrays are deleted."""
+        first = len(self._captured)
+        refuse_twice(self._donation, args[first:])
+        given = [on_hosts(x, y) for x, y in zip(args, self.in_layouts, strict=True)]
+        hosts = hosts_here(self.hosts)
+        rows = {host: [parts[host] for parts in given] for host in hosts}
+        for i in self._donation:
+            if type(args[first + i]) is ArrayImpl:
+                args[first + i].delete()
+        return rows
+
+    def _in_place(self, own: ClosedJaxpr) -> Donation:
+        """The donated arguments of the local program, with results of their types."""
+        found = {}
+        for i, k in self._donation.items():
+            if k in self._with_bits:
+                i, n = i + len(self._captured), self._with_bits.index(k)
+                if own.in_avals[i] == own.out_avals[n]:
+                    found[i] = n
+        return found
 
     def _compare(self) -> None:
         """Raise HostsError unless all processes are about to run the same program."""

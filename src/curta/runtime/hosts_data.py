@@ -167,7 +167,7 @@ class HostsData(RemoteData):
 
     def copy(self) -> HostsData:
         """The same elements in memory of their own."""
-        parts = _shared({h: (id(x), x) for h, x in self.parts.items()}, _own_copy)
+        parts = _shared({h: (id(x), x) for h, x in self.parts.items()}, own_copy)
         return HostsData(self.aval, self.sharding, self.layout, parts)
 
     def delete(self) -> None:
@@ -188,7 +188,8 @@ class HostsData(RemoteData):
         )
 
 
-def _own_copy(x: NDArray) -> NDArray:
+def own_copy(x: NDArray) -> NDArray:
+    """The same elements in memory of their own."""
     out = empty(x.shape, x.dtype)
     np.copyto(out, x)
     return out
@@ -211,7 +212,7 @@ def sliced(data: NDArray, layout: Layout) -> dict[int, NDArray]:
 
     def part(index: Index) -> NDArray:
         found = data[index]
-        return data if found.shape == data.shape else _own_copy(found)
+        return data if found.shape == data.shape else own_copy(found)
 
     given = {h: (str(indices[h]), indices[h]) for h in hosts_here(layout.mesh)}
     return _shared(given, part)
