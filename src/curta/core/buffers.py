@@ -110,7 +110,7 @@ def is_last_reference(holder: list[NDArray], i: int, others: int = 0) -> bool:
     if more == 1:
         more -= allocator(x.shape, x.dtype).keeps(x)
     owned = type(x.base) in _OWNERS and x.flags.writeable
-    return more == 0 and owned and _can_recycle()
+    return more == 0 and owned and _RECYCLES
 
 
 def locked(array: NDArray) -> NDArray:
@@ -143,7 +143,7 @@ def locked(array: NDArray) -> NDArray:
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """What makes arrays of a shape and dtype; the same object every time."""
     size = math.prod(shape) * dtype.itemsize
-    if not _can_recycle() or size == 0:
+    if not _RECYCLES or size == 0:
         return Allocator(shape, dtype)
     return (
         _SmallAllocator(shape, dtype)
@@ -422,6 +422,9 @@ def _can_recycle() -> bool:
     """Whether reference counts are exact: without the GIL they are not."""
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     return sys.implementation.name == "cpython" and has_gil
+
+
+_RECYCLES = _can_recycle()
 
 
 def _count_alone() -> int:

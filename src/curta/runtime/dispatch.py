@@ -88,8 +88,7 @@ class CompiledCall:
         self.special = True
         if self.on_host:
             lasts = isinstance(self.run, NativeExecutable) and self.run.lasts
-            own = self.consumed or self.places or self.without_bits
-            self.special = bool(lasts or own)
+            self.special = bool(lasts or self.places or self.without_bits)
 
     @functools.cached_property
     def executable(self) -> Executable:
@@ -133,7 +132,11 @@ class CompiledCall:
             if data is None or x._sharding is not None:
                 return self._start(args)
             inputs.append(data)
-        outs = self.run(*inputs)
+        if not self.consumed:
+            outs = self.run(*inputs)
+        else:
+            data = None  # arguments are overwritten if nobody else refers to them
+            outs = self._consuming(args, inputs)
         return [ArrayImpl(x, a) for x, a in zip(outs, self.out_avals)]
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
