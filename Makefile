@@ -25,6 +25,7 @@
 #   make stress-faults    failing allocations, a failing kernel cache, processes killed
 #   make stress-state     programs that save state, killed at any time
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
+#   make test-hosts  programs of several processes, by MPI and over TCP (own environment)
 #   make test-accelerators  programs as StableHLO, by XLA:CPU and plugins (own environment)
 #   make test-gpu   tests, examples and the demo on a GPU (PLATFORM=, own environment)
 #   make clean      remove the environments and everything generated
@@ -32,12 +33,13 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-hosts test test-all test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs gallery coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs gallery coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
 LIBRARIES := .venv-libraries
 ACCELERATORS := .venv-accelerators
+HOSTS := .venv-hosts
 GPU := .venv-gpu
 HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 
@@ -68,6 +70,11 @@ $(ACCELERATORS)/.stamp-%-$(HASH):
 $(GPU)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(GPU) $*
 	@rm -f $(GPU)/.stamp-$*-*
+	@touch $@
+
+$(HOSTS)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(HOSTS) $*
+	@rm -f $(HOSTS)/.stamp-$*-*
 	@touch $@
 
 demo: $(VENV)/.stamp-examples-$(HASH)
@@ -161,8 +168,13 @@ PLUGIN ?= cuda13
 test-gpu: $(GPU)/.stamp-test,$(PLUGIN)-$(HASH)
 	$(GPU)/bin/python -m accelerators.on_gpu --platform $(PLATFORM) $(ARGS)
 
+# Processes are started: one test at a time. The last line says by what.
+test-hosts: $(HOSTS)/.stamp-hosts-$(HASH)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(HOSTS)/bin/python -m pytest multiprocess $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(GPU)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

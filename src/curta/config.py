@@ -466,6 +466,7 @@ hosts_deterministic = _define(
     False,
     parse_boolean,
     "Sum floats of several processes in the order of the processes, whatever MPI does.",
+    traced=True,
 )
 cpu = _define(
     "curta_cpu",

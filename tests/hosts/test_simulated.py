@@ -205,3 +205,15 @@ def test_compiled_loops_meet():
     found = run_on_hosts(lambda host: np.asarray(program(np.zeros(3, "i4"))), range(4))
     for x in found:
         np.testing.assert_array_equal(x, [6 * 6 * 4 * 4] * 3)
+
+
+def test_collectives_of_constants_run_on_hosts():
+    from curta.primitives.host_collectives import HostReduce, HostReduceBucket
+
+    def program():
+        two = curta.numpy.float32(2)
+        return HostReduce(ALL, "sum")(two), *HostReduceBucket(ALL, "max")(two, two)
+
+    compiled = curta.jit(program).lower().compile()
+    found = run_on_hosts(lambda host: list(map(float, compiled())), range(4))
+    assert found == [[8.0, 2.0, 2.0]] * 4

@@ -164,8 +164,8 @@ def test_programs_that_differ_are_named(together):
 
     def body(process):
         eqns = programs[process.index]
-        fingerprint.check(range(3), "step", programs[0], lambda i: "")
-        fingerprint.check(range(3), "step", eqns, lambda i: f"train.py:{40 + i}")
+        fingerprint.check(range(3), ["step"], programs[0], lambda i: "")
+        fingerprint.check(range(3), ["step"], eqns, lambda i: f"train.py:{40 + i}")
 
     for error in together(3, body):
         assert str(error).splitlines()[:3] == [
@@ -179,10 +179,10 @@ def test_programs_of_other_lengths_and_names(together):
     def body(process):
         longer = ["a = sin x", *["b = cos a"] * process.index]
         try:
-            fingerprint.check(range(2), f"f{process.index}", [], lambda i: "")
+            fingerprint.check(range(2), [f"f{process.index}"], [], lambda i: "")
         except HostsError as error:
-            assert "process 1 traced a program that has another name" in str(error)
-        fingerprint.check(range(2), "f", longer, lambda i: "a.py:1")
+            assert "process 1 traced a program that differs:\n" in str(error)
+        fingerprint.check(range(2), ["f"], longer, lambda i: "a.py:1")
 
     for error in together(2, body):
         assert "differs at eqn 1, a.py:1" in str(error)

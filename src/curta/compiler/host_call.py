@@ -147,6 +147,11 @@ def call(function: Callable[[int], None], table: ctypes.Array[Any]) -> None:
         _raise_pending()
 
 
+def fail(error: BaseException) -> None:
+    """What is raised when the native code that calls this has returned."""
+    _pending.error = error
+
+
 def _raise_pending() -> NoReturn:
     error, _pending.error = _pending.error, None
     try:

@@ -85,6 +85,14 @@ def format_eqn(eqn: Eqn) -> str:
     return layout.render(printer.eqn(eqn)).rstrip()
 
 
+def format_eqns(jaxpr: Jaxpr) -> list[str]:
+    """The texts of the eqns of a jaxpr, one for each."""
+    printer = Printer(jaxpr, Settings())
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        printer.name(var)
+    return [layout.render(printer.eqn(eqn)).rstrip() for eqn in jaxpr.eqns]
+
+
 class Printer:
     """The names given in the text of one outermost jaxpr."""
 

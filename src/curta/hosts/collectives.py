@@ -96,10 +96,25 @@ class Collectives(Engine):
         detail: str,
         sends: bool = True,
     ) -> Call:
+        call, nbytes = self.described(
+            collective, group, x.shape, x.dtype.name, x.nbytes, detail
+        )
+        self.traffic.add(collective, nbytes if sends else 0)
+        return call
+
+    def described(
+        self,
+        collective: str,
+        group: HostGroup,
+        shape: tuple[int, ...],
+        dtype: str,
+        nbytes: int,
+        detail: str,
+    ) -> tuple[Call, int]:
+        """A call, and the bytes that leave a host in it."""
         members = group.members(self.index)
-        nbytes = leaving(collective, x.nbytes, len(members)) if sends else 0
-        self.traffic.add(collective, nbytes)
-        return Call(collective, detail, x.dtype.name, x.shape, members)
+        call = Call(collective, detail, dtype, shape, members)
+        return call, leaving(collective, nbytes, len(members))
 
     @abstractmethod
     def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:

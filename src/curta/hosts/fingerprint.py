@@ -13,21 +13,24 @@ from curta.hosts.group import HostGroup
 
 
 def check(
-    hosts: Sequence[int], name: str, eqns: Sequence[str], place: Callable[[int], str]
+    hosts: Sequence[int],
+    head: Sequence[str],
+    eqns: Sequence[str],
+    place: Callable[[int], str],
 ) -> None:
     """Raise HostsError, on all hosts, unless all have the same program.
 
     Args:
       hosts: those that are about to run it.
-      name: what the program is called.
-      eqns: its equations as texts; what goes before them may be the first.
+      head: what the program is called, the types of its arguments, its constants.
+      eqns: its equations as texts.
       place: for the number of an equation, the line of the user that it is from.
     """
     if len(hosts) == 1:
         return
     group = HostGroup(("host",), (len(hosts),), tuple(hosts), ("host",))
     engine = current()
-    texts = [name, *eqns]
+    texts = [*head, "", *eqns]
     digest = hashlib.sha256("\n".join(texts).encode()).digest()
     mine = np.frombuffer(digest, np.uint8)
     all_ = engine.all_gather(group, mine, 0).reshape(len(hosts), -1)
@@ -35,7 +38,8 @@ def check(
         return
     known = _gathered(group, texts)
     first = _first_difference(known)
-    own = place(first - 1) if 0 < first <= len(eqns) else ""
+    eqn = first - len(head) - 1
+    own = place(eqn) if 0 <= eqn < len(eqns) else ""
     places = [x[0] for x in _gathered(group, [own])]
     raise HostsError(_message(hosts, first, known, places))
 
@@ -71,7 +75,8 @@ def _message(
     texts = [x[at] if at < len(x) else None for x in known]
     common = max(range(len(hosts)), key=lambda i: (texts.count(texts[i]), -i))
     other = next(i for i in range(len(hosts)) if texts[i] != texts[common])
-    what = f"differs at eqn {at - 1}" if at else "has another name"
+    start = known[common].index("") + 1
+    what = f"differs at eqn {at - start}" if at >= start else "differs"
     where = f", {places[other]}" if places[other] else ""
     return (
         f"process {hosts[other]} traced a program that {what}{where}:"

@@ -75,6 +75,9 @@ class MPIEngine(ByExchange):
         self._lock = Lock()
         self._comms: dict[tuple[int, ...], Any] = {}
         self._waits: tuple[Call, float] | None = None
+        self._sites: list[Call] = []
+        self._site = np.zeros(1, np.int64)
+        self._seen = (0, 0, 0.0)
         presence.waiting = self._waiting
         presence.watched = self._watched
 
@@ -89,16 +92,42 @@ class MPIEngine(ByExchange):
 
     # ---- waiting
 
+    def site(self, call: Call) -> int:
+        """The number by which compiled code says that it is in a collective."""
+        self._sites.append(call)
+        return len(self._sites)
+
+    @property
+    def site_address(self) -> int:
+        """Where compiled code says so; 0 is for none."""
+        return int(self._site.ctypes.data)
+
+    def _in_which(self) -> Call | None:
+        """The collective that the process is in."""
+        if (waits := self._waits) is not None:
+            return waits[0]
+        site = int(self._site[0])
+        return self._sites[site - 1] if site else None
+
     def _waiting(self) -> str | None:
-        waits = self._waits
-        return None if waits is None else str(waits[0])
+        call = self._in_which()
+        return None if call is None else str(call)
+
+    def _since(self) -> float:
+        """For how long it has been in it, as far as that was looked at."""
+        if (waits := self._waits) is not None:
+            return time.monotonic() - waits[1]
+        now, seen = time.monotonic(), (int(self._site[0]), self.traffic.total_calls())
+        if not seen[0] or seen != self._seen[:2]:
+            self._seen = (*seen, now)
+        return now - self._seen[2]
 
     def _watched(self) -> None:
         """End the process if it waits for what cannot come."""
-        if (waits := self._waits) is None:
+        seconds, call = self._since(), self._in_which()
+        if call is None:
             return
-        call, since = waits
-        seconds, limit = time.monotonic() - since, config.curta_hosts_timeout
+        limit = config.curta_hosts_timeout
         gone = [m for m in call.members if m in self._presence.left]
         reason = ""
         if gone and seconds > _LEFT:
@@ -106,7 +135,7 @@ class MPIEngine(ByExchange):
         elif seconds > limit:
             others = [m for m in range(self.count) if m != self.index]
             reason = f"time-out after {limit:g} s: {self._presence.states(others)}"
-        if reason and self._waits is waits:
+        if reason and self._in_which() is call and self._since() >= seconds:
             end(f"process {self.index} waits in {call}, but {reason}")
 
     def comm(self, members: tuple[int, ...]) -> Any:

@@ -31,6 +31,10 @@ class Traffic:
         """Count a call."""
         self.words[COLLECTIVES.index(collective)] += (nbytes, 1)
 
+    def total_calls(self) -> int:
+        """The calls of all collectives."""
+        return int(self.words[:, 1].sum())
+
     def address(self, collective: str) -> int:
         """Where the bytes of a collective are counted; the calls are the next word."""
         return int(self.words[COLLECTIVES.index(collective)].ctypes.data)

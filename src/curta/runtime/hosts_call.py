@@ -44,6 +44,7 @@ from curta.runtime.hosts_data import (
 )
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.remote_data import NDArray
+from curta.runtime.same_programs import check_same_program
 from curta.runtime.transfer import to_array
 
 Shardings = Sequence[Sharding | None]
@@ -66,6 +67,7 @@ class HostsCall:
         out_shardings: Shardings,
         checks: bool = False,
     ) -> None:
+        check_same_program(closed, name, mesh, [*in_shardings, *out_shardings])
         whole = NamedSharding(mesh, PartitionSpec())
         self.out_avals = closed.out_avals
         self.out_shardings = [s or whole for s in out_shardings]

@@ -53,7 +53,7 @@ def main(how: str) -> None:
         sys.exit()
     if how != "caught" or engine.index != 1:
         total()
-    print("process", engine.index, "done")
+    sys.stdout.write(f"process {engine.index} done\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from curta.compiler.graph.buckets import together
 from curta.compiler.graph.complex_convolutions import by_parts
 from curta.compiler.graph.lanewise import lanewise
 from curta.compiler.graph.routines import barrier
@@ -34,7 +35,7 @@ def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
             others = importlib.import_module("curta.compiler.graph.decompositions")
             found = others.decomposed(op, avals)
     else:
-        found = barrier(op, avals)
+        found = barrier(op, avals) or together(op, avals)
     return found
 
 

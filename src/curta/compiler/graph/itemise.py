@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -46,6 +47,7 @@ from curta.lazy_dataclass import dataclass
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
+from curta.primitives.host_collectives import HostCollective
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.structure import Reshape, Transpose
 
@@ -200,9 +202,14 @@ class ItemMaker:
         return self.overwriting.allowed(eqn, operand)
 
     def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
-        """An eqn that runs in Python."""
+        """An eqn that runs in Python, or in MPI."""
         operands = [self.buffers[v] for v in eqn.invars if isinstance(v, Var)]
-        self.items.append(HostItem(eqn, tuple(operands), results, host_call(eqn)))
+        program = None
+        if isinstance(eqn.op, HostCollective):
+            mpi = importlib.import_module("curta.compiler.mpi_call")
+            program = mpi.mpi_call(eqn)
+        program = program or host_call(eqn)
+        self.items.append(HostItem(eqn, tuple(operands), results, program))
 
     def _map(self, var: Var) -> None:
         eqn = self.values.definitions[var]

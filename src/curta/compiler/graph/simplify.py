@@ -23,6 +23,7 @@ from curta.core.op import Op
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
+from curta.primitives.host_collectives import HostCollective
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Squeeze
 from curta.primitives.slicing import Slice
@@ -128,7 +129,7 @@ def fold_scalars(eqn: Eqn, context: Context) -> Results | None:
     """An op on literals is the literal that its `eval` rule gives."""
     if not eqn.invars or eqn.op.multiple_results or eqn.effects:
         return None
-    if eqn.op.runs_python:
+    if eqn.op.runs_python or isinstance(eqn.op, HostCollective):
         return None
     aval = eqn.outvars[0].aval
     literal = all(isinstance(a, Literal) for a in eqn.invars)

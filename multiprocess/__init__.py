@@ -1,0 +1,1 @@
+"""Tests of real processes, by MPI and over TCP: `make test-hosts`."""

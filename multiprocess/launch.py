@@ -1,0 +1,30 @@
+"""Programs run as several processes, by each engine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+ENGINES = ("mpi", "tcp")
+
+
+def launch(
+    engine: str, count: int, program: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a module of `multiprocess.programs`; it must end by itself."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "curta.run", "-n", str(count)),
+            *("--engine", engine, "-m", program, *arguments),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def lines(engine: str, count: int, program: str, *arguments: str) -> list[str]:
+    """What the processes print, in order; they must end well."""
+    ended = launch(engine, count, program, *arguments)
+    assert ended.returncode == 0, ended.stderr + ended.stdout
+    return sorted(ended.stdout.splitlines())

@@ -1,0 +1,1 @@
+"""What the tests run as several processes."""

@@ -1,0 +1,41 @@
+"""However a process ends, the others end too, and say why."""
+
+import pytest
+
+from multiprocess.launch import ENGINES, launch
+
+PROGRAM = "tests.hosts.programs.ending"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", ["none", "all-exit", "caught"])
+def test_in_order(engine, how):
+    ended = launch(engine, 3, PROGRAM, how)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("done") == (0 if how == "all-exit" else 3)
+
+
+# What is said: by the process that ends, by all engines; and by those that wait.
+SAID = {
+    "raise": ("ValueError: process 1 gives up", None),
+    "asleep": ("ValueError: process 1 gives up", None),
+    "exit": (None, "process 1 failed: sys.exit(3), while host 0"),
+    "raise-exit": ("process 1 has ended", None),
+    "return": ("process 1 has ended", None),
+    "kill": (None, "process 1 is gone, while host 0"),
+    "time-out": ("time-out after 2 s: ", None),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", SAID)
+def test_by_an_error(engine, how):
+    ended = launch(engine, 3, PROGRAM, how)
+    assert ended.returncode != 0
+    by_all, over_tcp = SAID[how]
+    assert by_all is None or by_all in ended.stderr
+    assert over_tcp is None or engine != "tcp" or over_tcp in ended.stderr
+    if how == "exit":
+        assert ended.returncode == 3
+    if how == "time-out":
+        assert "process 1 is at ending.py:" in ended.stderr

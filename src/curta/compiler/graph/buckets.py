@@ -1,0 +1,37 @@
+"""Folds over hosts that travel together, as one fold of one array.
+
+The parts are written next to each other by whatever computes them, in native code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import Op
+from curta.core.stage import stage
+from curta.primitives.host_collectives import HostReduce, HostReduceBucket
+from curta.primitives.joining import Concatenate
+from curta.primitives.slicing import Slice
+from curta.primitives.structure import Reshape
+
+
+def together(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """The jaxpr that a bucket stands for; None for other ops."""
+    if not isinstance(op, HostReduceBucket):
+        return None
+    ends = list(accumulate(a.size for a in avals))
+    fold = HostReduce(op.group, op.kind)
+
+    def folded(*args: Any) -> list[Any]:
+        flat = [Reshape((a.size,))(x) for x, a in zip(args, avals, strict=True)]
+        total = fold(Concatenate(0)(*flat))
+        return [
+            Reshape(a.shape)(Slice((end - a.size,), (end,))(total))
+            for end, a in zip(ends, avals, strict=True)
+        ]
+
+    return stage(folded, avals)
