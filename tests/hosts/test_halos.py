@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.api.eight_devices import eight_devices  # noqa: F401
-from tests.hosts.test_partition import check, mesh_of, normal
+from tests.hosts.test_partition import check, mesh_of, normal, parted
 
 import curta
 import curta.numpy as jnp
@@ -217,3 +217,13 @@ def test_a_step_of_the_heat_equation_sends_its_halos(step):
         sent = {k: n - before[host][k] for k, n in traffic.sent()[host].items()}
         assert 0 < sent.pop("permute") <= 3 * 4 * (rows + columns + 2)
         assert not any(sent.values())
+
+
+def test_what_is_put_around_is_told_apart_at_borders_alone():
+    def step(u):
+        around = jnp.pad(u, 1, constant_values=2.0)
+        return u + around[2:, 1:-1] + around[:-2, 1:-1]
+
+    local = parted(step, [normal(64, 32)], mesh_of(**LINE), X, 8).closed
+    chosen = [e for e in local.jaxpr.eqns if e.op.name == "select_n"]
+    assert [e.outvars[0].aval.shape for e in chosen] == [(1, 32), (1, 32)]

@@ -18,7 +18,6 @@ from curta.partition.part import Fit, Part, fitted, windowed, with_dim
 from curta.partition.windows import (
     Window,
     below,
-    between,
     chosen,
     positions,
     reached,
@@ -106,16 +105,13 @@ def _padded(
     end = max(window.first + have, -((low - size) // step) - last)
     if end - first - have > window.every:
         return None
-    x = reached(part.value, dim, window, first, end - first, group)
+    around = fill if low > 0 or high > 0 else None
+    x = reached(part.value, dim, window, first, end - first, group, around)
     if interior:
         spread = [(0, 0, 0)] * typeof(x).ndim
         spread[dim] = (0, interior, interior)
         x = Pad(tuple(spread))(x, fill)
     every, first = window.every * step, first * step + low
-    rows = typeof(x).shape[dim]
-    if low > 0 or high > 0:
-        numbers = positions(every, first, rows, group)
-        x = chosen(between(numbers, low, low + inner), dim, x, fill)
     return with_dim(part, dim, x, axes, hosts, Window(size, every, first))
 
 

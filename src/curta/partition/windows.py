@@ -18,6 +18,7 @@ from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.hosts.group import HostGroup
 from curta.lazy_dataclass import dataclass
+from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.elementwise import add, and_, ge, lt, mul
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.host_collectives import HostGather, HostIndex, HostPermute
@@ -88,19 +89,33 @@ def moved_rows(window: Window, have: int, first: int, rows: int, members: int) -
 
 
 def reached(
-    x: Any, dim: int, window: Window, first: int, rows: int, group: HostGroup
+    x: Any,
+    dim: int,
+    window: Window,
+    first: int,
+    rows: int,
+    group: HostGroup,
+    fill: Any = None,
 ) -> Any:
-    """Other rows of a dim, from k * every + first on, of which hosts have a window."""
-    have = typeof(x).shape[dim]
-    if (first, rows) == (window.first, have):
-        return x
-    parts = []
-    for piece in pieces(window, have, first, rows, group.size):
+    """Other rows of a dim, from k * every + first on, of which hosts have a window.
+
+    Rows that are not there are of no meaning, or `fill`; as only pieces with such rows
+    are looked through, that is cheap where they are few.
+    """
+    parts, at = [], first
+    for piece in pieces(window, typeof(x).shape[dim], first, rows, group.size):
         if piece.step and not piece.pairs:
-            parts.append(zeros(with_rows(typeof(x), dim, piece.rows)))
-            continue
-        part = rows_of(x, dim, piece.start, piece.start + piece.rows)
-        parts.append(HostPermute(group, piece.pairs)(part) if piece.step else part)
+            part = zeros(with_rows(typeof(x), dim, piece.rows))
+        else:
+            part = rows_of(x, dim, piece.start, piece.start + piece.rows)
+            part = HostPermute(group, piece.pairs)(part) if piece.step else part
+        if fill is not None:
+            here = Window(window.size, window.every, at)
+            part = filled(part, dim, here, fill, group)
+            if piece.step:  # few rows: not looked through again by who reads them
+                (part,) = OptimizationBarrier()(part)
+        parts.append(part)
+        at += piece.rows
     return joined(parts, dim)
 
 
