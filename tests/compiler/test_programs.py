@@ -236,7 +236,7 @@ def test_dumps(
         "--- fuse",
         "exp over i0:16",
         "math.exp",
-        "define void @entry",
+        "define i64 @entry",
     ):
         assert part in text
 

@@ -406,10 +406,11 @@ def _plan_key(
     tree = static = None
     if options.has_static:
         leaves, kwargs, static = static_key(options, args, kwargs)
-    if kwargs or any(type(x) not in _PLAIN for x in leaves):
+    if kwargs or not _PLAIN.issuperset(map(type, leaves)):
         given = tuple(leaves)
         leaves, tree = tree_util.tree_flatten((given, kwargs))
-        if len(leaves) == len(given) and all(map(operator.is_, leaves, given)):
+        alike = not kwargs and len(leaves) == len(given)
+        if alike and all(map(operator.is_, leaves, given)):
             tree = None  # as where all are known to be leaves
     try:
         avals = [x.aval if type(x) is ArrayImpl else type_of(x) for x in leaves]

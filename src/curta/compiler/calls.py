@@ -57,13 +57,13 @@ def call(program: NativeProgram, places: Sequence[int]) -> None:
         function(ctypes.addressof(words))
 
 
-def _function(program: NativeProgram, arrays: int) -> Callable[[int], Any]:
+def _function(program: NativeProgram, arrays: int) -> Callable[[int], int]:
     if program.cancellable:
         place = arrays + program.token_place
         return lambda words: cancellation.call(program.address, words, place)
     waits = program.long or program.runs_python
     kind = ctypes.CFUNCTYPE if waits else ctypes.PYFUNCTYPE
-    return kind(None, ctypes.c_void_p)(program.address)
+    return kind(ctypes.c_int64, ctypes.c_void_p)(program.address)
 
 
 def fits(program: NativeProgram, arrays: Sequence[Any]) -> bool:

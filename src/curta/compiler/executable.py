@@ -28,14 +28,13 @@ Launcher = Callable[[], int]
 
 @dataclass(frozen=True)
 class NativeCode:
-    """Machine code `void f(ptr table)`.
+    """Machine code `i64 f(ptr table)`.
 
     The table has the addresses of results, arguments and consts, of `parallel_for`, of
     an arena of so many bytes, of a cancellation token, which it polls if it is
-    `cancellable`, and `words` for the functions and programs that the code calls; and
-    the status, if it `runs_python`. `cost` estimates a call in simple scalar
-    operations, `temporaries` is what it takes of memory besides the arrays, in bytes;
-    `parallel` says whether it asks for threads.
+    `cancellable`, and `words` for the functions and programs that the code calls.
+    `cost` estimates a call in simple scalar operations, `temporaries` is what it takes
+    of memory besides the arrays, in bytes; `parallel` says whether it asks for threads.
     """
 
     linked: Linked
@@ -54,7 +53,7 @@ class NativeCode:
             words.append(called.address)
             if isinstance(called, NativeProgram):
                 words.append(ctypes.addressof(called.words))
-        return (*words, 1) if self.runs_python else tuple(words)
+        return tuple(words)
 
 
 class Executable:

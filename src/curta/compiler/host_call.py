@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from curta.compiler.native import NativeProgram
+from curta.compiler.native import DONE, NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn, Literal
@@ -79,6 +79,7 @@ def _program(
         arena_bytes=0,
         temporaries=0,
         runs_python=True,
+        is_host_call=True,
     )
 
 
@@ -100,7 +101,7 @@ def _entry(
     results: Sequence[ShapedArray],
     operands: Sequence[ShapedArray],
 ) -> Callable[[int], None]:
-    """`f(table)`, which stores 0 as the last word of the table when it succeeds."""
+    """`f(table)`, which stores DONE as the last word of the table when it succeeds."""
     outs, ins = list(map(_view, results)), list(map(_view, operands))
     words = ctypes.c_uint64 * (len(outs) + len(ins) + 1)
 
@@ -112,7 +113,7 @@ def _entry(
             for view, place, value in zip(outs, places, found, strict=False):
                 target = _at(view, place)
                 target[...] = value.reshape(target.shape)
-            table[-1] = 0
+            table[-1] = DONE
         except BaseException as error:  # native code cannot pass it on
             _pending.error = error
 
@@ -136,14 +137,14 @@ def _at(view: _View, address: int) -> NDArray:
     return np.ndarray(shape, dtype, block.from_address(address))
 
 
-def call(function: Callable[[int], None], table: ctypes.Array[Any]) -> None:
+def call(function: Callable[[int], int], table: ctypes.Array[Any]) -> None:
     """Call a program that runs Python on its table; raise what a host call raised."""
     if is_main_thread():
         with _signals_kept():
-            function(ctypes.addressof(table))
+            status = function(ctypes.addressof(table))
     else:
-        function(ctypes.addressof(table))
-    if table[-1]:
+        status = function(ctypes.addressof(table))
+    if status != DONE:
         _raise_pending()
 
 

@@ -12,9 +12,13 @@ from curta.lazy_dataclass import dataclass
 UNKNOWN = 1 << 40  # the cost of a loop that nobody knows the turns of
 
 
+# What a program returns: STOPPED if it was cancelled, or Python that it calls failed.
+DONE, STOPPED = 0, 1
+
+
 @dataclass(frozen=True, eq=False)
 class NativeProgram:
-    """A program that is one native function, `void f(ptr table)`.
+    """A program that is one native function, `i64 f(ptr table)`.
 
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
     addresses come first in the table; `constants` are the words after them. `code`, the
@@ -27,8 +31,9 @@ class NativeProgram:
     the stack included.
     One that is `cancellable` polls the token whose address is at `token_place`, and
     returns soon when it was cancelled, with results undefined (cancellation.py).
-    A program that `runs_python` may fail. It stores 0 as the last of the constants when
-    it has not; else an exception is pending (host_call.py), and results are undefined.
+    Results are undefined where it returns STOPPED, and an exception is pending if it
+    `runs_python` (host_call.py). A host call is Python itself, whose results are no
+    native code's: it stores DONE as the last of the constants.
     """
 
     code: Any
@@ -42,6 +47,7 @@ class NativeProgram:
     temporaries: int
     in_place: frozenset[int] = frozenset()
     runs_python: bool = False
+    is_host_call: bool = False
     cancellable: bool = False
 
     @property

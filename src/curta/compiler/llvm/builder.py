@@ -290,12 +290,15 @@ class Builder(VectorInstructions):
         self._jump(done)
         self._begin(done)
 
-    def return_when(self, condition: Value) -> None:
-        """Return from the function, which has no result, if the condition holds."""
+    def return_when(self, condition: Value, number: int = 0) -> None:
+        """Return from the function if the condition holds.
+
+        With the number, where the function has a result.
+        """
         leave, stay = self._label(), self._label()
         self._branch(condition, leave, stay)
         self._begin(leave)
-        self.ret()
+        self.ret(self.const(self._result, number) if self._result else None)
         self._begin(stay)
 
     def if_(

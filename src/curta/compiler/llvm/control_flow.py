@@ -14,11 +14,11 @@ from itertools import count
 from curta.compiler.graph.items import ControlItem
 from curta.compiler.library.routine import run_chunks
 from curta.compiler.llvm.builder import Builder, Values
-from curta.compiler.llvm.polls import is_cancelled, poll, turns_between
+from curta.compiler.llvm.polls import poll, turns_between
 from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
 from curta.compiler.loops.nodes import Buffer
-from curta.compiler.native import NativeProgram
+from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.config import config
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -196,7 +196,7 @@ class ProgramCall:
         b = self.b
         self._every(
             turns_between(self.program.cost),
-            lambda: b.return_when(poll(b, self._token)),
+            lambda: b.return_when(poll(b, self._token), STOPPED),
         )
 
     def _every(self, calls: int, action: Callable[[], None]) -> None:
@@ -231,18 +231,18 @@ class ProgramCall:
         self.b.store(value, self.b.offset(self.table, word, PTR))
 
     def run(self) -> None:
-        """Call the program; return from the function where it failed or is to stop."""
-        b = self.b
-        if self.program.runs_python:
-            words = len(self.program.signature) + len(self.program.constants)
-            status = b.offset(self.table, words - 1, I64)
-            b.store(b.const(I64, 1), status)
+        """Call the program; return from the function where it has stopped."""
+        b, program = self.b, self.program
+        if program.is_host_call:  # its last constant says whether it came to its end
+            words = len(program.signature) + len(program.constants)
+            place = b.offset(self.table, words - 1, I64)
+            b.store(b.const(I64, STOPPED), place)
             b.call(self.code, None, self.table)
-            b.return_when(b.ne(b.load(I64, status), 0))
+            status = b.load(I64, place)
         else:
-            b.call(self.code, None, self.table)
-            if self.program.cancellable:
-                b.return_when(is_cancelled(b, self._token))
+            status = b.call(self.code, I64, self.table)
+        if program.runs_python or program.cancellable:
+            b.return_when(b.ne(status, DONE), STOPPED)
         if self._now_and_then is not None:
             self._now_and_then()
 

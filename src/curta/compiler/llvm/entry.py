@@ -1,15 +1,14 @@
 """The one native function of a program.
 
-`void entry(ptr table)`: the table holds the addresses of the program's results,
+`i64 entry(ptr table)`: the table holds the addresses of the program's results,
 arguments and constants; of `parallel_for` (or null: no threads), of the arena and of
 the cancellation token; then of the products of matrices, of the programs (with their
-constants) and of the routines that it calls; and the status, if some of it runs in
-Python. It runs all of them in order.
+constants) and of the routines that it calls. It runs all of them in order, and returns
+DONE.
 
 Native code asks nobody for memory: who calls an entry provides its arena, in which the
-programs that it calls have theirs. So only Python can fail. Then every entry returns at
-once; one that reaches its end stores 0 as the status. Every entry returns as well where
-long loops have seen that the call was cancelled.
+programs that it calls have theirs. So only Python can fail. Then every entry returns
+STOPPED at once, as it does where long loops have seen that the call was cancelled.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from curta.compiler.loops.bufferize import Arena, Placement
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks, is_long
 from curta.compiler.loops.schedule import Schedule
-from curta.compiler.native import NativeProgram
+from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.lazy_dataclass import dataclass
 
 ENTRY = "entry"
@@ -125,7 +124,7 @@ def emit_entry(
     library = _places(routines(works))
     if any(map(is_parallel, works)):
         _emit_serial_for(module)
-    b = module.function(ENTRY, [PTR], None)
+    b = module.function(ENTRY, [PTR], I64)
     (table,) = b.arguments
     address = {
         buffer: b.load(PTR, b.offset(table, i, PTR))
@@ -161,11 +160,8 @@ def emit_entry(
             pointed = [address[x] for x in buffers(work)]
             _launch(b, kernels[work], pointed, work.plan.chunks, launcher)
         if is_cancellable(work):
-            b.return_when(is_cancelled(b, token))
-    if runs_python(works):
-        status = b.offset(table, first_routine + len(library), I64)
-        b.store(b.const(I64, 0), status)
-    b.ret()
+            b.return_when(is_cancelled(b, token), STOPPED)
+    b.ret(b.const(I64, DONE))
 
 
 def _run_programs(

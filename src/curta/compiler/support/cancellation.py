@@ -20,7 +20,7 @@ from curta.compiler.support.loader import keep_for_process, native_module
 from curta.once import once
 
 _CLOCKS = {"linux": 1, "darwin": 6}  # CLOCK_MONOTONIC
-_PLAIN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_PLAIN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 class Token:
@@ -62,7 +62,7 @@ class _Code:
         self.addresses = {name: self._loaded.address(name) for name in code.EXPORTS}
         pointer, word = ctypes.c_void_p, ctypes.c_int64
         # Of this kind, because that raises an exception which was set meanwhile.
-        kind = ctypes.PYFUNCTYPE(None, pointer, pointer, word)
+        kind = ctypes.PYFUNCTYPE(word, pointer, pointer, word)
         self.call = kind(self.addresses["call_cancellable"])
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._find_main)
@@ -96,16 +96,16 @@ def addresses() -> Mapping[str, int]:
     return found.addresses
 
 
-def call(address: int, table: int, place: int) -> None:
-    """Call a program on a table of words with a token at a place.
+def call(address: int, table: int, place: int) -> int:
+    """Call a program on a table of words with a token at a place; what it returns.
 
     Raises:
         BaseException: what the handler of a signal raised.
     """
     found = _code()
     if found is not None:
-        found.call(address, table, place)
-        return
+        status: int = found.call(address, table, place)
+        return status
     token = Token()
     ctypes.c_uint64.from_address(table + 8 * place).value = token.address
-    _PLAIN(address)(table)
+    return _PLAIN(address)(table)

@@ -36,7 +36,7 @@ def cancellation_module(module: Module, clock: int) -> str:
     """IR with the functions; `clock` is the number of the system's monotonic clock.
 
     `i64 poll(ptr token)` says whether the call is to stop. `void poll_current()` polls
-    for the call that this thread makes, if it answers signals and makes one. `void
+    for the call that this thread makes, if it answers signals and makes one. `i64
     call_cancellable(function, table, i64 place)` calls a function on a table with a
     token at a place, without Python's lock; an exception may be set afterwards.
     """
@@ -90,7 +90,7 @@ def _poll_current(module: Module) -> None:
 
 
 def _call_cancellable(module: Module) -> None:
-    b = module.function("call_cancellable", [PTR, PTR, I64])
+    b = module.function("call_cancellable", [PTR, PTR, I64], I64)
     function, table, place = b.arguments
     token = b.scratch(8 * TOKEN_WORDS, align=8)
     b.store(b.const(I64, 0), b.offset(token, FLAG, I8))
@@ -101,11 +101,11 @@ def _call_cancellable(module: Module) -> None:
     with b.when(main):
         _store(b, _state(b, CURRENT), token)
     python = b.call("PyEval_SaveThread", PTR)
-    b.call(function, None, table)
+    status = b.call(function, I64, table)
     b.call("PyEval_RestoreThread", None, python)
     with b.when(main):
         _store(b, _state(b, CURRENT), before)
-    b.ret()
+    b.ret(status)
 
 
 def _state(b: Builder, field: int) -> Value:

@@ -92,18 +92,18 @@ def _run(module: Module) -> None:
     ran = b.const(I64, RAN)
 
     def with_gil() -> Values:
-        b.call(function, None, table)
+        b.call(function, I64, table)
         return [ran]
 
     def without_gil() -> Values:
         state = b.call("PyEval_SaveThread", PTR)
-        b.call(function, None, table)
+        b.call(function, I64, table)
         b.call("PyEval_RestoreThread", None, state)
         return [ran]
 
     def cancellable() -> Values:
         place = word(b, record, ARRAYS) + word(b, record, TOKEN_PLACE)
-        b.call(CANCELLATION, None, function, table, place)
+        b.call(CANCELLATION, I64, function, table, place)  # it may have come too late
         raised = b.call("PyErr_Occurred", PTR)
         return [b.select(is_null(b, raised), ran, FAILED)]
 

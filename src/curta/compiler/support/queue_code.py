@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
+from curta.compiler.native import STOPPED
 from curta.compiler.support import atomics
 from curta.compiler.support.atomics import System
 
@@ -42,13 +43,14 @@ def queue_module(module: Module, system: System) -> str:
     `submit(function, table, number)` stores the number of the job, for which there
     must be room. `i64 wait(number, helps)` waits until it is done, and returns 0 if it
     is not after a while; who `helps` runs it if nobody does. Only one thread at a time
-    may submit. `void skip(table)` takes the place of a job that is not wanted any more.
+    may submit. `i64 skip(table)` takes the place of a job that is not wanted any more.
     """
     _run_until(module, system)
     _serve(module, system)
     _submit(module, system)
     _wait(module, system)
-    module.function("skip", [PTR]).ret()
+    skip = module.function("skip", [PTR], I64)
+    skip.ret(skip.const(I64, STOPPED))
     return atomics.DECLARATION + module.text()
 
 
@@ -64,7 +66,7 @@ def _run_until(module: Module, system: System) -> None:
     def run(_: Values) -> Values:
         slot = atomics.load(b, FINISHED, I64) & (MOST_JOBS - 1)
         job = b.offset(atomics.at(b, JOBS), slot * 2, I64)
-        b.call(b.load(PTR, job), None, b.load(PTR, b.offset(job, 1, I64)))
+        b.call(b.load(PTR, job), I64, b.load(PTR, b.offset(job, 1, I64)))
         atomics.add(b, FINISHED, I64, 1)
         with b.when(b.ne(atomics.load(b, WAITING, I32), 0)):
             atomics.wake_all(b, system, FINISHED)
