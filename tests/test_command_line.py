@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from curta.command_line import bench, doctor, main, measured, usage
+from curta.api import readable
+from curta.command_line import bench, doctor, main, measured
 from curta.command_line.machine import Machine
 from curta.compiler import cache
 from curta.config import config
@@ -143,7 +144,7 @@ def test_nested_intervals_count_once():
     [(123.4, "123 s"), (0.05, "50.0 ms"), (2e-6, "2.00 µs"), (0.0, "0.00 ns")],
 )
 def test_durations_have_three_digits(seconds, text):
-    assert usage.timed(seconds) == text
+    assert readable.timed(seconds) == text
 
 
 # ---- the doctor, on machines made of files

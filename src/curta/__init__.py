@@ -56,6 +56,7 @@ with _collector_at_rest():
         live_arrays as live_arrays,
         print_environment_info as print_environment_info,
     )
+    from curta.api.explain import explain as explain
     from curta.api.grad import grad as grad, value_and_grad as value_and_grad
     from curta.api.jacobian import (
         hessian as hessian,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.op import Op
 from curta.primitives.base import Elementwise
 from curta.primitives.families import Reduction
@@ -22,32 +22,38 @@ def flops(closed: ClosedJaxpr) -> int:
     A reduction of n elements to one takes n - 1. Transcendental functions are counted
     apart, and ops that only move elements not at all.
     """
-    total = 0
-    for eqn in closed.eqns:
-        inner = eqn.params.get("jaxpr")
-        if isinstance(inner, ClosedJaxpr):
-            total += flops(inner)
-        elif "dimension_numbers" in eqn.params and eqn.op.name == "dot_general":
-            (contracted, _), _ = eqn.params["dimension_numbers"]
-            shape = eqn.invars[0].aval.shape
-            depth = math.prod(shape[d] for d in contracted)
-            total += 2 * depth * eqn.outvars[0].aval.size
-        elif isinstance(eqn.op, Reduction):
-            total += sum(v.aval.size for v in eqn.invars)
-            total -= sum(v.aval.size for v in eqn.outvars)
-        elif isinstance(eqn.op, Elementwise) and not _is_transcendental(eqn.op):
-            total += eqn.outvars[0].aval.size
-    return total
+    return sum(map(eqn_flops, closed.eqns))
+
+
+def eqn_flops(eqn: Eqn) -> int:
+    """The operations of one eqn; a loop counts once, however often it turns."""
+    inner = eqn.params.get("jaxpr")
+    if isinstance(inner, ClosedJaxpr):
+        return flops(inner)
+    if "dimension_numbers" in eqn.params and eqn.op.name == "dot_general":
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        shape = eqn.invars[0].aval.shape
+        depth = math.prod(shape[d] for d in contracted)
+        return 2 * depth * eqn.outvars[0].aval.size
+    if isinstance(eqn.op, Reduction):
+        taken = sum(v.aval.size for v in eqn.invars)
+        return taken - sum(v.aval.size for v in eqn.outvars)
+    if isinstance(eqn.op, Elementwise) and not _is_transcendental(eqn.op):
+        return eqn.outvars[0].aval.size
+    return 0
 
 
 def transcendentals(closed: ClosedJaxpr) -> int:
     """The values of transcendental functions that are computed."""
-    return sum(
-        transcendentals(inner)
-        if isinstance(inner := eqn.params.get("jaxpr"), ClosedJaxpr)
-        else eqn.outvars[0].aval.size * _is_transcendental(eqn.op)
-        for eqn in closed.eqns
-    )
+    return sum(map(eqn_transcendentals, closed.eqns))
+
+
+def eqn_transcendentals(eqn: Eqn) -> int:
+    """The values of transcendental functions of one eqn."""
+    inner = eqn.params.get("jaxpr")
+    if isinstance(inner, ClosedJaxpr):
+        return transcendentals(inner)
+    return eqn.outvars[0].aval.size if _is_transcendental(eqn.op) else 0
 
 
 def _is_transcendental(op: Op) -> bool:

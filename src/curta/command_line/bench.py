@@ -16,8 +16,9 @@ import tempfile
 import time
 from typing import Any
 
+from curta.api.readable import timed
 from curta.command_line import programs
-from curta.command_line.usage import UsageError, timed
+from curta.command_line.usage import UsageError
 
 
 def add_to(commands: Any) -> None:

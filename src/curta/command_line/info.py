@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from curta.api.readable import sized
 from curta.command_line.machine import Machine
-from curta.command_line.usage import sized
 from curta.compiler import cache
 from curta.compiler.llvm import binding, target
 from curta.compiler.support.threads import num_threads

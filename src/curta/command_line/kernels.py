@@ -6,7 +6,8 @@ import argparse
 import time
 from typing import Any
 
-from curta.command_line.usage import UsageError, sized
+from curta.api.readable import sized
+from curta.command_line.usage import UsageError
 from curta.compiler import cache
 
 _DAY = 86400.0

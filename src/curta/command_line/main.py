@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from curta.command_line import bench, doctor, info, kernels, programs
+from curta.command_line import bench, doctor, explain, info, kernels, programs
 from curta.command_line.usage import UsageError
 from curta.version import __version__
 
-_COMMANDS = (info, programs, bench, kernels, doctor)
+_COMMANDS = (info, programs, bench, explain, kernels, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ arguments, then the constants, among which two have a place and come with each c
 address of an arena, the memory of temporaries, and that of a cancellation token.
 
     call(program, places)         # now, on arrays at these addresses
+    bound(program, places)()      # the same, as often as one likes
     table(program, places, ...)   # for a call by somebody else: the queue
     head(program)                 # for calls by native code (support/invoke_code.py)
 """
@@ -48,13 +49,24 @@ def call(program: NativeProgram, places: Sequence[int]) -> None:
         OutOfMemoryError: there is no memory for its arena.
         BaseException: what the handler of a signal raised, or Python that it calls.
     """
+    bound(program, places)()
+
+
+def bound(program: NativeProgram, places: Sequence[int]) -> Callable[[], None]:
+    """A call of a program on arrays at these addresses, which may be repeated."""
     arena = workspace(program.arena_bytes) if program.arena_bytes else None
     words = table(program, places, 0 if arena is None else arena.ctypes.data)
     function = _function(program, len(places))
-    if program.runs_python:
-        host_call.call(function, words)
-    else:
-        function(ctypes.addressof(words))
+    kept = words, arena  # as long as the call
+
+    def run() -> None:
+        if program.runs_python:
+            kept[0][-1] = 1  # it has not reached its end
+            host_call.call(function, kept[0])
+        else:
+            function(ctypes.addressof(kept[0]))
+
+    return run
 
 
 def _function(program: NativeProgram, arrays: int) -> Callable[[int], int]:

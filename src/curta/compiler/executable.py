@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.calls import call
+from curta.compiler.calls import bound, call
 from curta.compiler.linked import Linked
 from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
@@ -120,9 +120,19 @@ class Executable:
     def __call__(self, *args: NDArray) -> list[NDArray]:
         given = list(map(_contiguous, args, self.in_avals))
         results = [empty(a.shape, physical_dtype(a.dtype)) for a in self.out_avals]
-        places = [x.__array_interface__["data"][0] for x in results + given]
-        call(self._own_program, places)
+        call(self._own_program, _addresses(results + given))
         return results
+
+    def bound(self, arrays: Sequence[NDArray]) -> Callable[[], None]:
+        """A call on results and arguments that are there; it may be repeated.
+
+        The arrays must be kept as long as it.
+        """
+        return bound(self.native, _addresses(arrays))
+
+
+def _addresses(arrays: Sequence[NDArray]) -> list[int]:
+    return [x.__array_interface__["data"][0] for x in arrays]
 
 
 def _contiguous(array: Any, aval: ShapedArray) -> NDArray:

@@ -23,10 +23,10 @@ import time
 from curta.compiler.dump import dump
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.graph.expansions import natively
-from curta.compiler.graph.fuse import fuse, separate
+from curta.compiler.graph.fuse import Plan, fuse, separate
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.itemise import InPlace, itemise
+from curta.compiler.graph.itemise import CompilePart, InPlace, Program, itemise
 from curta.compiler.graph.prepare import prepare
 from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
@@ -34,7 +34,7 @@ from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_code
 from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -77,9 +77,7 @@ def _generated(
         ready = part if optimise else inline_calls(part, natively)
         return _generated(ready, parallel_for, optimise, pairs, True).native
 
-    jaxpr = with_late_updates(dce_jaxpr(flat.jaxpr))
-    program = itemise(jaxpr, compile_part, in_place)
-    plan = fuse(program) if optimise else separate(program)
+    jaxpr, program, plan = planned(flat, compile_part, optimise, in_place)
     dump("fuse", lambda: pretty_plan(plan))
     code = make_code(plan, program, often)
     avals = [v.aval for v in jaxpr.constvars]
@@ -90,3 +88,15 @@ def _generated(
     return Executable(
         jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, places
     )
+
+
+def planned(
+    flat: ClosedJaxpr,
+    compile_part: CompilePart,
+    optimise: bool = True,
+    in_place: InPlace | None = None,
+) -> tuple[Jaxpr, Program, Plan]:
+    """The jaxpr whose values are computed, its items, and which share a kernel."""
+    jaxpr = with_late_updates(dce_jaxpr(flat.jaxpr))
+    program = itemise(jaxpr, compile_part, in_place)
+    return jaxpr, program, fuse(program) if optimise else separate(program)

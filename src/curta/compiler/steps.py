@@ -51,25 +51,38 @@ from curta.config import config
 
 def make_code(plan: Plan, program: Program, often: bool) -> NativeCode:
     """The code that runs a plan; `often` if it is the body of a loop."""
+    done = [work for works in works_of(plan, program, often) for work in works]
+    dump("kernels", lambda: "\n".join(map(pretty_work, done)))
+    return native_code(done, ends_of(program), often)
+
+
+def ends_of(program: Program) -> list[Buffer]:
+    """The arrays that whoever calls a program provides."""
+    return [*program.outputs, *program.inputs, *program.consts]
+
+
+def works_of(plan: Plan, program: Program, often: bool) -> list[list[Work]]:
+    """What is run for each group of a plan: most are one kernel."""
     machine = target.host()
-    works: list[Library | Kernel] = []
+    groups: list[list[Library | Kernel]] = []
     for group in plan.groups:
         item = group.items[0]
         if isinstance(item, Library):
-            works.append(item)
+            groups.append([item])
         else:
             kernel = assemble(group, program.builder)
-            works += split_folds(kernel, program.builder)
-    ends = [*program.outputs, *program.inputs, *program.consts]
+            groups.append([*split_folds(kernel, program.builder)])
+    works = [w for group in groups for w in group]
     users = Counter(b for w in works for b in _touched(w))
-    shared = {*ends, *(b for b, count in users.items() if count > 1)}
+    shared = {*ends_of(program), *(b for b, count in users.items() if count > 1)}
     shared.update(b for w in works if not isinstance(w, Kernel) for b in _touched(w))
-    done = [
-        _scheduled(w, machine, shared, often) if isinstance(w, Kernel) else w
-        for w in works
+    return [
+        [
+            _scheduled(w, machine, shared, often) if isinstance(w, Kernel) else w
+            for w in group
+        ]
+        for group in groups
     ]
-    dump("kernels", lambda: "\n".join(map(pretty_work, done)))
-    return _native_code(done, ends, machine, often)
 
 
 Library = DotItem | RoutineItem | ControlItem | RegisterItem | HostItem
@@ -88,9 +101,9 @@ def _scheduled(
     return Scheduled(kernel, plan, place(kernel, plan, shared))
 
 
-def _native_code(
-    works: list[Work], pointers: list[Buffer], machine: target.Target, often: bool
-) -> NativeCode:
+def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:
+    """The function that runs works in order; its table begins with the `pointers`."""
+    machine = target.host()
     arena = plan_arena([buffers(w) for w in works], set(pointers))
     module = machine.module()
     emit_entry(module, works, pointers, arena)
@@ -102,7 +115,7 @@ def _native_code(
     return NativeCode(
         linked(text, _level(works, often), ENTRY),
         (*products, *programs, *library),
-        sum(map(_cost, works)),
+        sum(map(work_cost, works)),
         arena.needed,
         arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
         any(map(is_parallel, works)),
@@ -126,7 +139,8 @@ def _worth_optimising(kernel: Kernel) -> int:
     return tuning.optimised_fold if chained else tuning.optimised_map
 
 
-def _cost(work: Work) -> int:
+def work_cost(work: Work) -> int:
+    """What a piece of work costs, in simple scalar operations."""
     if isinstance(work, Scheduled):
         return kernel_cost(work.kernel)
     if isinstance(work, RegisterItem):

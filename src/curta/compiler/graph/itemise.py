@@ -54,7 +54,10 @@ from curta.primitives.structure import Reshape, Transpose
 
 @dataclass(frozen=True)
 class Program:
-    """Items in an order in which they can run, and where arguments and results lie."""
+    """Items in an order in which they can run, and where arguments and results lie.
+
+    `variables` says where the materialised values of the jaxpr lie.
+    """
 
     items: tuple[Item, ...]
     inputs: tuple[Buffer, ...]
@@ -62,6 +65,7 @@ class Program:
     outputs: tuple[Buffer, ...]
     avals: dict[Buffer, ShapedArray]
     builder: ScalarBuilder
+    variables: Mapping[Var, Buffer]
 
 
 InPlace = Mapping[int, int]
@@ -133,7 +137,7 @@ class ItemMaker:
     def program(self) -> Program:
         return Program(
             tuple(self.items), self.inputs, self.consts, tuple(self.outputs),
-            self.avals, self.builder,
+            self.avals, self.builder, self.buffers,
         )  # fmt: skip
 
     def _buffer(self, var: Var, prefix: str) -> Buffer:

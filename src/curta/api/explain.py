@@ -1,0 +1,141 @@
+"""What the compiler made of a function: kernels, their costs, what to change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curta import tree_util
+from curta.api.jit import PjitFunction, jit
+from curta.api.jit_options import split_arguments
+from curta.config import config
+from curta.core.evaluate import const_as_numpy
+from curta.core.shape_struct import ShapeDtypeStruct
+from curta.dtypes import physical_dtype
+from curta.errors import ConcretizationTypeError
+from curta.on_demand import late
+
+# Few programs ask for it.
+costs: Any = late("curta.api.explain_costs")
+texts: Any = late("curta.api.explain_text")
+pages: Any = late("curta.api.explain_page")
+
+
+class Explain:
+    """A function whose calls are explained; see `explain`."""
+
+    def __init__(self, fun: Callable[..., Any], seconds: float = 0.3):
+        self._jitted = fun if isinstance(fun, PjitFunction) else jit(fun)
+        self._seconds = seconds
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+        """The explanation for these arguments."""
+        if config.curta_backend != "llvm":
+            raise NotImplementedError(
+                f"explain is about the programs of Curta's own compiler for CPUs, and"
+                f" the setting curta_backend is {config.curta_backend!r}."
+            )
+        traced = self._jitted.trace(*args, **kwargs)
+        for x in traced._staged.captured:
+            raise ConcretizationTypeError(
+                x, "A function that closes over it cannot be explained by itself."
+            )
+        arguments = split_arguments(self._jitted._options, args, kwargs)
+        leaves = tree_util.tree_leaves((arguments.dynamic, arguments.options))
+        closed = traced.lower()._live
+        values = [*map(_storage, leaves, closed.in_avals)]
+        name = traced.fun_name
+        return Explanation(costs.program_cost(name, closed, values, self._seconds))
+
+    def diff(self, other: Callable[..., Any]) -> Callable[..., Difference]:
+        """A function that compares this one with another on the same arguments."""
+        second = Explain(other, self._seconds)
+
+        def compare(*args: Any, **kwargs: Any) -> Difference:
+            return Difference(self(*args, **kwargs), second(*args, **kwargs))
+
+        return compare
+
+
+def explain(fun: Callable[..., Any], *, seconds: float = 0.3) -> Explain:
+    """Show what the compiler makes of a function, and what that costs.
+
+    The function is traced and compiled for the arguments, and each of its kernels is
+    compiled apart and run on them, so that the times are of these arguments. What calls
+    Python is run once.
+
+    Args:
+      fun: a function of arrays, under `jit` or not.
+      seconds: for how long kernels are run to time them; the least time counts.
+
+    Returns:
+      A function of the arguments of `fun`, arrays or `ShapeDtypeStruct`s (then of
+      zeros), which gives an `Explanation`: it prints, shows a page in notebooks and is
+      saved as one by `save(path)`. `explain(f).diff(g)(*args)` compares two functions.
+
+    Raises:
+      NotImplementedError: another backend than Curta's own runs programs.
+      ImportError: llvmlite is not installed.
+
+    >>> import curta, curta.numpy as jnp
+    >>> def normalise(x):
+    ...     return x / jnp.sqrt(jnp.sum(x * x))
+    >>> explained = curta.explain(normalise, seconds=0.0)(jnp.ones(1000))
+    >>> for kernel in explained.kernels:
+    ...     print(kernel.kind, kernel.ops)
+    loops ('mul', 'reduce_sum', 'sqrt', 'div')
+    """
+    return Explain(fun, seconds)
+
+
+class Explanation:
+    """What was made of a function for some arguments; `cost` has all figures."""
+
+    def __init__(self, cost: Any):
+        self.cost = cost
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """The kernels in the order in which they run."""
+        return tuple(self.cost.kernels)
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What to change."""
+        return tuple(self.cost.hints)
+
+    def __str__(self) -> str:
+        return str(texts.text(self.cost))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return str(pages.framed(self.cost))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file; it needs nothing else, nor a network."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(pages.page(self.cost))
+
+
+class Difference:
+    """Two explanations side by side."""
+
+    def __init__(self, first: Explanation, second: Explanation):
+        self.first, self.second = first, second
+
+    def __str__(self) -> str:
+        return str(texts.difference(self.first.cost, self.second.cost))
+
+    __repr__ = __str__
+
+
+def _storage(x: Any, aval: Any) -> np.ndarray[Any, Any]:
+    """The elements of an argument as they lie in memory."""
+    if isinstance(x, ShapeDtypeStruct):
+        dtype = physical_dtype(aval.dtype)
+        return np.zeros(aval.shape, dtype)
+    return const_as_numpy(x, aval)

@@ -1,0 +1,291 @@
+"""What a compiled program costs: a row for each kernel, and hints what to change."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.api.cost import eqn_flops, eqn_transcendentals
+from curta.api.jit import jit
+from curta.compiler import cache
+from curta.compiler.report import KernelReport, ProgramReport, measure, report
+from curta.compiler.support.threads import num_threads, parallel_for_address
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
+from curta.core.source_info import SourceInfo
+from curta.lazy_dataclass import dataclass
+from curta.once import once
+from curta.primitives.collective import Collective
+
+_MOVES = {
+    *("broadcast_in_dim", "concatenate", "copy", "copy_p", "dynamic_slice", "gather"),
+    *("pad", "reshape", "rev", "slice", "squeeze", "transpose"),
+}
+_CALLBACKS = {"debug_callback", "debug_print", "io_callback", "pure_callback"}
+_LARGE_CONSTANTS = 1 << 20  # bytes
+_WORTH_A_HINT = 0.05  # of the time
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What this machine does in a second, at most: bytes moved, operations of dots."""
+
+    bytes: float
+    flops: float
+    threads: int
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCost:
+    """A kernel: what is computed in it, and what that costs.
+
+    Attributes:
+      index: its number in the order in which kernels run.
+      kind: `loops`, `product of matrices`, `library`, a loop or branch, or `Python`.
+      ops: the primitives fused into it.
+      lines: the user's lines that they come from, as `file.py:12  text`.
+      bytes: what it reads and writes of memory, each element once.
+      flops: its operations; a transcendental function counts as one.
+      seconds: the least of its times.
+      bound: the limit of the machine that is nearest, `memory` or `arithmetic`.
+      share_of_limit: the part of that limit that it reaches.
+      reason: why it runs in Python, if it does.
+      apart: why it is not part of an earlier kernel.
+      code: the loops as the compiler prints them.
+      inner: the kernels of the programs that it calls.
+    """
+
+    index: int
+    kind: str
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    bytes: int
+    flops: int
+    seconds: float
+    bound: str
+    share_of_limit: float
+    reason: str
+    apart: tuple[str, ...]
+    code: str
+    inner: tuple[tuple[KernelCost, ...], ...]
+    only_moves: bool
+    dtypes: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramCost:
+    """A program: its kernels, its memory, its collectives, its hints."""
+
+    name: str
+    jaxpr: str
+    kernels: tuple[KernelCost, ...]
+    seconds: float | None
+    memory: dict[str, int]
+    allocations: int
+    collectives: tuple[str, ...]
+    hints: tuple[str, ...]
+    limits: Limits
+
+    @property
+    def sum_of_kernels(self) -> float:
+        """The seconds of all kernels."""
+        return sum(k.seconds for k in self.kernels)
+
+    @property
+    def python_steps(self) -> tuple[KernelCost, ...]:
+        """What runs in Python, in loops too."""
+        return tuple(k for k in every(self.kernels) if k.reason)
+
+
+def every(kernels: Sequence[KernelCost]) -> Iterator[KernelCost]:
+    """Kernels, and those of the programs that they call."""
+    for kernel in kernels:
+        yield kernel
+        for program in kernel.inner:
+            yield from every(program)
+
+
+def program_cost(
+    name: str, closed: ClosedJaxpr, args: Sequence[Any], seconds: float
+) -> ProgramCost:
+    """Compile a program kernel by kernel, and time each on arguments."""
+    made = report(closed)
+    times = measure(made, args, parallel_for_address, seconds)
+    top = limits()
+    kernels = _costs(made, times.kernels, top)
+    memory = {
+        "arguments": made.arguments,
+        "results": made.results,
+        "temporaries": made.arena,
+        "constants": made.constants,
+        "peak": made.peak,
+    }
+    return ProgramCost(
+        name,
+        closed.pretty_print(source_info=True),
+        kernels,
+        times.whole,
+        memory,
+        len(made.program.outputs) + bool(made.arena),
+        tuple(_collectives(closed.jaxpr)),
+        tuple(_hints(kernels, made)),
+        top,
+    )
+
+
+def _costs(
+    made: ProgramReport, seconds: Sequence[float], top: Limits
+) -> tuple[KernelCost, ...]:
+    return tuple(
+        _cost(i, kernel, s, top)
+        for i, (kernel, s) in enumerate(zip(made.kernels, seconds))
+    )
+
+
+def _cost(index: int, kernel: KernelReport, seconds: float, top: Limits) -> KernelCost:
+    moved = kernel.read + kernel.written
+    work = sum(map(_work, kernel.eqns))
+    shares = {"memory": moved / top.bytes, "arithmetic": work / top.flops}
+    bound = max(shares, key=shares.__getitem__)
+    ops = tuple(dict.fromkeys(eqn.op.name for eqn in kernel.eqns)) or kernel.labels
+    lines = dict.fromkeys(line(eqn.source_info) for eqn in kernel.eqns)
+    inner = tuple(_costs(p, [0.0] * len(p.kernels), top) for p in kernel.inner)
+    return KernelCost(
+        index,
+        kernel.kind,
+        ops,
+        tuple(x for x in lines if x),
+        moved,
+        work,
+        seconds,
+        bound,
+        shares[bound] / seconds if seconds else 0.0,
+        _reason(kernel),
+        kernel.apart,
+        kernel.code,
+        inner,
+        kernel.kind == "loops" and {*ops, *kernel.labels} - {"part"} <= _MOVES,
+        frozenset(str(v.aval.dtype) for eqn in kernel.eqns for v in eqn.outvars),
+    )
+
+
+def _work(eqn: Eqn) -> int:
+    """The operations of an eqn; a scan counts for each of its iterations."""
+    times = eqn.params.get("length", 1) if eqn.op.name == "scan" else 1
+    return times * (eqn_flops(eqn) + eqn_transcendentals(eqn))
+
+
+def _reason(kernel: KernelReport) -> str:
+    if kernel.kind != "Python":
+        return ""
+    (eqn,) = kernel.eqns[-1:]
+    if eqn.op.name in _CALLBACKS:
+        return f"{eqn.op.name} calls a Python function"
+    types = ", ".join(v.aval.str_short() for v in [*eqn.invars, *eqn.outvars])
+    return f"there is no compiled code for {eqn.op.name} of these types: {types}"
+
+
+def line(info: SourceInfo) -> str:
+    """A user's line: its file, number and text; empty if it is not known."""
+    if info.code is None:
+        return ""
+    file = info.code.co_filename
+    text = linecache.getline(file, info.line).strip()
+    return f"{os.path.basename(file)}:{info.line}  {text}".rstrip()
+
+
+def _collectives(jaxpr: Jaxpr) -> Iterator[str]:
+    for eqn in jaxpr.eqns:
+        op = eqn.op
+        if isinstance(op, Collective) and op.name not in ("pvary", "pbroadcast"):
+            size = sum(v.aval.size * int(v.aval.dtype.itemsize) for v in eqn.invars)
+            yield f"{op.name} of {size:,} bytes  {line(eqn.source_info)}".rstrip()
+        for inner in jaxprs_in_params(eqn.params):
+            yield from _collectives(inner)
+
+
+# ---- hints
+
+
+def _hints(kernels: Sequence[KernelCost], made: ProgramReport) -> Iterator[str]:
+    """What to change, the most expensive first."""
+    total = sum(k.seconds for k in kernels) or 1.0
+    for kernel in every(kernels):
+        if kernel.reason:
+            yield _python_hint(kernel)
+    for kernel in sorted(kernels, key=lambda k: -k.seconds):
+        share = kernel.seconds / total
+        where = f" ({kernel.lines[-1]})" if kernel.lines else ""
+        if share < _WORTH_A_HINT:
+            continue
+        if kernel.only_moves:
+            yield (
+                f"Kernel {kernel.index} only copies ({', '.join(kernel.ops)}) and takes"
+                f" {share:.0%} of the time{where}: keep the array in the order in which"
+                " it is read next, or let einsum or dot_general take its dims as they"
+                " are."
+            )
+        if kernel.dtypes & {"float64", "complex128"}:
+            yield (
+                f"Kernel {kernel.index} computes in float64 and takes {share:.0%} of"
+                f" the time{where}: float32 has half the bytes, and twice the elements"
+                " fit a vector."
+            )
+    if made.constants >= _LARGE_CONSTANTS:
+        yield (
+            f"{made.constants:,} bytes of arrays are constants of the program, because"
+            " the function closes over them: pass them as arguments, so that they are"
+            " not kept twice, nor hashed and traced again when they change."
+        )
+
+
+def _python_hint(kernel: KernelCost) -> str:
+    where = f" ({kernel.lines[-1]})" if kernel.lines else ""
+    if "calls a Python function" in kernel.reason:
+        remedy = "write it with array operations, or call it less often"
+    else:
+        remedy = "convert the operands to another dtype, float32 or int32 for one"
+    return f"Kernel {kernel.index} runs in Python{where}: {kernel.reason}; {remedy}."
+
+
+# ---- the machine
+
+_COPIED, _SIDE = 1 << 23, 768  # elements
+
+
+def limits() -> Limits:
+    """The limits of this machine, measured once and kept with the kernels."""
+    return _limits()
+
+
+@once
+def _limits() -> Limits:
+    threads = num_threads()
+    name = cache.key("limits of the machine", str(threads))
+    kept = cache.read(name)
+    if kept is not None:
+        return Limits(**json.loads(kept))
+    copy = report(jit(lambda x: x + 1).trace(np.zeros(_COPIED, np.float32)).jaxpr)
+    square = np.ones((_SIDE, _SIDE), np.float32)
+    dot = report(jit(lambda x: x @ x).trace(square).jaxpr)
+    x = np.zeros(_COPIED, np.float32)
+    copying = measure(copy, [x], parallel_for_address, 0.2).kernels
+    multiplying = measure(dot, [square], parallel_for_address, 0.2).kernels
+    found = {
+        "bytes": 2 * x.nbytes / max(sum(copying), 1e-9),
+        "flops": 2 * _SIDE**3 / max(sum(multiplying), 1e-9),
+        "threads": threads,
+    }
+    if not _is_busy():  # else the next process measures again
+        cache.write(name, json.dumps(found).encode())
+    return Limits(**found)
+
+
+def _is_busy() -> bool:
+    """Whether others want the processors, so that what is measured is too little."""
+    there = hasattr(os, "getloadavg") and os.cpu_count()
+    return bool(there) and os.getloadavg()[0] > (os.cpu_count() or 1)

@@ -1,0 +1,108 @@
+"""`curta explain module:function`: what the compiler makes of a function."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from curta import dtypes
+from curta.api.explain import explain
+from curta.command_line.usage import UsageError
+
+_TYPE = re.compile(r"([a-z_0-9]+)\[([\d, ]*)\]")
+_SEED = 0
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "explain",
+        help="what the compiler makes of a function, and what it costs",
+        description="An argument is a type, as `f32[128,256]`, of which there is an"
+        " array of random numbers, or a number or structure of Python.",
+    )
+    parser.add_argument("function", metavar="MODULE:FUNCTION")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT")
+    parser.add_argument("--html", metavar="FILE", help="write a page instead")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the explanation, or write the page."""
+    importlib.import_module("curta.as_jax")
+    function = _function(options.function)
+    explained = explain(function)(*map(argument, options.arguments))
+    if options.html:
+        explained.save(options.html)
+    else:
+        print(explained)
+    return 0
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, colon, path = name.partition(":")
+    if not colon or not path:
+        raise UsageError(f"{name!r} is no MODULE:FUNCTION, as `models.mlp:loss`.")
+    if os.getcwd() not in sys.path and not sys.flags.safe_path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):
+            raise
+        raise UsageError(f"there is no module {module!r} here") from None
+    try:
+        function: Callable[..., Any] = reduce(getattr, path.split("."), found)
+    except AttributeError as error:
+        raise UsageError(str(error)) from None
+    return function
+
+
+def argument(text: str) -> Any:
+    """An argument of the command line: a type or a literal.
+
+    >>> argument("f32[2,3]").shape, argument("(1, 2.5)")
+    ((2, 3), (1, 2.5))
+    """
+    found = _TYPE.fullmatch(text)
+    if found is None:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise UsageError(
+                f"{text!r} is neither a type, as f32[128,256], nor a number or"
+                " structure of Python"
+            ) from None
+    name, dims = found.groups()
+    shape = tuple(int(n) for n in dims.split(",") if n.strip())
+    try:
+        dtype = _DTYPES[name]
+    except KeyError:
+        known = ", ".join(_DTYPES)
+        raise UsageError(f"there is no dtype {name!r}; there are {known}") from None
+    numbers = np.random.default_rng(_SEED).uniform(size=shape)
+    if dtype.kind in "iub":  # indices that are in range of most arrays
+        numbers = numbers * 2
+    return numbers.astype(dtype)
+
+
+_KINDS = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
+_DTYPES = {
+    **{
+        f"{letter}{bits}": np.dtype(f"{kind}{bits}")
+        for kind, letter in _KINDS.items()
+        for bits in (8, 16, 32, 64, 128)
+        if hasattr(np, f"{kind}{bits}")
+    },
+    "bf16": np.dtype(dtypes.bfloat16),
+    "bool": np.dtype(bool),
+}

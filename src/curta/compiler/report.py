@@ -1,0 +1,324 @@
+"""What the compiler makes of a program: kernels, what is fused, how long each takes.
+
+A kernel is timed by compiling it apart and calling it on the arrays that the kernels
+before it have left, as often as the time given allows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from curta.compiler.executable import Executable, Launcher, NDArray
+from curta.compiler.graph.groups import Group
+from curta.compiler.graph.itemise import InPlace, Program
+from curta.compiler.graph.items import (
+    ControlItem,
+    DotItem,
+    HostItem,
+    LoopItem,
+    RegisterItem,
+    written,
+)
+from curta.compiler.graph.prepare import prepare
+from curta.compiler.llvm.entry import Work, buffers, runs_python
+from curta.compiler.loops.nodes import Buffer
+from curta.compiler.native import NativeProgram
+from curta.compiler.pipeline import compile_jaxpr, planned
+from curta.compiler.pretty import pretty_work
+from curta.compiler.steps import ends_of, native_code, works_of
+from curta.core.buffers import empty
+from curta.core.evaluate import const_as_numpy
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.lazy_dataclass import dataclass
+
+_KINDS = {
+    DotItem: "product of matrices",
+    ControlItem: "loop or branch over programs",
+    RegisterItem: "loop or branch in registers",
+    HostItem: "Python",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class KernelReport:
+    """A kernel, or a call of the library, of programs or of Python.
+
+    `eqns` are those computed in it; `read` and `written` bytes are of memory, each
+    element once; `apart` says why the kernels before it do not contain it; `inner` are
+    the programs that it calls.
+    """
+
+    kind: str
+    eqns: tuple[Eqn, ...]
+    labels: tuple[str, ...]
+    read: int
+    written: int
+    apart: tuple[str, ...]
+    inner: tuple[ProgramReport, ...]
+    works: tuple[Work, ...]
+
+    @property
+    def code(self) -> str:
+        """The printed form: loops, vectors, where values lie."""
+        return "\n".join(map(pretty_work, self.works))
+
+    @property
+    def in_python(self) -> bool:
+        """Whether it, or what it calls, runs in Python."""
+        return runs_python(self.works)
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramReport:
+    """The kernels of a program in the order in which they run.
+
+    Bytes: of the arena, of results and arguments, of constants of the program.
+    """
+
+    flat: ClosedJaxpr
+    program: Program
+    kernels: tuple[KernelReport, ...]
+    arena: int
+    results: int
+    arguments: int
+    constants: int
+
+    @property
+    def peak(self) -> int:
+        """The bytes that a call needs at once, arguments and constants included."""
+        return self.arena + self.results + self.arguments + self.constants
+
+
+def report(closed: ClosedJaxpr) -> ProgramReport:
+    """What the compiler makes of a program.
+
+    Raises:
+        ImportError: llvmlite is not installed.
+    """
+    return _report(prepare(closed), False)
+
+
+def _report(
+    flat: ClosedJaxpr, often: bool, in_place: InPlace | None = None
+) -> ProgramReport:
+    parts: dict[NativeProgram, ProgramReport] = {}
+
+    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
+        compiled = compile_jaxpr(part, in_place=pairs, often=True).native
+        parts[compiled] = _report(part, True, pairs)
+        return compiled
+
+    jaxpr, program, plan = planned(flat, compile_part, in_place=in_place)
+    works = works_of(plan, program, often)
+    fused = _fused(jaxpr, program, plan.groups)
+    kernels = []
+    for group, eqns, own in zip(plan.groups, fused, works, strict=True):
+        reasons = [
+            reason for (_, item), reason in plan.refusals.items() if item in group.items
+        ]
+        kernels.append(_kernel(group, eqns, own, reasons, parts))
+    code = native_code([w for own in works for w in own], ends_of(program), often)
+    return ProgramReport(
+        flat,
+        program,
+        tuple(kernels),
+        code.arena_bytes,
+        sum(b.nbytes for b in program.outputs),
+        sum(b.nbytes for b in program.inputs),
+        sum(b.nbytes for b in program.consts),
+    )
+
+
+def _kernel(
+    group: Group,
+    eqns: tuple[Eqn, ...],
+    works: Sequence[Work],
+    reasons: Sequence[str],
+    parts: dict[NativeProgram, ProgramReport],
+) -> KernelReport:
+    first = group.items[0]
+    inner: tuple[ProgramReport, ...] = ()
+    if isinstance(first, ControlItem):
+        inner = tuple(parts[p] for p in first.programs if p in parts)
+    if isinstance(first, LoopItem):
+        labels = tuple(item.label for item in group.loops())
+        kind = "loops"
+    else:
+        labels = (eqns[-1].op.name,) if eqns else ()
+        kind = _KINDS.get(type(first), "library")
+    read, stored = _traffic(group, works)
+    apart = tuple(dict.fromkeys(reasons))
+    return KernelReport(kind, eqns, labels, read, stored, apart, inner, tuple(works))
+
+
+def _traffic(group: Group, works: Sequence[Work]) -> tuple[int, int]:
+    """The bytes of memory that a kernel reads and writes, each element once."""
+    there = {b for w in works for b in buffers(w)}
+    loops = group.loops()
+    if not loops:
+        results = {b for item in group.items for b in written(item)}
+        others = there - results
+        return sum(b.nbytes for b in others), sum(b.nbytes for b in results)
+    loaded: dict[Buffer, int] = defaultdict(int)
+    stored: dict[Buffer, int] = defaultdict(int)
+    for item in loops:
+        for load in item.loads:
+            loaded[load.buffer] += item.work
+        for store in item.stores:
+            stored[store.buffer] += item.work
+        for fold in item.folds:
+            for store in fold.stores:
+                stored[store.buffer] += store.buffer.size
+    sizes = [
+        sum(
+            min(b.nbytes, n * max(1, b.dtype.itemsize))
+            for b, n in x.items()
+            if b in there
+        )
+        for x in (loaded, stored)
+    ]
+    return sizes[0], sizes[1]
+
+
+def _fused(
+    jaxpr: Jaxpr, program: Program, groups: Sequence[Group]
+) -> list[tuple[Eqn, ...]]:
+    """The eqns that each group computes, in the order of the jaxpr."""
+    made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    place = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
+    values: dict[Buffer, list[Var]] = defaultdict(list)
+    for v in made_by:
+        if v in program.variables:
+            values[program.variables[v]].append(v)
+    writers: dict[Buffer, list[int]] = defaultdict(list)
+    for i, group in enumerate(groups):
+        for buffer in dict.fromkeys(b for item in group.items for b in written(item)):
+            writers[buffer].append(i)
+    found: list[set[Eqn]] = [set() for _ in groups]
+    for buffer, by in writers.items():
+        there = values[buffer]
+        for order, i in enumerate(by):
+            # A buffer of several values is updated in place, by group after group.
+            own = there if len(there) == 1 else there[order : order + 1]
+            if order == len(by) - 1 and len(there) > 1:
+                own = there[order:]
+            for v in own:
+                _reach(made_by[v], made_by, program, found[i])
+    for group, eqns in zip(groups, found, strict=True):
+        if isinstance(group.items[0], ControlItem | RegisterItem | HostItem):
+            _reach(group.items[0].eqn, made_by, program, eqns)  # it may have no values
+    return [tuple(sorted(eqns, key=place.__getitem__)) for eqns in found]
+
+
+def _reach(
+    root: Eqn, made_by: dict[Var, Eqn], program: Program, found: set[Eqn]
+) -> None:
+    """Add an eqn and those whose values it reads without their being in memory."""
+    left = [root]
+    while left:
+        eqn = left.pop()
+        if eqn in found:
+            continue
+        found.add(eqn)
+        for v in eqn.invars:
+            if isinstance(v, Var) and v not in program.variables and v in made_by:
+                left.append(made_by[v])
+
+
+# ---- times
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds: of each kernel, and of the whole program as it runs.
+
+    The whole is None for programs that run Python, which are run only once.
+    """
+
+    kernels: tuple[float, ...]
+    whole: float | None
+
+
+def measure(
+    made: ProgramReport,
+    args: Sequence[NDArray],
+    parallel_for: Launcher,
+    seconds: float = 0.3,
+) -> Times:
+    """How long the kernels of a program take on arguments: the least of several times.
+
+    What runs in Python is called once.
+    """
+    memory = _memory(made, args)
+    calls = [_bound(kernel.works, memory, parallel_for) for kernel in made.kernels]
+    overhead = min(_seconds(_bound((), memory, parallel_for)) for _ in range(20))
+    best = [_seconds(call) for call in calls]
+    again = [i for i, k in enumerate(made.kernels) if not k.in_python]
+    if len(again) == len(calls):  # the whole as well, in turn, so that all have luck
+        calls.append(_whole(made, memory, parallel_for))
+        best.append(_seconds(calls[-1]))
+        again.append(len(calls) - 1)
+    end = time.perf_counter() + seconds
+    left = _ROUNDS
+    while left > 0 or time.perf_counter() < end:
+        for i in again:
+            best[i] = min(best[i], _seconds(calls[i]))
+        left -= 1
+    count = len(made.kernels)
+    times = [max(0.0, t - overhead) for t in best]
+    return Times(tuple(times[:count]), times[count] if len(times) > count else None)
+
+
+_ROUNDS = 3  # at least
+
+
+def _seconds(call: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+Memory = dict[Buffer, NDArray]
+
+
+def _memory(made: ProgramReport, args: Sequence[NDArray]) -> Memory:
+    """Memory for all buffers of a program; arguments and constants are copied in."""
+    program = made.program
+    used = [b for k in made.kernels for w in k.works for b in buffers(w)]
+    memory: Memory = {}
+    for buffer in dict.fromkeys([*ends_of(program), *used]):
+        memory[buffer] = empty((max(1, buffer.nbytes),), np.dtype(np.uint8))
+        memory[buffer][:] = 0
+    avals = [v.aval for v in made.flat.jaxpr.constvars]
+    consts = map(const_as_numpy, made.flat.consts, avals)
+    given = [*zip(program.inputs, args), *zip(program.consts, consts)]
+    for buffer, array in given:
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        memory[buffer][: flat.size] = flat
+    return memory
+
+
+def _bound(
+    works: Sequence[Work], memory: Memory, parallel_for: Launcher
+) -> Callable[[], None]:
+    """A call of some works on the arrays of `memory`."""
+    pointers = list(dict.fromkeys(b for w in works for b in buffers(w)))
+    code = native_code([*works], pointers, False)
+    # The arrays take the place of constants, with which a table begins.
+    arrays = [memory[b] for b in pointers]
+    return Executable((), (), code, arrays, parallel_for).bound(())
+
+
+def _whole(
+    made: ProgramReport, memory: Memory, parallel_for: Launcher
+) -> Callable[[], None]:
+    """A call of the whole program, as it is compiled for its users."""
+    works = [w for k in made.kernels for w in k.works]
+    pointers = ends_of(made.program)
+    code = native_code(works, pointers, False)
+    arrays = [memory[b] for b in pointers]
+    return Executable((), (), code, arrays, parallel_for).bound(())

@@ -1,0 +1,235 @@
+"""What `explain` says of programs: kernels, figures, Python steps, hints."""
+
+import doctest
+import html.parser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.command_line import main
+from curta.command_line.explain import argument
+from curta.command_line.usage import UsageError
+from curta.sharding import AxisType
+
+PAGE = Path(__file__).parents[2] / "docs" / "explain.md"
+
+
+def explained(fun, *args):
+    return curta.explain(fun, seconds=0.0)(*args)
+
+
+def softmax(x):
+    e = jnp.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def test_examples_of_the_page():
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testfile(str(PAGE), module_relative=False, optionflags=flags)
+    assert result.attempted > 5 and result.failed == 0
+
+
+def test_bytes_flops_and_lines_of_one_kernel():
+    x = jnp.ones((128, 64))
+    found = explained(softmax, x)
+    (kernel,) = found.kernels
+    assert kernel.ops[0] == "reduce_max" and kernel.ops[-1] == "div"
+    assert kernel.bytes == 2 * x.nbytes
+    # a maximum, a difference, an exponential, a sum and a quotient of each element
+    assert kernel.flops == 5 * x.size - 2 * 128
+    assert any("e = jnp.exp(x - x.max" in line for line in kernel.lines)
+    assert found.cost.memory["arguments"] == found.cost.memory["results"] == x.nbytes
+    assert found.cost.seconds is not None and not found.hints
+
+
+def test_results_of_the_kernels_are_those_of_the_program():
+    """Kernels are timed on what the kernels before them leave."""
+    from curta.compiler import report as reports
+    from curta.compiler.support.threads import parallel_for_address
+
+    def f(x, i):
+        y = jnp.sort(jnp.tanh(x @ x), 1)
+        return y[i], jnp.cumsum(y, 1).at[i].add(1.0)
+
+    x = np.random.default_rng(0).uniform(size=(40, 40)).astype(np.float32)
+    i = np.array([3, 39, 0], np.int32)
+    made = reports.report(curta.jit(f).trace(x, i).jaxpr)
+    memory = reports._memory(made, [x, i])
+    for kernel in made.kernels:
+        reports._bound(kernel.works, memory, parallel_for_address)()
+    for buffer, wanted in zip(made.program.outputs, curta.jit(f)(x, i)):
+        got = memory[buffer].view(np.float32)[: wanted.size]
+        np.testing.assert_array_equal(got, np.asarray(wanted).ravel())
+
+
+def test_loops_show_the_programs_that_they_run():
+    def f(x):
+        return curta.lax.fori_loop(0, 3, lambda _, c: jnp.tanh(c @ c), x)
+
+    (loop,) = [k for k in explained(f, jnp.ones((32, 32))).kernels if k.inner]
+    ops = [k.ops for program in loop.inner for k in program]
+    assert ("dot_general",) in ops and ("tanh",) in ops
+    assert loop.flops >= 3 * 2 * 32**3
+
+
+def test_a_callback_is_a_step_in_python_and_runs_once():
+    calls = []
+
+    def f(x):
+        curta.debug.callback(lambda v: calls.append(float(v)), x[0])
+        return x + 1
+
+    found = explained(f, jnp.full(3, 2.0))
+    assert calls == [2.0]
+    (step,) = found.cost.python_steps
+    assert "debug_callback calls a Python function" in step.reason
+    assert any("runs in Python" in hint for hint in found.hints)
+    assert "in Python: debug_callback" in str(found)
+    assert found.cost.seconds is None
+
+
+def test_python_inside_of_a_loop_is_found():
+    def f(x):
+        def body(_, c):
+            curta.debug.callback(lambda v: None, c[0])
+            return c * 2
+
+        return curta.lax.fori_loop(0, 2, body, x)
+
+    found = explained(f, jnp.ones(100))
+    assert found.cost.python_steps
+    assert any("runs in Python" in hint for hint in found.hints)
+    assert 'class="python"' in found._repr_html_().replace("&quot;", '"')
+
+
+def hint_of(fun, *args):
+    return " ".join(explained(fun, *args).hints)
+
+
+def test_hints_for_seeded_faults():
+    table = jnp.ones((600, 600))
+    assert "constants of the program" in hint_of(lambda x: (x + table).sum(), 1.0)
+    x = jnp.ones((512, 512))
+    copying = hint_of(lambda x: jnp.transpose(x).copy(), x)
+    assert "only copies (transpose" in copying and "test_explain.py" in copying
+    with curta.enable_x64(True):
+        doubled = hint_of(lambda x: jnp.sin(x) * 2, np.ones(100_000))
+    assert "computes in float64" in doubled
+
+
+def test_nothing_to_say_of_a_good_program():
+    assert (
+        hint_of(lambda x, y: jnp.tanh(x) @ y, jnp.ones((64, 64)), jnp.ones((64, 8)))
+        == ""
+    )
+
+
+def test_static_arguments_structures_and_types_alone():
+    f = curta.jit(lambda p, n: p["a"] * n, static_argnums=1)
+    struct = curta.ShapeDtypeStruct((3,), jnp.float32)
+    (kernel,) = explained(f, {"a": struct}, 2).kernels
+    assert kernel.ops == ("mul",)
+
+
+def test_keys_and_small_dtypes_are_arguments_too():
+    key = curta.random.key(0)
+    assert explained(lambda k: curta.random.uniform(k, (8,)), key).kernels
+    assert explained(lambda x: x + 1, jnp.ones(3, jnp.bfloat16)).kernels
+
+
+def test_collectives_are_listed():
+    mesh = curta.make_mesh((1,), ("i",), (AxisType.Auto,))
+    spec = curta.P("i")
+
+    @curta.shard_map(mesh=mesh, in_specs=spec, out_specs=curta.P())
+    def f(x):
+        return curta.lax.psum(x.sum(), "i")
+
+    (collective,) = explained(f, jnp.ones(8)).cost.collectives
+    assert collective.startswith("psum") and "4 bytes" in collective
+
+
+def test_another_backend_is_refused():
+    from curta.config import backend
+
+    with backend("numpy"), pytest.raises(NotImplementedError, match="for CPUs"):
+        explained(softmax, jnp.ones((2, 2)))
+
+
+def test_differences_name_what_only_one_has():
+    compare = curta.explain(softmax, seconds=0.0).diff(lambda x: jnp.sort(softmax(x)))
+    text = str(compare(jnp.ones((16, 16))))
+    assert "+" in text and "sorted_rows" in text
+
+
+class Tags(html.parser.HTMLParser):
+    """Checks that tags are closed, and keeps what they refer to."""
+
+    void = frozenset({"meta", "input", "br"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.links = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.links += [v for k, v in attributes if k in ("src", "href")]
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
+    def loop(x):
+        return curta.lax.fori_loop(0, 3, lambda _, c: jnp.tanh(c @ c), x)
+
+    for fun in (softmax, loop):
+        path = tmp_path / "page.html"
+        found = explained(fun, jnp.ones((8, 8)))
+        found.save(path)
+        page = path.read_text()
+        tags = Tags()
+        tags.feed(page)
+        assert tags.open == [] and tags.links == [] and "http" not in page
+        assert page.count("<tr") == 1 + len(found.kernels)
+        assert "color-scheme: light dark" in page
+
+
+def test_the_command(capsys, tmp_path, monkeypatch):
+    (tmp_path / "models.py").write_text("def double(x, n): return x * n\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("curta.command_line.explain.importlib", _Plain)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["explain", "models:double", "f32[10,10]", "2.5"]) == 0
+    assert "loops: mul" in capsys.readouterr().out
+    for words, message in (
+        (["models"], "is no MODULE:FUNCTION"),
+        (["no_such_module:f"], "there is no module 'no_such_module'"),
+        (["models:no_such"], "no attribute 'no_such'"),
+        (["models:double", "q7[3]"], "there is no dtype 'q7'"),
+        (["models:double", "x +"], "neither a type"),
+    ):
+        assert main(["explain", *words]) == 2
+        assert message in capsys.readouterr().err
+
+
+class _Plain:
+    """`importlib`, but that `jax` stays what it is in this process."""
+
+    @staticmethod
+    def import_module(name):
+        import importlib
+
+        return None if name == "curta.as_jax" else importlib.import_module(name)
+
+
+def test_arguments_of_the_command():
+    assert argument("i32[]").dtype == np.int32 and argument("bool[2]").dtype == bool
+    assert argument("bf16[4, 2]").shape == (4, 2) and argument("c64[1]").size == 1
+    assert argument("{'a': [1, 2]}") == {"a": [1, 2]}
+    with pytest.raises(UsageError):
+        argument("f31[2]")
