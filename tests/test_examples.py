@@ -1,5 +1,6 @@
 """The examples run, on the real data, and do what they claim."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -53,3 +54,33 @@ def test_digits_pictures(digits_runs):
     out, _ = digits_runs
     for name in ("learning_curve.png", "mistakes.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
+
+
+# Small runs: what is printed must hold on them too, up to the numbers.
+SMALL = {
+    "control": (["--steps", "4"], r"height of the pole at the end: -[\d.]+"),
+    "gaussian_process": (["--steps", "3"], r"loss -?[\d.]+ -> -?[\d.]+"),
+    "life": (["--size", "32", "--steps", "20"], r"living cells: \d+"),
+    "molecular_dynamics": (["--side", "5", "--steps", "30"], r"drifts by 0\.00\d+"),
+    "navier_stokes": (["--size", "32", "--steps", "6"], r"energy at time .*: 0\.\d+"),
+    "neural_ode": (["--steps", "2"], r"after 10: [\d.]+, after 30: [\d.]+"),
+    "options": (["--paths", "500"], r"European call at the strike: 9\.413"),
+    "ray_marching": (["--height", "18"], r"32 x 18 pixels"),
+}
+
+
+def test_all_examples_are_run():
+    names = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert names == {*SMALL, "digits"}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_runs(name, tmp_path, capsys):
+    options, printed = SMALL[name]
+    path = ROOT / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    program.main([*options, "--out", str(tmp_path)])
+    assert re.search(printed, capsys.readouterr().out)
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
