@@ -172,6 +172,9 @@ test-gpu: $(GPU)/.stamp-test,$(PLUGIN)-$(HASH)
 test-hosts: $(HOSTS)/.stamp-hosts-$(HASH)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	$(HOSTS)/bin/python -m pytest multiprocess $(ARGS)
+	@if [ "$$(id -u)" = 0 ] && ip netns list >/dev/null 2>&1; then \
+	    $(HOSTS)/bin/python -m tests.hosts.netns; \
+	else echo "not run: hosts in network namespaces (needs root and ip)"; fi
 
 clean:
 	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU)
