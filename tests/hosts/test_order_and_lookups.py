@@ -52,7 +52,8 @@ CASES = {
     "greatest": (lambda x: lax.top_k(x.T, 2), ROWS, LINE, X, ["host_gather"] * 2),
     "greatest of special values": (lambda x: lax.top_k(x, 2), [special(64)], LINE, X,
                                    None),
-    "many greatest": (lambda x: lax.top_k(x.T, 40), ROWS, LINE, X, ["host_gather"]),
+    "many greatest": (lambda x: lax.top_k(x.T, 40), ROWS, LINE, X,
+                      ["host_exchange"] * 3),
     "reversed": (lambda x: x[::-1] * 2, ROWS, LINE, X, ["host_permute"]),
     "a slice reversed": (lambda x: x[2:][::-1] - x[:-2], ROWS, LINE, X, None),
     "both dims reversed": (lambda x: jnp.flip(x), ROWS, GRID, [P("x", "y")],
@@ -100,6 +101,42 @@ CASES = {
         LINE, [P("x"), P()], None,
     ),
     "split": (lambda x: [y * 2 for y in jnp.split(x, [24, 40])], ROWS, LINE, X, None),
+    "sorted": (lambda x: jnp.sort(x, 0), ROWS, LINE, X, ["host_exchange"] * 2),
+    "sorted with others": (
+        lambda x: lax.sort((jnp.round(x), x * 2), dimension=0, num_keys=1), ROWS, LINE,
+        X, None,
+    ),
+    "order of special values": (lambda x: (jnp.argsort(x, 0), jnp.sort(x)),
+                                [special(64)], LINE, X, None),
+    "quantiles": (lambda x: jnp.median(x, axis=0), ROWS, LINE, X,
+                  ["host_exchange", "host_gather", "host_reduce"]),
+    "factors": (
+        lambda x: jnp.linalg.cholesky(x @ x.swapaxes(1, 2) + 9 * jnp.eye(8)),
+        [normal(8, 8, 8)], LINE, [P(None, "x")], None,
+    ),
+    "columns solved": (
+        lambda a, b: lax.linalg.triangular_solve(
+            jnp.tril(a) + 8 * jnp.eye(8), b, left_side=True, lower=True
+        ),
+        [normal(8, 8), normal(8, 16)], LINE, [P(), P(None, "x")], [],
+    ),
+    "transforms": (lambda x: abs(jnp.fft.fft2(x)), ROWS, LINE, X,
+                   ["host_exchange", "host_gather"]),
+    "transforms back": (
+        lambda x: jnp.fft.ifft2(jnp.fft.fft2(x) * jnp.arange(8)).real, ROWS, LINE, X,
+        ["host_exchange"] * 2 + ["host_gather"],
+    ),
+    "transforms of reals": (
+        lambda x: jnp.fft.irfft2(jnp.fft.rfft2(x) * jnp.arange(5)), ROWS, LINE, X,
+        ["host_exchange"] * 4 + ["host_gather"],
+    ),
+    "transforms of three dims": (
+        lambda x: jnp.fft.fftn(x).real, [normal(8, 4, 6)], GRID, [P("x", "y")], None,
+    ),
+    "transforms of a batch": (lambda x: jnp.fft.fft(x, axis=1).real, [normal(16, 16)],
+                              LINE, [P(None, "x")], ["host_exchange", "host_gather"]),
+    "one transform": (lambda x: jnp.fft.fft(x).real, [normal(64)], LINE, X,
+                      ["host_gather"]),
 }  # fmt: skip
 
 
@@ -110,5 +147,3 @@ def test_hosts_agree(name, count):
     found = check(f, args, mesh_of(**axes), specs, count)
     if collectives is not None and count == 8:
         assert sorted(found) == sorted(collectives)
-    else:
-        print(name, count, found)

@@ -34,6 +34,7 @@ from curta.partition import (  # noqa: F401  (rules of `along_cut`)
     random_parts,
     sliding,
     stencils,
+    transposed,
     updates,
 )
 from curta.partition.along import along_cut
@@ -211,6 +212,7 @@ class Partitioner:
         parts, fits = common_fits(eqn.op, rel, parts, self.hosts)
         given = {f: fit.axes for f, fit in fits.items()}
         axes = self.axes_of_factors(rel, parts, wanted, given)
+        axes = transposed.elsewhere(eqn.op, self, rel, parts, axes)
         values = []
         for part, dims in zip(parts, rel.operands, strict=True):
             split = tuple(_axes_of_dim(rel, dim, axes) for dim in dims)
@@ -278,7 +280,7 @@ class Partitioner:
                 if dim[:1] == (f,)
             ]
             if places and all(axes == places[0] for axes in places):
-                self._give(rel, (f,), places[0], found, used)
+                self.give(rel, (f,), places[0], found, used)
         by_size = sorted(
             zip(parts, rel.operands, strict=True),
             key=lambda pair: -typeof(pair[0].value).size,
@@ -288,7 +290,7 @@ class Partitioner:
             *((part.split, dims) for part, dims in by_size),
         ]:
             for axes, dim in zip(split, dims, strict=True):
-                self._give(rel, dim, axes, found, used)
+                self.give(rel, dim, axes, found, used)
         return self._contiguous(rel, found)
 
     def _contiguous(self, rel: Factors, found: dict[int, Axes]) -> dict[int, Axes]:
@@ -305,7 +307,7 @@ class Partitioner:
             return found
         return self._contiguous(rel, {f: a for f, a in found.items() if f not in inner})
 
-    def _give(
+    def give(
         self,
         rel: Factors,
         dim: Sequence[int],

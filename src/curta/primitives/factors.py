@@ -39,6 +39,7 @@ from curta.primitives.indexing.gather import Gather, ScatterAdd, Scattering
 from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.placing import ShardAlike
 from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
@@ -350,6 +351,15 @@ def _matrices(op: MatrixOp, avals: Avals, outs: Avals) -> Factors:
         return [*range(batch), *[None] * (aval.ndim - batch)]
 
     return named(avals, outs, map(names, avals), map(names, outs))
+
+
+@factors.register
+def _triangular_solve(op: TriangularSolve, avals: Avals, outs: Avals) -> Factors:
+    """Each column of b is solved for alone, or each row."""
+    a: list[Any] = [*range(avals[0].ndim - 2), None, None]
+    b: list[Any] = [*range(avals[1].ndim)]
+    b[-2 if op.left_side else -1] = None
+    return named(avals, outs, [a, b], [b])
 
 
 @factors.register
