@@ -189,13 +189,14 @@ OTHER = {
     "curta_tuning": "shrunk",
     "jax_custom_vjp3": True,
 }
-# Those that no program above shows, or whose other values need a device or a mesh.
+# Those that no program above shows, or whose other values need a device, mesh or hosts.
 ELSEWHERE = {
     *("jax_check_tracer_leaks", "jax_experimental_unsafe_xla_runtime_errors"),
     *("jax_disable_bwd_checks", "jax_auto_pcast", "jax_disable_vmap_shmap_error"),
     *("jax_remove_size_one_mesh_axis_from_type", "jax_default_device"),
     "jax_use_shardy_partitioner",
     "curta_mesh_context",
+    *("curta_simulate_hosts", "curta_hosts_deterministic"),  # need several hosts
 }
 
 
