@@ -61,7 +61,6 @@ def bound(program: NativeProgram, places: Sequence[int]) -> Callable[[], None]:
 
     def run() -> None:
         if program.runs_python:
-            kept[0][-1] = 1  # it has not reached its end
             host_call.call(function, kept[0])
         else:
             function(ctypes.addressof(kept[0]))
