@@ -24,6 +24,7 @@
 #   make stress-memory    resident memory over 1e6 calls; arrays of 2^31 elements
 #   make stress-faults    failing allocations, a failing kernel cache, processes killed
 #   make stress-state     programs that save state, killed at any time
+#   make stress-host-memory  an array of 8 GB over 8 simulated hosts, which no host has
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
 #   make test-hosts  programs of several processes, by MPI and over TCP (own environment)
 #   make test-accelerators  programs as StableHLO, by XLA:CPU and plugins (own environment)
