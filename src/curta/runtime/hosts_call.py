@@ -6,7 +6,6 @@ every host that this process is.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +18,8 @@ from curta.core.buffers import is_last_reference
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
-from curta.core.pretty import format_eqn
 from curta.core.sharding import NamedSharding, Sharding
 from curta.hosts.engine import of_process
-from curta.hosts.fingerprint import check as check_alike
 from curta.partition.host_mesh import host_mesh
 from curta.partition.own_host import of_host
 from curta.partition.partition import partition
@@ -94,15 +91,11 @@ class HostsCall:
         run = overwriting(own, {} if checks else self._in_place(own))
         native = isinstance(run, NativeExecutable)
         self._overwritten = [*run.overwrites.values()] if native else []
-        self._program = name, closed, (ins, outs)
-        self._compared = here.count == 1
         self.run = checked(name, own, run) if checks else run
 
     def __call__(self, args: Sequence[Any]) -> list[HostsData | NDArray]:
         """The elements of the results; NumPy arrays of those without bits."""
         args = [*self._captured, *args]
-        if not self._compared:
-            self._compare()
         rows = self._rows(args)
 
         def run(host: int) -> Sequence[NDArray]:
@@ -146,35 +139,6 @@ class HostsCall:
                 if own.in_avals[i] == own.out_avals[n]:
                     found[i] = n
         return found
-
-    def _compare(self) -> None:
-        """Raise HostsError unless all processes are about to run the same program."""
-        self._compared = True
-        name, closed, places = self._program
-        if of_process().index not in self.hosts.hosts:
-            return
-        eqns = closed.eqns
-        texts = [_surroundings(closed, places), *map(format_eqn, eqns)]
-        hosts = sorted(self.hosts.hosts)
-        check_alike(
-            hosts, name, texts, lambda i: str(eqns[i - 1].source_info) if i else ""
-        )
-
-
-def _surroundings(closed: ClosedJaxpr, places: Any) -> str:
-    """What there is of a program besides its eqns, as a text."""
-    digest = hashlib.sha256()
-    for c in closed.consts:
-        data = np.ascontiguousarray(to_array(c)._storage())
-        digest.update(data.reshape(-1).view(np.uint8).data)
-    inputs = (*closed.jaxpr.constvars, *closed.jaxpr.invars)
-    kinds = [v.aval.str_short() for v in inputs]
-    where = [
-        None if s is None else (str(s), [d.id for d in s.devices])
-        for shardings in places
-        for s in shardings
-    ]
-    return f"arguments {kinds} at {where}, constants {digest.hexdigest()[:16]}"
 
 
 def _stored(
