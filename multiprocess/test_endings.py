@@ -39,3 +39,15 @@ def test_by_an_error(engine, how):
         assert ended.returncode == 3
     if how == "time-out":
         assert "process 1 is at ending.py:" in ended.stderr
+
+
+@pytest.mark.parametrize("how", ["exit", "return", "kill", "time-out"])
+def test_while_compiled_code_is_in_mpi(how):
+    ended = launch("mpi", 3, PROGRAM, how, "compiled")
+    assert ended.returncode != 0
+    if how == "return":
+        assert "waits in all_reduce(sum, float32[3]) between hosts 0, 1, 2, but" in (
+            ended.stderr
+        )
+    if how == "time-out":
+        assert "process 1 is at ending.py:" in ended.stderr

@@ -17,7 +17,7 @@ from curta.compiler.linked import Linked, linked
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
-from curta.compiler.native import NativeProgram
+from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.core.jaxpr import Eqn, Literal
 from curta.dtypes import physical_dtype
 from curta.hosts import mpi_calls
@@ -93,7 +93,7 @@ def _program(engine: MPIEngine, eqn: Eqn, call: MPICall) -> NativeProgram:
         address=code.address,
         signature=arrays,
         results=1,
-        constants=(*words, 0),
+        constants=words,
         cost=_COST,
         arena_place=0,
         arena_bytes=0,
@@ -124,9 +124,9 @@ class _Before:
 
 
 def _code(arguments: tuple[str, ...], before: _Before) -> Linked:
-    """`void collective(ptr table)`: result, operand, constants, status."""
+    """`i64 collective(ptr table)`: result, operand, constants."""
     module = target.host().module()
-    b = module.function(_NAME, [PTR])
+    b = module.function(_NAME, [PTR], I64)
     (table,) = b.arguments
     result, operand = (b.load(PTR, b.offset(table, i, PTR)) for i in range(2))
     if before.copied:
@@ -152,13 +152,10 @@ def _code(arguments: tuple[str, ...], before: _Before) -> Linked:
     status = b.call(word(_FUNCTION), I32, *given)
     b.store(b.const(I64, 0), site)
     _count(b, word(_COUNTS), word(_BYTES, I64))
-    # The last word is 0 if all went well.
     failed = b.ne(status, 0)
-    end = b.offset(table, 2 + _FIRST + len(arguments), I64)
-    b.store(b.select(failed, b.const(I64, 1), b.const(I64, 0)), end)
     with b.when(failed):
         b.call(word(_REPORT), None, status)
-    b.ret()
+    b.ret(b.select(failed, b.const(I64, STOPPED), b.const(I64, DONE)))
     return linked(module.text(), target.QUICK, _NAME)
 
 

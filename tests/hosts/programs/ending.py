@@ -11,6 +11,7 @@ import curta
 from curta.config import config
 from curta.hosts.engine import current
 from curta.hosts.group import HostGroup
+from curta.primitives.host_collectives import HostReduce
 
 
 def end(how: str, total) -> None:
@@ -34,12 +35,16 @@ def end(how: str, total) -> None:
             total()
 
 
-def main(how: str) -> None:
+def main(how: str, where: str = "Python") -> None:
     curta.distributed.initialize()
     engine = current()
     group = HostGroup(("x",), (engine.count,), tuple(range(engine.count)), ("x",))
 
+    fold = curta.jit(HostReduce(group, "sum"))
+
     def total() -> float:
+        if where == "compiled":
+            return float(fold(np.ones(3, np.float32))[0])
         return engine.all_reduce(group, "sum", np.ones(3))[0]
 
     assert total() == engine.count
@@ -57,4 +62,4 @@ def main(how: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
