@@ -32,6 +32,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def page(source: str, run: dict) -> str:
     title, _, text = ast.get_docstring(ast.parse(source)).partition("\n")
     heading = title.partition(":")[0].rstrip(".")
+    text = text.strip("\n")  # which may begin with an indented line
     pictures = "\n\n".join(f"![{heading}]({name})" for name in run["pictures"])
     return f"""# {heading}
 
@@ -39,7 +40,7 @@ def page(source: str, run: dict) -> str:
 
 {pictures}
 
-{text.strip()}
+{text}
 
 {times(run)} It printed:
 
