@@ -145,12 +145,18 @@ class CompiledCall:
         if plan is not None and not any(map(is_placed, args)):
             return self._looked_at(plan.call(args, False))
         if not self.on_host or may_be_remote():
+            placed_as = shardings_of(args)
+            plan = self._elsewhere.get(_same(placed_as)) if several_hosts() else None
+            if plan is not None and plan.call is not None:
+                return _held(plan.call(args), plan.out[0], plan.call)
             given, devices = self.devices(args)
             where = devices or (default_device(),)
             if where[0].hardware is not None:
                 return self._on_devices(args, given, where, bool(devices))
             if spans_hosts(where):
-                return self._on_hosts(args, given, where)
+                return self._on_hosts(
+                    args, given, where, placed_as if devices else None
+                )
         inputs = [
             host_storage_or_place(x) if type(x) is ArrayImpl else self.storage(x)
             for x in args
@@ -253,16 +259,27 @@ class CompiledCall:
         return plan.call
 
     def _on_hosts(
-        self, args: Sequence[Any], given: Shardings, devices: tuple[Any, ...]
+        self,
+        args: Sequence[Any],
+        given: Shardings,
+        devices: tuple[Any, ...],
+        placed_as: Shardings | None,
     ) -> list[Any]:
-        """A call on several hosts."""
+        """A call on several hosts.
+
+        That arguments which were placed so are run so is remembered.
+        """
         if self.watched and (other := self.over_devices(given)):
             return other._start(args)
         outs = self.destinations.results(given)
         avals = [
             a if s is None else placed_aval(a, s) for a, s in zip(self.out_avals, outs)
         ]
-        return self.run_on_hosts(args, given, devices, outs, avals)
+        call = self.call_on_hosts(given, devices, outs)
+        if placed_as is not None:  # kept with the plan, as their ids are its key
+            plan = Plan(call=call, out=(avals, placed_as))
+            self._elsewhere.keep(_same(placed_as), plan)
+        return _held(call(args), avals, call)
 
     def run_on_hosts(
         self,
@@ -273,6 +290,13 @@ class CompiledCall:
         avals: Sequence[ShapedArray],
     ) -> list[Any]:
         """The results of a call on several hosts, which are to be at `outs`."""
+        call = self.call_on_hosts(given, devices, outs)
+        return _held(call(args), avals, call)
+
+    def call_on_hosts(
+        self, given: Shardings, devices: tuple[Any, ...], outs: Shardings
+    ) -> Any:
+        """The program partitioned for several hosts."""
         key = tuple(given), tuple(outs), config.context
         plan = self._elsewhere.get(key)
         if plan is None:
@@ -281,8 +305,7 @@ class CompiledCall:
                 self.closed, self.name, mesh, self.consumed, given, outs, self._checks
             )
             plan = self._elsewhere.keep(key, Plan(call=call))
-        found = zip(plan.call(args), avals, plan.call.out_shardings)
-        return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in found]
+        return plan.call
 
     def _looked_at(self, results: list[Any]) -> list[Any]:
         """The results; tangents of integers, which have no bits, on the host."""
@@ -291,6 +314,17 @@ class CompiledCall:
         for i in self.without_bits:
             results[i] = results[i]._storage()
         return results
+
+
+def _same(shardings: Shardings) -> tuple[Any, ...]:
+    """A key of shardings, by which ones they are, and of the settings."""
+    return (*map(id, shardings), config.context)
+
+
+def _held(found: Sequence[Any], avals: Sequence[ShapedArray], call: Any) -> list[Any]:
+    """Arrays of what a call on hosts gives."""
+    triples = zip(found, avals, call.out_shardings)
+    return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in triples]
 
 
 def is_placed(x: Any) -> bool:

@@ -32,6 +32,7 @@ from curta.runtime.hosts_data import (
     HostsData,
     Layout,
     hosts_here,
+    layout_on,
     moved,
     one_of_equal,
     own_copy,
@@ -81,8 +82,8 @@ class HostsCall:
         self.local = local
         hosts = host_mesh(mesh)
         self.hosts = hosts
-        self.in_layouts = [Layout(hosts, s) for s in local.in_splits]
-        self.out_layouts = [Layout(hosts, s) for s in local.out_splits]
+        self.in_layouts = [layout_on(hosts, s) for s in local.in_splits]
+        self.out_layouts = [layout_on(hosts, s) for s in local.out_splits]
         self._shapes = [a.shape for a in closed.out_avals]
         here = of_process()
         own = local.closed
