@@ -38,7 +38,8 @@ def output_of(*arguments):
         [sys.executable, "-W", "ignore::DeprecationWarning"]
         + ["-m", "tests.settings_programs", *arguments],
         cwd=Path(__file__).parents[1],
-        env={**os.environ, "CURTA_ENABLE_CHECKS": "0"},
+        # What is said once in a process is not said again for another setting.
+        env={**os.environ, "CURTA_ENABLE_CHECKS": "0", "CURTA_ADVICE": "ignore"},
         capture_output=True,
         text=True,
         timeout=300,

@@ -96,6 +96,7 @@ with _collector_at_rest():
     )
     from curta.api.vmap import vmap as vmap
     from curta.config import (
+        advice as advice,
         allow_f16_reductions as allow_f16_reductions,
         auto_pcast as auto_pcast,
         check_tracer_leaks as check_tracer_leaks,

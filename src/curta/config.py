@@ -25,6 +25,7 @@ from curta.config_options import (
     trace_context as trace_context,
 )
 from curta.config_parsers import (
+    parse_advice,
     parse_backend,
     parse_boolean,
     parse_device,
@@ -274,6 +275,12 @@ log_compiles = _define(
     False,
     parse_boolean,
     "Log a warning for every function that is traced and compiled.",
+)
+advice = _define(
+    "curta_advice",
+    "warn",
+    parse_advice,
+    "What advice does: warn, ignore or raise, for all or as 'float64=ignore'.",
 )
 log_checkpoint_residuals = _define(
     "jax_log_checkpoint_residuals",

@@ -46,6 +46,31 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
+ADVICE = ("constants", "float64", "python", "recompiling")
+"""The kinds of advice; curta/advisor.py gives it."""
+_MODES = ("warn", "ignore", "raise")
+
+
+def parse_advice(value: Any) -> tuple[tuple[str, str], ...]:
+    """What becomes of each kind of advice.
+
+    >>> parse_advice("ignore,float64=raise")[:2]
+    (('constants', 'ignore'), ('float64', 'raise'))
+    """
+    if isinstance(value, tuple):  # parsed already
+        return value
+    modes = dict.fromkeys(ADVICE, "warn")
+    for word in filter(None, (w.strip() for w in str(value).split(","))):
+        kind, _, mode = word.rpartition("=")
+        if mode not in _MODES or (kind and kind not in ADVICE):
+            raise ValueError(
+                f"{word!r} is no advice setting: write one of {', '.join(_MODES)}, or"
+                f" KIND=MODE, where KIND is one of {', '.join(ADVICE)}"
+            )
+        modes.update(dict.fromkeys([kind] if kind else ADVICE, mode))
+    return tuple(modes.items())
+
+
 BACKENDS = {"llvm", "numpy"}
 """The backends that `curta_backend` may name, besides `pjrt:NAME`."""
 

@@ -297,6 +297,20 @@ def as_out_of_memory(error: MemoryError) -> MemoryError:
     return OutOfMemoryError(math.prod(shape) * dtype.itemsize)
 
 
+class AdviceWarning(UserWarning):
+    """A program works, and is slower or less exact than it may have to be.
+
+    The setting `curta_advice` silences or raises each kind.
+
+    >>> import numpy as np, curta, curta.numpy as jnp
+    >>> with curta.advice("float64=raise"):
+    ...     jnp.asarray(np.ones(3))
+    Traceback (most recent call last):
+        ...
+    curta.errors.AdviceWarning: A NumPy array of float64, of shape (3,), became ...
+    """
+
+
 class TypePromotionError(ValueError):
     """Operand dtypes have no common dtype to which they promote implicitly.
 

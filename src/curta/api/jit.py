@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
+from curta.advisor import advise_of_float64
 from curta.api.aot import Lowered, Traced, check_compiler_options
 from curta.api.arguments import as_result, aval_of, check_callable, leaf_names
+from curta.api.jit_advice import advise_of_tracing
 from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_plans
 from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
@@ -204,6 +206,7 @@ class PjitFunction:
         in_tree = signature.in_tree
         if config.jax_explain_cache_misses:
             explain_miss(self._fun, names, signature, self._plans.signatures())
+        advise_of_tracing(self._fun, names, signature, self._plans)
 
         def run(*leaves: Any) -> list[Any]:
             dynamic, options = tree_util.tree_unflatten(in_tree, leaves)
@@ -264,6 +267,8 @@ class PjitFunction:
             refuse_strings([x], [x.aval])
             return x.aval
         try:
+            if type(x) is np.ndarray and x.dtype == np.float64:
+                advise_of_float64(x)
             return typeof(x)
         except OverflowError:
             raise OverflowError(

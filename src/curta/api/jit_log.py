@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from curta.advisor import advise
 from curta.api.jit_options import Statics
 from curta.api.recorder import span
 from curta.config import TraceContext, config
@@ -56,6 +57,16 @@ def warn_of_constants(name: str, consts: Sequence[Any]) -> None:
             f" {typeof(largest).str_short()}: pass them as arguments.",
             stacklevel=6,
         )
+    elif most >= 0 and sum(sizes) >= _MANY_BYTES:
+        advise(
+            "constants",
+            name,
+            f"jit({name}) closes over arrays of {sum(sizes):,} bytes, which become part"
+            " of the compiled program: pass them as arguments.",
+        )
+
+
+_MANY_BYTES = 1 << 26
 
 
 @contextlib.contextmanager
@@ -92,9 +103,8 @@ def explain_miss(
     """Log how `wanted` differs from the signatures that are known."""
     where = function_location(fun)
     subject = function_name(fun) + (f" defined at {where}" if where else "")
-    differences = [_differences(wanted, other, names) for other in list(known)]
-    if differences:
-        closest = min(reversed(differences), key=len)
+    closest = closest_differences(names, wanted, known)
+    if closest:
         lines = [
             f"for {subject}, all previously seen cache keys are different. Closest"
             " previous key:",
@@ -111,6 +121,14 @@ def explain_miss(
     logger.warning(
         "TRACING CACHE MISS at %s because:\n%s", user_frame(), "\n".join(lines)
     )
+
+
+def closest_differences(
+    names: Sequence[str], wanted: Signature, known: Iterable[Signature]
+) -> list[str]:
+    """How a signature differs from the one that is most like it, the latest first."""
+    differences = [_differences(wanted, other, names) for other in list(known)]
+    return min(reversed(differences), key=len, default=[])
 
 
 def _differences(

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import time
 
+from curta.advisor import advise
 from curta.compiler.dump import dump
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.graph.expansions import natively
@@ -27,6 +28,7 @@ from curta.compiler.graph.fuse import Plan, fuse, separate
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.itemise import CompilePart, InPlace, Program, itemise
+from curta.compiler.graph.items import HostItem
 from curta.compiler.graph.prepare import prepare
 from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
@@ -79,6 +81,8 @@ def _generated(
 
     jaxpr, program, plan = planned(flat, compile_part, optimise, in_place)
     dump("fuse", lambda: pretty_plan(plan))
+    if often:
+        _advise_of_python(program)
     code = make_code(plan, program, often)
     avals = [v.aval for v in jaxpr.constvars]
     consts = list(map(const_as_numpy, flat.consts, avals))
@@ -88,6 +92,21 @@ def _generated(
     return Executable(
         jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, places
     )
+
+
+def _advise_of_python(program: Program) -> None:
+    """Say which ops of a loop or branch have no code, and run in Python."""
+    for item in program.items:
+        if isinstance(item, HostItem) and not item.eqn.op.runs_python:
+            name = item.eqn.op.name
+            types = ", ".join(v.aval.str_short() for v in item.eqn.invars)
+            advise(
+                "python",
+                name,
+                f"{name} of {types} has no compiled code, and runs in Python in each"
+                f" iteration of a loop, or in a branch: {item.eqn.source_info}. Convert"
+                " the operands to another dtype, or take it out of the loop.",
+            )
 
 
 def planned(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.advisor import advise_of_float64
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
@@ -124,6 +125,8 @@ def _from_value(x: Any, dtype: Any) -> Any:
     if hasattr(x, "__jax_array__"):
         return asarray(x.__jax_array__(), dtype)
     if isinstance(x, (np.ndarray, np.generic)):
+        if dtype is None and x.dtype == np.float64:
+            advise_of_float64(x)
         return _from_numpy(x, dtype)
     leaves = list(_leaves(x))
     if any(isinstance(leaf, Array) for leaf in leaves):

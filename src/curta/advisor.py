@@ -1,0 +1,70 @@
+"""What programs are told without asking: each piece of advice once in a process.
+
+The setting `curta_advice` says what becomes of it: `warn`, `ignore` or `raise` for all
+kinds, or for some, as `recompiling=raise,float64=ignore`. Advice is looked for where a
+program is traced or compiled, or an array is copied in, so that calls cost nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+from curta.config import config
+from curta.config_parsers import ADVICE
+from curta.errors import AdviceWarning
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_given: set[tuple[str, Hashable]] = set()
+
+
+def mode_of(kind: str) -> str:
+    """What becomes of a kind of advice: `warn`, `ignore` or `raise`."""
+    assert kind in ADVICE, kind
+    modes: dict[str, str] = dict(config.curta_advice)
+    return modes[kind]
+
+
+def advise(kind: str, subject: Hashable, text: str) -> None:
+    """Give advice of a kind about a subject, once.
+
+    Raises:
+        AdviceWarning: the setting `curta_advice` says so.
+    """
+    mode = mode_of(kind)
+    if mode == "ignore" or (mode == "warn" and (kind, subject) in _given):
+        return
+    full = f"{text} (CURTA_ADVICE={kind}=ignore silences this, {kind}=raise raises it.)"
+    if mode == "raise":
+        raise AdviceWarning(full)
+    _given.add((kind, subject))
+    warnings.warn(full, AdviceWarning, stacklevel=_frames_of_curta() + 1)
+
+
+def _frames_of_curta() -> int:
+    """How many calls lie between the user's line and the caller of this function."""
+    count, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        count, frame = count + 1, frame.f_back
+    return count
+
+
+def forget() -> None:
+    """Give all advice once more."""
+    _given.clear()
+
+
+def advise_of_float64(x: Any) -> None:
+    """Say once that an array of float64 becomes one of float32."""
+    if ("float64", None) in _given or config.jax_enable_x64 or not x.ndim:
+        return
+    advise(
+        "float64",
+        None,
+        f"A NumPy array of float64, of shape {x.shape}, became an array of float32, as"
+        " all will without jax_enable_x64. Set JAX_ENABLE_X64=1 for 64 bits, or convert"
+        " by x.astype(numpy.float32) to say that you mean it.",
+    )

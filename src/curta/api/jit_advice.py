@@ -1,0 +1,135 @@
+"""Advice about functions that are traced again and again."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.advisor import advise, mode_of
+from curta.api.jit_cache import JitPlans
+from curta.api.jit_log import Signature, closest_differences
+from curta.core.array import Array
+from curta.core.flat import function_location, function_name
+from curta.core.source_info import is_users
+from curta.core.trace import current_trace
+
+_MANY = 6  # traces
+_DEPTH = 4
+
+# How many functions were made of the same code, closing over functions of the same.
+_made: weakref.WeakKeyDictionary[types.CodeType, dict[Hashable, int]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def advise_of_tracing(
+    fun: Callable[..., Any],
+    names: Sequence[str],
+    signature: Signature,
+    plans: JitPlans,
+) -> None:
+    """Say once of a function of the user that it is traced for the sixth time.
+
+    Within programs that are being traced, functions may have as many types as they
+    like: the program is compiled as a whole.
+    """
+    code = _code(fun)
+    if code is None or not _may_change(code) or not current_trace().is_evaluating():
+        return
+    if mode_of("recompiling") == "ignore":
+        return
+    if plans.traces == _MANY:
+        _advise_of_types(fun, names, signature, plans)
+    elif plans.traces == 1:
+        counts = _made.setdefault(code, {})
+        key = _likeness(fun, _DEPTH)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] == _MANY:
+            _advise_of_functions(fun, code)
+
+
+def _advise_of_types(
+    fun: Callable[..., Any],
+    names: Sequence[str],
+    signature: Signature,
+    plans: JitPlans,
+) -> None:
+    changed = closest_differences(names, signature, plans.signatures())
+    what = "; ".join(changed) or "other arguments"
+    if "input types" in what:
+        remedy = (
+            "Pad arrays to a few sizes, and give numbers the same dtype in all calls."
+        )
+    elif "static" in what:
+        remedy = "Pass what changes as an argument that is not static."
+    elif "pytree" in what:
+        remedy = "Give structures the same keys and lengths in all calls."
+    else:
+        remedy = "Change settings once, before the first call."
+    advise(
+        "recompiling",
+        function_location(fun),
+        f"{_subject(fun)}, is traced and compiled for the {_MANY}th time, because of"
+        f" {what}. {remedy}",
+    )
+
+
+def _advise_of_functions(fun: Callable[..., Any], code: types.CodeType) -> None:
+    free = ", ".join(code.co_freevars)
+    closes = f", and closing over {free}," if free else ","
+    remedy = f" and pass {free} as arguments" if free else ""
+    advise(
+        "recompiling",
+        function_location(fun),
+        f"{_subject(fun)}{closes} was made anew {_MANY} times, and traced and compiled"
+        f" each time. Define it and call jit once, outside of the loop{remedy}.",
+    )
+
+
+def _subject(fun: Callable[..., Any]) -> str:
+    return f"{function_name(fun)}, defined at {function_location(fun)}"
+
+
+def _code(fun: Any) -> types.CodeType | None:
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    found = getattr(fun, "__code__", None)
+    return found if isinstance(found, types.CodeType) else None
+
+
+def _may_change(code: types.CodeType) -> bool:
+    """Whether the code is the program's own, not of Curta or an installed library."""
+    return is_users(code) and "site-packages" not in code.co_filename
+
+
+def _likeness(value: Any, depth: int) -> Hashable:
+    """Equal for functions that do the same, but for the values they close over.
+
+    A decorator's inner function is the same code for all that it decorates; those are
+    told apart by the code of the functions in their closures.
+    """
+    if isinstance(value, Array | np.ndarray):
+        return type(value)
+    if isinstance(value, functools.partial) and depth:
+        parts = [value.func, *value.args, *value.keywords.values()]
+        return tuple(_likeness(x, depth - 1) for x in parts)
+    if isinstance(value, types.MethodType) and depth:
+        return _likeness(value.__func__, depth), type(value.__self__)
+    if isinstance(value, types.FunctionType) and depth:
+        cells = [_contents(cell) for cell in value.__closure__ or ()]
+        inner = tuple(_likeness(x, depth - 1) for x in cells)
+        return value.__code__, inner
+    wrapped = getattr(value, "__wrapped__", None) if depth else None
+    return type(value) if wrapped is None else _likeness(wrapped, depth - 1)
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
