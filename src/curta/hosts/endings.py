@@ -8,12 +8,15 @@ wait for it then fail by themselves.
 from __future__ import annotations
 
 import atexit
+import opcode
 import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
 from curta.signals import is_main_thread
+
+_RAISES = {opcode.opmap[name] for name in ("RERAISE", "RAISE_VARARGS")}
 
 
 class Endings:
@@ -26,6 +29,7 @@ class Endings:
         self._end = end
         self._reason: str | None = None
         self._status = 0
+        self._left: SystemExit | None = None
         self._hook, self._exit = sys.excepthook, sys.exit
         self._own_hook: Any = self._uncaught
         self._own_exit: Any = self._exits
@@ -51,15 +55,30 @@ class Endings:
         self._reason, self._status = f"{kind.__name__}: {error}", 1
 
     def _exits(self, status: Any = None) -> NoReturn:
-        # What catches it may go on; the process ends by the last one.
+        error = SystemExit(status)
         if is_main_thread():
-            self._reason, self._status = None, 0
-        if is_main_thread() and status not in (None, 0, False):
-            self._status = status if isinstance(status, int) else 1
-            self._reason = f"sys.exit({status!r})"
-        raise SystemExit(status)
+            self._left = error
+        raise error
 
     def _at_exit(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
+        left = self._left
+        if left is not None and left.code not in (None, 0, False) and _ends(left):
+            self._status = left.code if isinstance(left.code, int) else 1
+            self._reason = f"sys.exit({left.code!r})"
         self._end(self._reason, self._status)
+
+
+def _ends(error: SystemExit) -> bool:
+    """Whether nothing has caught an exception that was raised.
+
+    What catches it goes on: its frame is no more at the instruction that raised it, or
+    that raised it again.
+    """
+    trace = error.__traceback__
+    if trace is None:
+        return True
+    frame = trace.tb_frame
+    at = frame.f_lasti
+    return at == trace.tb_lasti or frame.f_code.co_code[at] in _RAISES

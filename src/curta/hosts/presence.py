@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from curta.errors import JaxRuntimeError
 from curta.hosts import wire
 from curta.hosts.failures import HostsError
 from curta.hosts.store import Store
@@ -86,7 +87,10 @@ class Presence:
         for process in processes:
             left = b"%f" % max(0.0, end - time.monotonic())
             key = f"curta/state/{number}/{process}".encode()
-            status, text = self._store.ask(b"get", key, left)
+            try:
+                status, text = self._store.ask(b"get", key, left)
+            except JaxRuntimeError:  # process 0 has ended meanwhile
+                status, text = b"gone", b""
             said = text.decode() if status == b"ok" else "does not answer"
             found.append(f"process {process} {said}")
         return "; ".join(found)
