@@ -59,6 +59,9 @@ CASES = {
     "both dims reversed": (lambda x: jnp.flip(x), ROWS, GRID, [P("x", "y")],
                            ["host_permute"] * 2),
     "rows of a table": (lambda t, i: t[i], TABLE, LINE, [P("x"), P()], ["host_reduce"]),
+    "no rows of an empty table": (
+        lambda t, i: t[:, :0].T[i[:0]], TABLE, LINE, [P("x"), P()], None,
+    ),
     "few rows of a table": (lambda t, i: t[i[:2]], TABLE, LINE, [P("x"), P()],
                             ["host_reduce"]),
     "rows and columns": (

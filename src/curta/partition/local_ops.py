@@ -16,6 +16,7 @@ from curta.primitives.elementwise import add, convert_element_type, mul
 from curta.primitives.host_collectives import HostIndex
 from curta.primitives.indexing.dynamic import DynamicSlice
 from curta.primitives.indexing.gather import Gather
+from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.shape import Iota
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
@@ -59,9 +60,10 @@ def _dynamic_slice(
 
 @local_op.register
 def _gather(op: Gather, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
-    pairs = zip(op.slice_sizes, shapes[0], strict=True)
-    sizes = tuple(min(size, n) for size, n in pairs)
-    return dataclasses.replace(op, slice_sizes=sizes)
+    sizes = list(op.slice_sizes)
+    for d in window_dims(op.dimension_numbers, len(sizes)):
+        sizes[d] = min(sizes[d], shapes[0][d])
+    return dataclasses.replace(op, slice_sizes=tuple(sizes))
 
 
 @local_op.register
