@@ -175,3 +175,9 @@ def test_advice_that_is_raised_is_raised_each_time():
 def test_settings_that_make_no_sense(value):
     with pytest.raises(ValueError, match="is no advice setting"):
         config.update("curta_advice", value)
+
+
+def test_filters_that_make_errors_of_warnings_end_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert jnp.asarray(np.ones(3)).dtype == "float32"

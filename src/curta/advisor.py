@@ -7,6 +7,7 @@ program is traced or compiled, or an array is copied in, so that calls cost noth
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -41,7 +42,9 @@ def advise(kind: str, subject: Hashable, text: str) -> None:
     if mode == "raise":
         raise AdviceWarning(full)
     _given.add((kind, subject))
-    warnings.warn(full, AdviceWarning, stacklevel=_frames_of_curta() + 1)
+    # Filters that make errors of warnings mean faults of programs, which it is not.
+    with contextlib.suppress(AdviceWarning):
+        warnings.warn(full, AdviceWarning, stacklevel=_frames_of_curta() + 1)
 
 
 def _frames_of_curta() -> int:

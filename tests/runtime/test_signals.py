@@ -79,7 +79,7 @@ def run():
         y = f(y)
 """,
     "a decomposition": """
-x = jnp.asarray(np.random.default_rng(0).normal(size=(3000, 3000)))
+x = jnp.asarray(np.random.default_rng(0).normal(size=(3000, 3000)).astype("f4"))
 f = curta.jit(jnp.linalg.svd).lower(x).compile()
 run = lambda: f(x)[1].block_until_ready()
 """,

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from curta.hosts.client import Client
 from curta.hosts.launched import Launched, launched
-from curta.hosts.mpi import is_there as mpi_is_there
-from curta.hosts.processes import (
-    Limits,
-    OnlyProcess,
-    Processes,
-    over_mpi,
-    over_tcp,
-)
-from curta.hosts.service import Service
-from curta.hosts.wire import parts_of
+from curta.on_demand import late
 from curta.runtime.devices import devices_are_counted
+
+if TYPE_CHECKING:
+    from curta.hosts.client import Client
+    from curta.hosts.processes import Limits, Processes
+    from curta.hosts.service import Service
+
+# What starts processes and speaks over sockets, which few programs do.
+mpi: Any = late("curta.hosts.mpi")
+starts: Any = late("curta.hosts.processes")
+wire: Any = late("curta.hosts.wire")
 
 
 class DistributedState:
@@ -90,7 +90,7 @@ def initialize(
         raise ValueError("coordinator_address should be defined.")
     index, count = _checked(process_id, num_processes)
     alone = count == 1
-    address = ("", 0) if alone or by_mpi else parts_of(coordinator_address or "")
+    address = ("", 0) if alone or by_mpi else wire.parts_of(coordinator_address or "")
     if is_initialized():
         raise RuntimeError("distributed.initialize should only be called once.")
     if count > 1 and devices_are_counted():
@@ -100,11 +100,11 @@ def initialize(
         )
     limits = _limits(**options)
     if alone:
-        processes: Processes = OnlyProcess()
+        processes: Processes = starts.OnlyProcess()
     elif by_mpi:
-        processes = over_mpi(count, limits)
+        processes = starts.over_mpi(count, limits)
     else:
-        processes = over_tcp(address, index, count, limits)
+        processes = starts.over_tcp(address, index, count, limits)
     global_state.process_id, global_state.num_processes = index, count
     global_state.coordinator_address = coordinator_address or "MPI"
     global_state.processes = processes
@@ -114,7 +114,7 @@ def _is_by_mpi(found: Launched | None, address: str | None, count: int | None) -
     """Whether a launcher of MPI programs has started just these processes."""
     if found is None or found.coordinator is not None or count != found.count:
         return False
-    return address is None or mpi_is_there()
+    return address is None or mpi.is_there()
 
 
 def _checked(process_id: Any, num_processes: Any) -> tuple[int, int]:
@@ -141,9 +141,10 @@ def _limits(
     shutdown_timeout_seconds: float = 300,
     **_others: Any,
 ) -> Limits:
-    return Limits(
+    limits: Limits = starts.Limits(
         initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds
     )
+    return limits
 
 
 def is_initialized() -> bool:

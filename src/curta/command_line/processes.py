@@ -171,20 +171,26 @@ class _Local:
             ended = [p.poll() for p in running]
             failed = [status for status in ended if status]
             if failed:
-                self._end(running)
-                return _status(failed[0])
+                # The others end by an uncaught error, with status 1, perhaps as early.
+                own = [status for status in self._end(running) if status]
+                return _status(next((s for s in own if s != 1), 1))
             if None not in ended:
                 return 0
             time.sleep(0.02)
 
-    def _end(self, running: list[subprocess.Popen[bytes]]) -> None:
-        """Wait for processes that know that one has failed; then end them."""
+    def _end(self, running: list[subprocess.Popen[bytes]]) -> list[int | None]:
+        """Wait for processes that know that one has failed; then end them.
+
+        The statuses of those that ended by themselves.
+        """
         end = time.monotonic() + _GRACE
         while time.monotonic() < end and any(p.poll() is None for p in running):
             time.sleep(0.02)
+        own = [process.poll() for process in running]
         for process in running:
             process.kill()
             process.wait()
+        return own
 
 
 def _relay(source: IO[bytes], sink: Any, prefix: str) -> None:

@@ -28,6 +28,10 @@ _UNDEFINED, _FIRST_SPECIAL = 0, 0xFF00
 
 _ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
 _GOT_RELATIVE = (9, 41, 42)
+# The last two may be relaxed: `mov symbol@GOTPCREL(%rip)` becomes `lea symbol(%rip)`
+# where the symbol is of the same file (System V ABI for AMD64, B.2).
+_RELAXED = (41, 42)
+_MOV, _LEA = 0x8B, 0x8D
 
 _PAGE = mmap.PAGESIZE
 _READ_EXECUTE = 1 | 4
@@ -137,9 +141,14 @@ class Image:
             at += place
             if index == _UNDEFINED:
                 target = stubs[name] + (8 if kind in _GOT_RELATIVE else 0)
-            elif index >= _FIRST_SPECIAL or kind in _GOT_RELATIVE:
+            elif index >= _FIRST_SPECIAL:
                 raise UnsupportedObject(f"relocation {kind} of symbol {name!r}")
             else:
+                if kind in _GOT_RELATIVE:
+                    if kind not in _RELAXED or image[at - 2] != _MOV:
+                        what = f"relocation {kind} of symbol {name!r}"
+                        raise UnsupportedObject(what)
+                    image[at - 2] = _LEA
                 target = places[index] + value
             if kind in (_PC32, _PLT32, *_GOT_RELATIVE):
                 struct.pack_into("<i", image, at, target + addend - at)

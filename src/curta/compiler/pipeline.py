@@ -37,6 +37,7 @@ from curta.compiler.steps import make_code
 from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.primitives.host_collectives import HostCollective
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -98,6 +99,8 @@ def _advise_of_python(program: Program) -> None:
     """Say which ops of a loop or branch have no code, and run in Python."""
     for item in program.items:
         if isinstance(item, HostItem) and not item.eqn.op.runs_python:
+            if isinstance(item.eqn.op, HostCollective):
+                continue  # it waits for other hosts anyway
             name = item.eqn.op.name
             types = ", ".join(v.aval.str_short() for v in item.eqn.invars)
             advise(
