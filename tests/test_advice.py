@@ -181,3 +181,9 @@ def test_filters_that_make_errors_of_warnings_end_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert jnp.asarray(np.ones(3)).dtype == "float32"
+
+
+def test_what_was_told_before_is_raised_where_that_is_asked_for():
+    told(jnp.asarray, np.ones(3))
+    with curta.advice("float64=raise"), pytest.raises(AdviceWarning):
+        jnp.asarray(np.ones(3))

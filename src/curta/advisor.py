@@ -62,7 +62,9 @@ def forget() -> None:
 
 def advise_of_float64(x: Any) -> None:
     """Say once that an array of float64 becomes one of float32."""
-    if ("float64", None) in _given or config.jax_enable_x64 or not x.ndim:
+    if config.jax_enable_x64 or not x.ndim:
+        return
+    if ("float64", None) in _given and mode_of("float64") != "raise":
         return
     advise(
         "float64",
