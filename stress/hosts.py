@@ -18,7 +18,6 @@ import time
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import curta
 from curta.config import config
@@ -106,18 +105,7 @@ def search(number: int, counts: collections.Counter[str], found: list[str]) -> N
     """Let Hypothesis try a round of programs, and shrink the first that fails."""
     last: list[str] = []
 
-    @seed(number)
-    @settings(
-        max_examples=ROUND,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    @given(strategies.programs(False, "even"))
-    def run(program: Program) -> None:
+    def checked(program: Program) -> None:
         counts["programs"] += 1
         try:
             counts["refused by eval too"] += check(program)
@@ -126,7 +114,9 @@ def search(number: int, counts: collections.Counter[str], found: list[str]) -> N
             raise
 
     try:
-        run()
+        strategies.try_programs(
+            number, ROUND, checked, strategies.programs(False, "even")
+        )
     except Exception:
         found.append(last[1])
         print(f"\nFOUND (seed {number}) {last[1]}\n{last[0]}\n", flush=True)

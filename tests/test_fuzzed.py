@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from stress.fuzz import strategies
 from stress.fuzz.checks import check
@@ -19,16 +18,4 @@ def test_found_before(path):
 
 @pytest.mark.parametrize("number", range(4))
 def test_random_programs(number):
-    @seed(number)
-    @settings(
-        max_examples=12,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategies.programs(large=False))
-    def run(program):
-        check(program)
-
-    run()
+    strategies.try_programs(number, 12, check, strategies.programs(large=False))

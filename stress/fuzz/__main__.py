@@ -17,8 +17,6 @@ import sys
 import time
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-
 from stress.fuzz import strategies
 from stress.fuzz.checks import Mismatch
 from stress.fuzz.workers import SECONDS, Crash, Worker
@@ -62,23 +60,9 @@ class Search:
 
     def round(self, number: int, count: int, large: bool) -> None:
         """Let Hypothesis try so many programs, and shrink the first that fails."""
-
-        @seed(number)
-        @settings(
-            max_examples=count,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate, Phase.shrink],
-            suppress_health_check=list(HealthCheck),
-            report_multiple_bugs=False,
-            print_blob=False,
-        )
-        @given(strategies.programs(large))
-        def run(program: strategies.Program) -> None:
-            self.check(program)
-
         try:
-            run()
+            drawn = strategies.programs(large)
+            strategies.try_programs(number, count, self.check, drawn)
         except Exception:
             text, error = self.last
             self.found.setdefault(error[:60], (text, error))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 from stress.fuzz.checks import Outs, check, compiled, outcome, same_on_threads
 from stress.fuzz.instructions import NESTED, STRUCTURED, op_instructions
@@ -59,3 +61,28 @@ def checked(text: str) -> tuple[Outs | str, bool]:
 def checked_threads(text: str, got: Outs | str) -> None:
     """The compiled results of this process are those of another, bit by bit."""
     same_on_threads(got, outcome(compiled, Program.from_json(text)))
+
+
+def try_programs(
+    number: int,
+    count: int,
+    check: Callable[[Program], object],
+    drawn: st.SearchStrategy[Program],
+) -> None:
+    """Check `count` programs, drawn by a seed; shrink the first that fails."""
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(drawn)
+    def run(program: Program) -> None:
+        check(program)
+
+    run()

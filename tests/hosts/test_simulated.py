@@ -53,14 +53,14 @@ def test_bytes_are_counted():
         engine.all_gather(ALL, x, 1)
         engine.reduce_scatter(ALL, "sum", x, 0)
         engine.all_to_all(ALL, x, 0, 1)
-        engine.permute(ALL, ((0, 1), (2, 2)), x)
+        engine.permute(ALL, ((0, 1), (0, 3), (2, 2)), x)
         after = traffic.sent()[host]
         return {name: after[name] - before[name] for name in after}
 
     counts = run_on_hosts(program, range(4))
     moved = {"all_reduce": 144, "all_gather": 288, "reduce_scatter": 72}
     moved["all_to_all"] = 72
-    assert counts[0] == {**moved, "permute": 96}
+    assert counts[0] == {**moved, "permute": 192}
     assert counts[1] == counts[2] == counts[3] == {**moved, "permute": 0}
 
 

@@ -80,7 +80,7 @@ class Collectives(Engine):
         place = members.index(self.index)
         to = tuple(b for a, b in pairs if a == place and b != place)
         source = next((a for a, b in pairs if b == place), None)
-        call = self._call("permute", group, x, str(tuple(pairs)), bool(to))
+        call = self._call("permute", group, x, str(tuple(pairs)), len(to))
         found = None
         if len(members) > 1:
             found = self._permute(call, to, None if source == place else source, x)
@@ -94,12 +94,12 @@ class Collectives(Engine):
         group: HostGroup,
         x: NDArray,
         detail: str,
-        sends: bool = True,
+        times: int = 1,
     ) -> Call:
         call, nbytes = self.described(
             collective, group, x.shape, x.dtype.name, x.nbytes, detail
         )
-        self.traffic.add(collective, nbytes if sends else 0)
+        self.traffic.add(collective, nbytes * times)
         return call
 
     def described(

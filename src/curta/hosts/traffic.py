@@ -43,7 +43,7 @@ class Traffic:
 def leaving(collective: str, operand: int, members: int) -> int:
     """The bytes that leave a host, on the mean, for an operand of so many bytes.
 
-    `permute` counts a host that sends.
+    `permute` counts each time that a host sends it.
     """
     others = members - 1
     if collective == "all_gather":

@@ -1,9 +1,9 @@
-"""Fewer meetings of hosts: passes over the program of one host.
+"""Fewer and larger collectives: passes over the program of one host.
 
-    common subexpressions  hosts meet once for what is the same
+    common subexpressions  equal collectives are one
     sums of sums           psum(a) + psum(b) = psum(a + b)
     buckets                small folds that do not need each other go together
-    invariant code motion  what does not change meets before the loop
+    invariant code motion  collectives of what does not change come before the loop
     sums over iterations   what a loop adds up in its carry is folded after the loop
 
 The last two are for the bodies of loops, which `rules` asks for.
@@ -30,7 +30,7 @@ from curta.transforms.dce import dce_jaxpr
 Names = dict[Var, Atom]
 
 
-def with_fewer_meetings(closed: ClosedJaxpr) -> ClosedJaxpr:
+def with_fewer_collectives(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program where collectives that are equal, or are added up, are one."""
     jaxpr = closed.jaxpr
     if not any(isinstance(e.op, HostCollective) for e in jaxpr.eqns):
@@ -231,45 +231,40 @@ class Hoisted(NamedTuple):
 
     before: ClosedJaxpr
     body: ClosedJaxpr
-    count: int
 
 
 def hoisted(closed: ClosedJaxpr, constants: int) -> Hoisted | None:
     """Invariant code motion of collectives, of a body with `constants` in front."""
     jaxpr = closed.jaxpr
     known: set[Any] = {*jaxpr.invars[:constants], *jaxpr.constvars}
-    invariant: dict[Any, Eqn] = {}
+    invariant: set[Any] = set()
     for eqn in jaxpr.eqns:
         if eqn.effects or eqn.op.runs_python:
             continue
         if all(type(v) is Literal or v in known for v in eqn.invars):
             known.update(eqn.outvars)
-            invariant.update((v, eqn) for v in eqn.outvars)
-    moved: dict[int, Eqn] = {}
-
-    def move(eqn: Eqn) -> None:
-        if id(eqn) not in moved:
-            for v in eqn.invars:
-                if v in invariant:
-                    move(invariant[v])
-            moved[id(eqn)] = eqn
-
-    for eqn in jaxpr.eqns:
-        if isinstance(eqn.op, HostCollective) and eqn.outvars[0] in invariant:
-            move(eqn)
+            invariant.update(eqn.outvars)
+    moved: list[Eqn] = []
+    needed: set[Any] = set()
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.outvars and eqn.outvars[0] in invariant:
+            if isinstance(eqn.op, HostCollective) or needed.intersection(eqn.outvars):
+                moved.append(eqn)
+                needed.update(v for v in eqn.invars if type(v) is Var)
     if not moved:
         return None
-    made = {v for e in moved.values() for v in e.outvars}
-    left = [e for e in jaxpr.eqns if id(e) not in moved]
+    moved.reverse()
+    made = {v for e in moved for v in e.outvars}
+    left = [e for e in jaxpr.eqns if made.isdisjoint(e.outvars)]
     read = {v for e in left for v in e.invars if v in made}
     read.update(v for v in jaxpr.outvars if v in made)
-    handed = [v for e in moved.values() for v in e.outvars if v in read]
+    handed = [v for e in moved for v in e.outvars if v in read]
     invars = jaxpr.invars
-    before = Jaxpr(jaxpr.constvars, invars[:constants], handed, [*moved.values()])
+    before = Jaxpr(jaxpr.constvars, invars[:constants], handed, moved)
     invars = (*invars[:constants], *handed, *invars[constants:])
     body = jaxpr.replace(invars=invars, eqns=left)
     consts = closed.consts
-    return Hoisted(ClosedJaxpr(before, consts), ClosedJaxpr(body, consts), len(handed))
+    return Hoisted(ClosedJaxpr(before, consts), ClosedJaxpr(body, consts))
 
 
 class Terms(NamedTuple):

@@ -32,7 +32,7 @@ _COLLECTIVES = {
 }
 
 
-class Meeting(NamedTuple):
+class Collective(NamedTuple):
     """A collective of a program: what it is, what leaves a host, and where it is from.
 
     `nbytes` leave each host at each of `count` times. `line` is the user's.
@@ -57,21 +57,21 @@ class Meeting(NamedTuple):
 class Traffic(NamedTuple):
     """The collectives of one run of a program of one host."""
 
-    meetings: tuple[Meeting, ...]
+    collectives: tuple[Collective, ...]
 
     @property
     def nbytes(self) -> Counter[str]:
         """The bytes that leave a host, by collective."""
         found: Counter[str] = Counter()
-        for m in self.meetings:
+        for m in self.collectives:
             found[m.name] += m.count * m.nbytes
         return found
 
     @property
     def counts(self) -> Counter[str]:
-        """How often hosts meet, by collective."""
+        """How often each collective is called."""
         found: Counter[str] = Counter()
-        for m in self.meetings:
+        for m in self.collectives:
             found[m.name] += m.count
         return found
 
@@ -84,11 +84,11 @@ class Traffic(NamedTuple):
     def rounds(self) -> int:
         """The messages that follow one another.
 
-        They are ceil(log2 n) for each meeting of n hosts, twice that for an all-reduce.
+        They are ceil(log2 n) for a collective of n hosts, twice that for an all-reduce.
         """
         return sum(
             m.count * math.ceil(math.log2(m.members)) * (1 + (m.name == "all_reduce"))
-            for m in self.meetings
+            for m in self.collectives
         )
 
     def seconds(self, bandwidth: float, latency: float) -> float:
@@ -101,7 +101,7 @@ class Traffic(NamedTuple):
         return self.total / bandwidth + self.rounds * latency
 
     def __str__(self) -> str:
-        largest = sorted(self.meetings, key=lambda m: -m.count * m.nbytes)
+        largest = sorted(self.collectives, key=lambda m: -m.count * m.nbytes)
         return "\n".join([f"{self.total:,} bytes leave each host", *map(str, largest)])
 
 
@@ -111,21 +111,29 @@ def traffic_of(closed: ClosedJaxpr) -> Traffic:
     A `scan` counts for all iterations, a `while` for one, a `cond` by the branch that
     sends most.
     """
-    return Traffic(tuple(_meetings(closed.jaxpr)))
+    return Traffic(tuple(_collectives(closed.jaxpr)))
 
 
-def _meetings(jaxpr: Jaxpr) -> Iterator[Meeting]:
+def _collectives(jaxpr: Jaxpr) -> Iterator[Collective]:
     for eqn in jaxpr.eqns:
         op = eqn.op
         if isinstance(op, HostCollective) and not isinstance(op, HostIndex):
             name, members = _COLLECTIVES[type(op)], op.group.size
             size = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.invars)
-            sent = leaving(name, size, members)
+            sent = leaving(name, size, members) * _receivers(op)
             line = str(eqn.source_info)
-            yield Meeting(name, op.group.axes, members, sent, 1, line)
+            yield Collective(name, op.group.axes, members, sent, 1, line)
             continue
-        inner = [[*_meetings(j)] for j in jaxprs_in_params(op.params())]
+        inner = [[*_collectives(j)] for j in jaxprs_in_params(op.params())]
         if isinstance(op, Cond):
             inner = [max(inner, key=lambda ms: sum(m.count * m.nbytes for m in ms))]
         times = op.length if isinstance(op, Scan) else 1
         yield from (m._replace(count=times * m.count) for ms in inner for m in ms)
+
+
+def _receivers(op: HostCollective) -> int:
+    """To how many others the host that sends most sends the same."""
+    if not isinstance(op, HostPermute):
+        return 1
+    sources = Counter(a for a, b in op.pairs if a != b)
+    return max(sources.values(), default=0)

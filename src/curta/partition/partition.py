@@ -38,7 +38,7 @@ from curta.partition import (  # noqa: F401  (rules of `along_cut`)
     updates,
 )
 from curta.partition.along import along_cut
-from curta.partition.collectives import in_buckets, with_fewer_meetings
+from curta.partition.collectives import in_buckets, with_fewer_collectives
 from curta.partition.fits import common_fits, fits_of, folding, windows_of, with_fits
 from curta.partition.host_mesh import HostMesh, Split, host_mesh
 from curta.partition.local_ops import local_iota, local_op
@@ -137,7 +137,7 @@ class Partitioner:
             pairs = zip(closed.in_avals, ins, strict=True)
             avals = [self.local_aval(aval, split) for aval, split in pairs]
             local = stage(run, avals, closed.jaxpr.debug_info)
-        return with_fewer_meetings(local), found
+        return with_fewer_collectives(local), found
 
     def local_aval(self, aval: ShapedArray, split: Split) -> ShapedArray:
         """The aval of the part of one host."""
