@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import P, lax
+from curta.config import enable_x64
 from curta.partition.costs import traffic_of
 from curta.partition.host_mesh import grouped
 from curta.partition.partition import partition
@@ -21,6 +22,11 @@ def f32(*shape):
 
 def traffic(f, args, axes, specs, outs):
     """The traffic of one host, where each device of a mesh is one."""
+    return traffic_of(program(f, args, axes, specs, outs))
+
+
+def program(f, args, axes, specs, outs):
+    """The program of one host."""
     count = int(np.prod([*axes.values()]))
     devices = np.array([Device(i, process_index=i) for i in range(count)])
     kinds = (AxisType.Auto,) * len(axes)
@@ -28,7 +34,7 @@ def traffic(f, args, axes, specs, outs):
     closed = curta.make_jaxpr(f)(*args)
     ins, results = ([NamedSharding(mesh, s) for s in x] for x in (specs, outs))
     hosts = grouped(mesh, tuple(range(count)))
-    return traffic_of(partition(closed, mesh, ins, results, hosts).closed)
+    return partition(closed, mesh, ins, results, hosts).closed
 
 
 @pytest.mark.parametrize("n", [8, 64, 512, 4096])
@@ -142,3 +148,13 @@ def test_a_listing_names_the_line():
     assert first == "28 bytes leave each host"
     assert line.startswith("all_reduce over x (8 hosts), 28 bytes: ")
     assert "test_costs.py" in line
+
+
+def test_rows_that_an_int32_cannot_count_are_counted_or_refused():
+    large = 1 << 33
+    axes, rows = {"x": 8}, [P("x")]
+    with enable_x64(True):
+        local = program(lambda: lax.iota("int64", large), [], axes, [], rows)
+    assert f"{large // 8}:i64[]" in str(local)
+    with pytest.raises(NotImplementedError, match="another dim"):
+        program(lambda: lax.iota("float32", large), [], axes, [], rows)

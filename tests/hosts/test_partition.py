@@ -9,6 +9,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 import curta.numpy as jnp
 from curta import NamedSharding, P, lax, shard_map
+from curta.config import enable_x64
 from curta.hosts.simulated import run_on_hosts
 from curta.partition.host_mesh import grouped
 from curta.partition.own_host import of_host
@@ -212,3 +213,9 @@ def test_the_program_of_one_host_knows_its_number():
         index = local.hosts.index(host, whole.shape, local.out_splits[0])
         (found,) = executable(own)(np.ascontiguousarray(args[0][index]))
         np.testing.assert_array_equal(found, whole[index])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "float64"])
+def test_numbers_of_all_widths(dtype):
+    with enable_x64(True):
+        check(lambda: lax.iota(dtype, 1024), [], mesh_of(x=8), [], 8, [P("x")])

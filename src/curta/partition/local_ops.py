@@ -11,6 +11,7 @@ import numpy as np
 
 from curta.core.op import Op
 from curta.partition.host_mesh import HostMesh
+from curta.partition.own_rows import first_row
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.elementwise import add, convert_element_type, mul
 from curta.primitives.host_collectives import HostIndex
@@ -86,7 +87,14 @@ def local_iota(op: Iota, shape: Shape, axes: Sequence[Any], hosts: HostMesh) -> 
     """The host's part of the numbers along a dim that is split along `axes`."""
     if not axes:
         return dataclasses.replace(op, shape=shape)()
+    size, group = shape[op.dimension], hosts.group(axes)
+    if op.dtype.kind in "iu" and op.dtype.itemsize == 8:
+        first = mul(
+            convert_element_type(HostIndex(group)(), op.dtype),
+            np.asarray(size, op.dtype)[()],
+        )
+        count = dataclasses.replace(op, shape=shape)()
+        return add(count, BroadcastInDim(shape, ())(first))
     count = Iota(np.dtype("int32"), shape, op.dimension)()
-    size = np.int32(shape[op.dimension])
-    first = mul(HostIndex(hosts.group(axes))(), size)
+    first = first_row(group, size)
     return convert_element_type(add(count, BroadcastInDim(shape, ())(first)), op.dtype)

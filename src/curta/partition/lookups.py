@@ -18,6 +18,7 @@ from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Parts, Splits, along_cut
 from curta.partition.local_ops import local_op
+from curta.partition.own_rows import first_row
 from curta.partition.part import Part, resharded, settled
 from curta.partition.updates import read_at, updated_at, written_at
 from curta.partition.windows import (
@@ -35,7 +36,6 @@ from curta.primitives.elementwise import (
     eq,
     ge,
     lt,
-    mul,
     not_,
     or_,
     sub,
@@ -58,11 +58,6 @@ from curta.primitives.shape import Iota
 from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar, zeros
 
 _INT32 = np.dtype("int32")
-
-
-def _start(every: int, group: Any) -> Any:
-    """The first row that this host has."""
-    return mul(HostIndex(group)(), np.int32(every))
 
 
 def _scalar_inside(start: Any, last: int) -> Any:
@@ -130,7 +125,7 @@ def _gather(
     outside = _none_of(at, avals[0].shape[d])
     if op.mode is not FILL_OR_DROP:
         at, outside = _within(at, avals[0].shape[d]), None
-    own = sub(at, _everywhere(_start(rows, group), at))
+    own = sub(at, _everywhere(first_row(group, rows), at))
     here = and_(ge(own, _everywhere(np.int32(0), at)), below(own, rows))
     own = _with_component(indices, place, _within(own, rows))
     local = local_op(op, [typeof(operand).shape, typeof(own).shape], [shape])
@@ -226,7 +221,7 @@ def _scatter(
     at = _component(indices, place)
     if op.mode is CLIP:
         at = _within(at, size)
-    at = sub(at, _everywhere(_start(rows, group), at))
+    at = sub(at, _everywhere(first_row(group, rows), at))
     indices = _with_component(indices, place, at)
     local = dataclasses.replace(op, mode=FILL_OR_DROP)
     return [made_by.refined(Part(local(x, indices, updates), splits[0]), wanted[0])]
@@ -252,7 +247,7 @@ def _dynamic_slice(
     group, rows = hosts.group(axes), typeof(part.value).shape[d]
     starts = [p.value for p in parts[1:]]
     start = _scalar_inside(starts[d], shape[d] - count)
-    begin = _start(rows, group)
+    begin = first_row(group, rows)
     x = padded_rows(part.value, d, count, count)
     at = add(sub(start, begin), np.int32(count))
     x = dynamic_rows(x, d, clamp(np.int32(0), at, np.int32(rows + count)), count)
@@ -292,7 +287,7 @@ def _dynamic_update(
     group, rows = hosts.group(part.split[d]), typeof(part.value).shape[d]
     starts = [p.value for p in parts[2:]]
     start = _scalar_inside(starts[d], shape[d] - sizes[d])
-    offset = sub(_start(rows, group), start)  # of the first row here in the update
+    offset = sub(first_row(group, rows), start)  # of the first row here in the update
     at = add(offset, np.int32(rows))
     at = clamp(np.int32(0), at, np.int32(rows + sizes[d]))
     update = dynamic_rows(padded_rows(update, d, rows, rows), d, at, rows)

@@ -11,6 +11,7 @@ from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Parts, Splits, along_cut
 from curta.partition.host_mesh import HostMesh
+from curta.partition.own_rows import first_row
 from curta.partition.part import Part, settled, with_dim
 from curta.partition.windows import (
     Window,
@@ -20,7 +21,7 @@ from curta.partition.windows import (
     rows_of,
 )
 from curta.primitives.cumulative import Cumulative
-from curta.primitives.elementwise import add, clamp, eq, mul
+from curta.primitives.elementwise import add, clamp, eq
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.host_collectives import HostGather, HostIndex, HostPermute
@@ -109,7 +110,7 @@ def _arg_reduction(
 def _numbered(place: Any, every: int, group: Any) -> Any:
     """Places in the whole dim, of places in the rows of this host."""
     aval = typeof(place)
-    start = mul(HostIndex(group)(), np.int32(every))
+    start = first_row(group, every)
     start = convert_element_type(start, aval.dtype)
     return add(place, BroadcastInDim(aval.shape, ())(start))
 

@@ -10,9 +10,9 @@ import numpy as np
 from curta.core.trace import typeof
 from curta.hosts.group import HostGroup
 from curta.partition.host_mesh import HostMesh, Split
+from curta.partition.own_rows import first_row
 from curta.partition.windows import Window, gathered, reached, shared_out, taken
-from curta.primitives.elementwise import mul
-from curta.primitives.host_collectives import HostExchange, HostGather, HostIndex
+from curta.primitives.host_collectives import HostExchange, HostGather
 from curta.primitives.indexing.dynamic import DynamicSlice
 
 
@@ -222,5 +222,5 @@ def own_slice(x: Any, dim: int, axes: Sequence[Any], hosts: HostMesh) -> Any:
     shape[dim] //= group.size
     zero = np.int32(0)
     starts: list[Any] = [zero] * len(shape)
-    starts[dim] = mul(HostIndex(group)(), np.int32(shape[dim]))
+    starts[dim] = first_row(group, shape[dim])
     return DynamicSlice(tuple(shape))(x, *starts)

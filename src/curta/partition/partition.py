@@ -162,7 +162,9 @@ class Partitioner:
         env: dict[Var, Part] = dict(zip(jaxpr.invars, args, strict=True))
         for v, const in zip(jaxpr.constvars, closed.consts, strict=True):
             env[v] = Part(const, ((),) * v.aval.ndim)
-        self.eqns(jaxpr, env, known)
+        # Propagation wishes nothing of what is made of constants alone.
+        ends = {v: s for v, s in zip(jaxpr.outvars, outs or hints) if type(v) is Var}
+        self.eqns(jaxpr, env, known, ends)
         results = [read(env, v) for v in jaxpr.outvars]
         if outs is None:
             return results
@@ -170,9 +172,16 @@ class Partitioner:
         return [Part(resharded(x, split, self.hosts), split) for x, split in pairs]
 
     def eqns(
-        self, jaxpr: Jaxpr, env: dict[Var, Part], known: Mapping[Var, Any]
+        self,
+        jaxpr: Jaxpr,
+        env: dict[Var, Part],
+        known: Mapping[Var, Any],
+        ends: Mapping[Var, Split],
     ) -> None:
-        """Record the eqns one by one, each at the user's line."""
+        """Record the eqns one by one, each at the user's line.
+
+        Values are split as is `known`, or, where that is not at all, as at the `ends`.
+        """
         replay = Replay()
         try:
             for eqn in jaxpr.eqns:
@@ -182,6 +191,8 @@ class Partitioner:
                     self.hosts.split(known.get(v) or [None] * v.aval.ndim, v.aval.shape)
                     for v in eqn.outvars
                 ]
+                pairs = zip(eqn.outvars, wanted, strict=True)
+                wanted = [s if any(s) else ends.get(v, s) for v, s in pairs]
                 found = self.eqn(eqn, parts, wanted)
                 for v, part in zip(eqn.outvars, found, strict=True):
                     shape = part.shape(self.hosts)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.own_rows import first_row
 from curta.partition.part import Part, resharded, settled
-from curta.primitives.elementwise import mul
-from curta.primitives.host_collectives import HostIndex
 from curta.primitives.random_bits.ops import RandomBits, RandomPart, RandomSplit
 
 
@@ -35,7 +32,7 @@ def _drawn(
     x = resharded(keys, front, hosts)
     shape = hosts.local_shape(op.shape, own)
     dims = tuple(d for d, axes in enumerate(own) if axes)
-    starts = [mul(HostIndex(hosts.group(own[d]))(), np.int32(shape[d])) for d in dims]
+    starts = [first_row(hosts.group(own[d]), shape[d]) for d in dims]
     found = RandomPart(op, shape, dims)(x, *starts)
     assert typeof(found).shape[rank:] == shape
     return [Part(found, (*front, *own))]

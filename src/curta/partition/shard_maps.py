@@ -10,8 +10,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from curta.control.shard_map import ShardMap
 from curta.control.shard_program import mapped_program
 from curta.core.avals import ShapedArray
@@ -20,14 +18,14 @@ from curta.core.partition_spec import PartitionSpec
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.partition.host_mesh import HostMesh, Split
+from curta.partition.own_rows import first_row
 from curta.partition.part import Part, own_slice, resharded
 from curta.primitives.collective import Pmax, Pmin, Psum
-from curta.primitives.elementwise import add, mul
+from curta.primitives.elementwise import add
 from curta.primitives.exchange import AllToAll, Ppermute, PsumScatter
 from curta.primitives.host_collectives import (
     HostExchange,
     HostGather,
-    HostIndex,
     HostPermute,
     HostReduce,
     HostReduceScatter,
@@ -95,7 +93,7 @@ class AlongHosts:
     def numbered(self, count: Any) -> Any:
         """The numbers along the axis of the devices of this host."""
         (size,) = typeof(count).shape
-        first = mul(HostIndex(self.group)(), np.int32(size))
+        first = first_row(self.group, size)
         return add(count, BroadcastInDim((size,), ())(first))
 
     def met(

@@ -18,10 +18,11 @@ from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.hosts.group import HostGroup
 from curta.lazy_dataclass import dataclass
+from curta.partition.own_rows import first_row
 from curta.primitives.barrier import OptimizationBarrier
-from curta.primitives.elementwise import add, and_, ge, lt, mul
+from curta.primitives.elementwise import add, and_, ge, lt
 from curta.primitives.elementwise.select import select_n
-from curta.primitives.host_collectives import HostGather, HostIndex, HostPermute
+from curta.primitives.host_collectives import HostGather, HostPermute
 from curta.primitives.indexing.dynamic import DynamicSlice
 from curta.primitives.joining import Concatenate
 from curta.primitives.shape import Iota
@@ -164,7 +165,7 @@ def taken(x: Any, dim: int, every: int, first: int, rows: int, group: HostGroup)
     size = typeof(x).shape[dim]
     low = max(0, -first)
     high = max(0, (group.size - 1) * every + first + rows - size)
-    start = mul(HostIndex(group)(), np.int32(every))
+    start = first_row(group, every)
     start = add(start, np.int32(low + first))
     return dynamic_rows(padded_rows(x, dim, low, high), dim, start, rows)
 
@@ -225,14 +226,14 @@ def shared_out(
     if moved_rows(window, have, first, rows, members) > (members - 1) * every:
         return None
     x = reached(x, dim, window, first, rows, group)
-    start = mul(HostIndex(group)(), np.int32(every - window.every))
+    start = first_row(group, every - window.every)
     return dynamic_rows(x, dim, add(start, np.int32(-first)), every)
 
 
 def positions(every: int, first: int, rows: int, group: HostGroup) -> Any:
     """The numbers of the rows that this host has, an int32 each."""
     count = Iota(np.dtype("int32"), (rows,), 0)()
-    start = add(mul(HostIndex(group)(), np.int32(every)), np.int32(first))
+    start = add(first_row(group, every), np.int32(first))
     return add(count, BroadcastInDim((rows,), ())(start))
 
 
