@@ -8,6 +8,7 @@ import curta
 import curta.numpy as jnp
 from curta import P, lax
 from curta.core.jaxpr import jaxprs_in_params
+from curta.partition.partition import Partitioner
 
 
 def in_loops(closed):
@@ -110,3 +111,27 @@ def test_callbacks_run_once():
     mesh = mesh_of(x=8)
     check(f, [np.ones((16, 2), np.float32)], mesh, [P("x")], 8)
     assert seen == [32.0, 32.0], "once on hosts, and once by the comparison"
+
+
+def test_bodies_of_nested_loops_are_partitioned_once_for_each_split(monkeypatch):
+    def nested(depth):
+        if not depth:
+            return lambda c: jnp.sin(c) * c.sum()
+        inner = nested(depth - 1)
+        return lambda c: lax.scan(lambda c, _: (inner(c), None), c, None, length=2)[0]
+
+    def stagings(depth):
+        count = 0
+
+        def counted(self, *args):
+            nonlocal count
+            count += 1
+            return stage(self, *args)
+
+        stage = Partitioner._stage
+        with monkeypatch.context() as patch:
+            patch.setattr(Partitioner, "_stage", counted)
+            parted(nested(depth), [normal(16, 4)], mesh_of(x=8), [P("x")], 8)
+        return count
+
+    assert stagings(6) - stagings(5) == stagings(3) - stagings(2)

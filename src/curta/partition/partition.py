@@ -113,6 +113,8 @@ class Partitioner:
     def __init__(self, hosts: HostMesh, walk: Walk):
         self.hosts = hosts
         self.walk = walk
+        # The bodies of nested loops are asked for again and again.
+        self._staged: dict[Any, tuple[ClosedJaxpr, list[Split]]] = {}
 
     def staged(
         self,
@@ -124,6 +126,17 @@ class Partitioner:
 
         They are split like `outs`, if that is given.
         """
+        key = closed, tuple(ins), None if outs is None else tuple(outs)
+        if key not in self._staged:
+            self._staged[key] = self._stage(closed, ins, outs)
+        return self._staged[key]
+
+    def _stage(
+        self,
+        closed: ClosedJaxpr,
+        ins: Sequence[Split],
+        outs: Sequence[Split] | None,
+    ) -> tuple[ClosedJaxpr, list[Split]]:
         found: list[Split] = []
 
         def run(*args: Any) -> list[Any]:
