@@ -269,7 +269,12 @@ class TestArrays:
         "row": (lambda x: x[0], P("y")),
         "rows": (lambda x: x[:4], P("x", "y")),
         "new dim": (lambda x: x[:, None], P("x", None, "y")),
-        "ravel": (lambda x: x.reshape(-1), P()),
+        "ravel": (lambda x: x.reshape(-1), P("x")),
+        "regroup": (lambda x: x.reshape(2, 8), P()),
+        "common outer part": (
+            lambda x: jnp.concatenate([x.T] * 3).reshape(4, 12),
+            P("y"),
+        ),
         "stack": (lambda x: jnp.stack([x, x]), P(None, "x", "y")),
         "broadcast": (lambda x: jnp.broadcast_to(x, (3, 8, 2)), P(None, "x", "y")),
         "cumsum": (lambda x: jnp.cumsum(x, 0), P("x", "y")),

@@ -13,9 +13,9 @@ from curta.partition.host_mesh import HostMesh
 from curta.partition.part import Fit, Part, equal, with_dim
 from curta.partition.windows import Window, filled, gathered, moved_rows
 from curta.primitives.dot import DotGeneral
-from curta.primitives.factors import Factors
 from curta.primitives.families import Reduction
 from curta.primitives.reduction import greatest_value, least_value
+from curta.primitives.relation import Factors
 from curta.primitives.structure import exact_scalar
 
 Parts = Sequence[Part]

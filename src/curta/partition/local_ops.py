@@ -35,6 +35,7 @@ def local_op(op: Op, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
 
 
 @local_op.register(BroadcastInDim)
+@local_op.register(Iota)
 @local_op.register(Reshape)
 def _shaped(op: Any, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
     return dataclasses.replace(op, shape=outs[0])

@@ -55,12 +55,13 @@ from curta.partition.propagation import Walk
 from curta.partition.rules import KEEP_WINDOWS, local_results
 from curta.primitives.elementwise import eq
 from curta.primitives.elementwise.select import select_n
-from curta.primitives.factors import Factors, factors
+from curta.primitives.factors import factors
 from curta.primitives.host_collectives import (
     HostIndex,
     HostReduce,
     HostReduceScatter,
 )
+from curta.primitives.relation import Factors
 from curta.primitives.shape import Iota
 from curta.primitives.structure import BroadcastInDim, zeros
 

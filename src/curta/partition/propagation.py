@@ -26,9 +26,10 @@ from curta.partition.wishes import wished_entries
 from curta.primitives.base import Elementwise
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.factors import factors
-from curta.primitives.partitioning import Entries, Query, out_entries
+from curta.primitives.partitioning import out_entries
 from curta.primitives.placing import InspectSharding, Placing, ShardingConstraint
 from curta.primitives.shape import Iota
+from curta.primitives.split_query import Entries, Query
 from curta.primitives.structure import BroadcastInDim
 
 Shardings = Sequence[Sharding | None]

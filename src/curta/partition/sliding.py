@@ -18,7 +18,8 @@ from curta.partition.host_mesh import HostMesh
 from curta.partition.part import Fit, Part, fitted, windowed
 from curta.partition.windows import Window, filled, moved_rows, rows_of
 from curta.primitives.convolution.op import ConvGeneralDilated
-from curta.primitives.factors import Factors, Windowed, factors
+from curta.primitives.factors import factors
+from curta.primitives.relation import Factors, Windowed
 from curta.primitives.structure import exact_scalar
 from curta.primitives.windowed.reductions import WindowReduction
 from curta.primitives.windowed.selection import (

@@ -23,8 +23,8 @@ from curta.partition.windows import (
     reached,
     rows_of,
 )
-from curta.primitives.factors import named
 from curta.primitives.joining import Concatenate
+from curta.primitives.relation import named
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.windowed.sliding import dilated
 

@@ -13,11 +13,11 @@ from curta.partition.along import Parts, Splits, along_cut
 from curta.partition.part import Part, settled
 from curta.partition.windows import padded_rows, rows_of
 from curta.primitives.cumulative import Cumulative
-from curta.primitives.factors import Factors
 from curta.primitives.fft import Fft, FftType
 from curta.primitives.host_collectives import HostExchange
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.reduction import ArgReduction
+from curta.primitives.relation import Factors
 from curta.primitives.sorting import Sort, TopK
 from curta.primitives.structure import Transpose
 

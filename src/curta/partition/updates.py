@@ -24,10 +24,10 @@ from curta.primitives.base import Elementwise
 from curta.primitives.elementwise import and_
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.elementwise.select import SelectN, select_n
-from curta.primitives.factors import named
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
 from curta.primitives.indexing.gather import Scattering
 from curta.primitives.joining import Concatenate
+from curta.primitives.relation import named
 from curta.primitives.shape import Iota
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape

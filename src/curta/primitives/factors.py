@@ -1,12 +1,4 @@
-"""Which dims of an op's operands and results go together: the op's factors.
-
-A factor is a range that dims run over, as a letter in an einsum. A dim that runs over
-several, the outer first, is the product of a reshape. What may be done to a factor
-decides how an op is computed in parts:
-
-- *mapped* (all others): a part of the results is made of the same part of the operands;
-- *reduced*: results are a fold over it; those of parts are folded again;
-- *whole*: every element is needed at hand; those of windows if the dim is *windowed*.
+"""The factors of each op (`relation`): which dims go together, said here and only here.
 
 The ops that have no rule here are whole in all dims.
 """
@@ -15,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
-from curta.lazy_dataclass import dataclass
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.base import Elementwise
 from curta.primitives.convolution.op import ConvGeneralDilated
@@ -43,6 +35,15 @@ from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.placing import ShardAlike
 from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
+from curta.primitives.relation import (
+    Along,
+    Avals,
+    Dim,
+    Factors,
+    Table,
+    Windowed,
+    named,
+)
 from curta.primitives.reshaping import common_pieces, reshape_groups
 from curta.primitives.shape import Iota, Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
@@ -54,95 +55,6 @@ from curta.primitives.windowed.selection import (
     SelectAndScatterAdd,
 )
 from curta.primitives.windowed.sliding import dilated
-
-Dim = tuple[int, ...]
-"""The factors of a dim, the outer first."""
-Dims = tuple[Dim, ...]
-Avals = Sequence[ShapedArray]
-
-
-@dataclass(frozen=True)
-class Windowed:
-    """A dim of a result made of windows that slide over a dim of operands.
-
-    Row i of the result is made of `extent` rows from i * stride - low on, of a dim of
-    the operands with `dilation - 1` holes between rows. Of a kernel, row j meets the
-    row j * kernel_dilation of a window. Where the windows are `spread`, the first
-    operand has a row for each of them, and they are those of the result.
-    """
-
-    operands: tuple[tuple[int, int], ...]
-    result: int
-    stride: int
-    low: int
-    extent: int
-    dilation: int
-    kernel: tuple[int, int] | None = None
-    kernel_dilation: int = 1
-    spread: bool = False
-
-
-@dataclass(frozen=True)
-class Factors:
-    """The factors of an op at some avals: their `sizes`, and those of each dim.
-
-    `reduced` has the kind of the fold. The operands `once` take part in a fold over
-    parts only once: they are added to it.
-    """
-
-    sizes: tuple[int, ...]
-    operands: tuple[Dims, ...]
-    results: tuple[Dims, ...]
-    reduced: tuple[tuple[int, str], ...] = ()
-    whole: frozenset[int] = frozenset()
-    once: frozenset[int] = frozenset()
-    windowed: tuple[Windowed, ...] = ()
-
-
-class _Table:
-    """Factors as a rule names them: a name for each, anything that has a hash.
-
-    A dim of None is whole, and goes with no other.
-    """
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.numbers: dict[Any, int] = {}
-        self.whole: set[int] = set()
-
-    def dim(self, name: Any, size: int) -> Dim:
-        """The factors of a dim of one factor."""
-        if name is None:
-            self.whole.add(len(self.sizes))
-        known = None if name is None else self.numbers.get(name)
-        if known is not None:
-            return (known,)
-        if name is not None:
-            self.numbers[name] = len(self.sizes)
-        self.sizes.append(size)
-        return (len(self.sizes) - 1,)
-
-    def dims(self, names: Iterable[Any], aval: ShapedArray) -> Dims:
-        """The factors of the dims of an array."""
-        pairs = zip(names, aval.shape, strict=True)
-        return tuple(self.dim(name, size) for name, size in pairs)
-
-
-def named(
-    avals: Avals,
-    outs: Avals,
-    operands: Iterable[Iterable[Any]],
-    results: Iterable[Iterable[Any]],
-    reduced: Mapping[Any, str] | None = None,
-    once: Iterable[int] = (),
-) -> Factors:
-    """The factors by the names of the dims of all operands and results."""
-    table = _Table()
-    ins = tuple(map(table.dims, operands, avals))
-    found = tuple(map(table.dims, results, outs))
-    kinds = tuple((table.numbers[n], kind) for n, kind in (reduced or {}).items())
-    whole = frozenset(table.whole)
-    return Factors(tuple(table.sizes), ins, found, kinds, whole, frozenset(once))
 
 
 @functools.singledispatch
@@ -161,15 +73,26 @@ def factors(op: Op, avals: Avals, outs: Avals) -> Factors:
 @factors.register(ShardAlike)
 def _elementwise(op: Op, avals: Avals, outs: Avals) -> Factors:
     """Dims at the same place are one factor; single elements go with all others."""
-    shape = outs[0].shape
+    return _in_place(tuple(a.shape for a in avals), tuple(a.shape for a in outs))
 
-    def names(aval: ShapedArray) -> list[Any]:
-        if aval.ndim != len(shape):
-            return [None] * aval.ndim
-        pairs = zip(aval.shape, shape, strict=True)
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+@functools.lru_cache(4096)
+def _in_place(shapes: Shapes, outs: Shapes) -> Factors:
+    shape = outs[0]
+
+    def names(own: tuple[int, ...]) -> list[Any]:
+        if len(own) != len(shape):
+            return [None] * len(own)
+        pairs = zip(own, shape, strict=True)
         return [d if n == size else None for d, (n, size) in enumerate(pairs)]
 
-    return named(avals, outs, map(names, avals), map(names, outs))
+    table = Table()
+    ins = tuple(table.dims(names(own), own) for own in shapes)
+    found = tuple(table.dims(names(own), own) for own in outs)
+    return Factors(tuple(table.sizes), ins, found, whole=frozenset(table.whole))
 
 
 @factors.register
@@ -233,9 +156,15 @@ def _kept(avals: Avals, outs: Avals, changed: Iterable[int]) -> Factors:
     return named(avals, outs, ins, map(names, outs))
 
 
+def _along(rel: Factors, dims: Iterable[int], results: int = 1) -> Factors:
+    """With dims of results that lie as those of the first operand do."""
+    found = (Along(((0, d),), d, k) for d in dims for k in range(results))
+    return dataclasses.replace(rel, along=tuple(found))
+
+
 @factors.register
 def _rev(op: Rev, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, op.dimensions)
+    return _along(_kept(avals, outs, op.dimensions), op.dimensions)
 
 
 @factors.register
@@ -245,7 +174,13 @@ def _tile(op: Tile, avals: Avals, outs: Avals) -> Factors:
 
 @factors.register
 def _slice(op: Slice, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, _resized(avals[0], outs[0]))
+    """Single rows at known places are windows."""
+    steps = op.strides or (1,) * avals[0].ndim
+    changed = _resized(avals[0], outs[0])
+    windowed = tuple(
+        Windowed(((0, d),), d, steps[d], -op.start_indices[d]) for d in changed
+    )
+    return dataclasses.replace(_kept(avals, outs, changed), windowed=windowed)
 
 
 def _resized(x: ShapedArray, out: ShapedArray) -> list[int]:
@@ -254,28 +189,47 @@ def _resized(x: ShapedArray, out: ShapedArray) -> list[int]:
 
 @factors.register
 def _pad(op: Pad, avals: Avals, outs: Avals) -> Factors:
-    changed = [d for d, config in enumerate(op.padding_config) if any(config)]
-    return _kept(avals, outs, changed)
+    """Rows of padding are of windows without rows of the operand."""
+    config = op.padding_config
+    changed = [d for d, around in enumerate(config) if any(around)]
+    windowed = tuple(
+        Windowed(((0, d),), d, 1, config[d][0], dilation=config[d][2] + 1)
+        for d in changed
+    )
+    return dataclasses.replace(_kept(avals, outs, changed), windowed=windowed)
 
 
 @factors.register
 def _dynamic_slice(op: DynamicSlice, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, _resized(avals[0], outs[0]))
+    changed = _resized(avals[0], outs[0])
+    return _along(_kept(avals, outs, changed), changed)
 
 
 @factors.register
 def _dynamic_update(op: DynamicUpdateSlice, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, _resized(avals[0], avals[1]))
+    changed = _resized(avals[0], avals[1])
+    return _along(_kept(avals, outs, changed), changed)
 
 
 @factors.register
 def _concatenate(op: Concatenate, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, [op.dimension])
+    """An operand has the rows of the result from its start on."""
+    d = op.dimension
+    starts = itertools.accumulate((a.shape[d] for a in avals), initial=0)
+    windowed = tuple(
+        Windowed(((i, d),), d, 1, start) for i, start in zip(range(len(avals)), starts)
+    )
+    return dataclasses.replace(_kept(avals, outs, [d]), windowed=windowed)
 
 
 @factors.register
 def _split(op: Split, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, [op.axis])
+    d, starts = op.axis, itertools.accumulate(op.sizes, initial=0)
+    windowed = tuple(
+        Windowed(((0, d),), d, 1, -start, number=k)
+        for k, start in zip(range(len(outs)), starts)
+    )
+    return dataclasses.replace(_kept(avals, outs, [d]), windowed=windowed)
 
 
 @factors.register
@@ -324,17 +278,20 @@ def _arg_reduction(op: ArgReduction, avals: Avals, outs: Avals) -> Factors:
 
 @factors.register
 def _cumulative(op: Cumulative, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, [op.axis])
+    return _along(_kept(avals, outs, [op.axis]), [op.axis])
 
 
 @factors.register
 def _sort(op: Sort, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, [op.dimension])
+    d = op.dimension
+    along = (Along(((i, d),), d, i) for i in range(len(outs)))
+    return dataclasses.replace(_kept(avals, outs, [d]), along=tuple(along))
 
 
 @factors.register
 def _greatest(op: TopK, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, [op.axis % avals[0].ndim])
+    d = op.axis % avals[0].ndim
+    return _along(_kept(avals, outs, [d]), [d], len(outs))
 
 
 @factors.register
@@ -359,7 +316,11 @@ def _triangular_solve(op: TriangularSolve, avals: Avals, outs: Avals) -> Factors
     a: list[Any] = [*range(avals[0].ndim - 2), None, None]
     b: list[Any] = [*range(avals[1].ndim)]
     b[-2 if op.left_side else -1] = None
-    return named(avals, outs, [a, b], [b])
+    # The unknowns lie as the coefficients of a do, of which each is one.
+    rank, flipped = avals[0].ndim, op.left_side == op.transpose_a
+    unknown = rank - 2 if op.left_side else rank - 1
+    along = Along(((0, rank - 1 if flipped else rank - 2),), unknown)
+    return dataclasses.replace(named(avals, outs, [a, b], [b]), along=(along,))
 
 
 @factors.register
@@ -384,7 +345,7 @@ def _convolution(op: ConvGeneralDilated, avals: Avals, outs: Avals) -> Factors:
 
     So are groups of the batch, which go to groups of output features.
     """
-    (left, right, out), table = op.dimension_numbers, _Table()
+    (left, right, out), table = op.dimension_numbers, Table()
     lhs, rhs, result = ([()] * a.ndim for a in (*avals, *outs))
     groups, parts = op.feature_group_count, op.batch_group_count
     outer: Dim = ()
@@ -489,35 +450,33 @@ def _scatter(op: Scattering, avals: Avals, outs: Avals) -> Factors:
         updates[at] = name
     kinds = {n: "sum" for n in indices if adds and n and n[0] == "index"}
     dims = [operand, indices, updates]
-    return named(avals, outs, dims, [operand], kinds, [0] if kinds else [])
+    rel = named(avals, outs, dims, [operand], kinds, [0] if kinds else [])
+    return _along(rel, [d for d, name in enumerate(operand) if name is None])
 
 
 @factors.register
 def _reshape(op: Reshape, avals: Avals, outs: Avals) -> Factors:
-    """Dims of the same elements, in groups, have their common factors."""
+    """Dims of the same elements, in groups, have their common factors.
+
+    Where these end, what is left of the dims is whole.
+    """
     sizes: list[int] = []
     source: list[Dim] = [()] * avals[0].ndim
     result: list[Dim] = [()] * outs[0].ndim
     whole: set[int] = set()
     for old, new in reshape_groups(avals[0].shape, outs[0].shape):
-        left, right = dict.fromkeys(old, ()), dict.fromkeys(new, ())
-        pieces = common_pieces(
+        pieces, *rests = common_pieces(
             [avals[0].shape[d] for d in old], [outs[0].shape[d] for d in new]
         )
-        if pieces is None:
-            pieces = []
-            for d in old:
-                left[d] = (_add(sizes, avals[0].shape[d], whole),)
-            for d in new:
-                right[d] = (_add(sizes, outs[0].shape[d], whole),)
         for i, j, size in pieces:
             sizes.append(size)
-            left[old[i]] += (len(sizes) - 1,)
-            right[new[j]] += (len(sizes) - 1,)
-        for d, dim in left.items():
-            source[d] = dim
-        for d, dim in right.items():
-            result[d] = dim
+            source[old[i]] += (len(sizes) - 1,)
+            result[new[j]] += (len(sizes) - 1,)
+        sides = zip((source, result), (old, new), rests, strict=True)
+        for side, group, sizes_left in sides:
+            for d, size in zip(group, sizes_left, strict=True):
+                if size > 1:
+                    side[d] += (_add(sizes, size, whole),)
     rest = tuple(tuple((_add(sizes, n, whole),) for n in a.shape) for a in avals[1:])
     return Factors(
         tuple(sizes),

@@ -24,8 +24,9 @@ from curta.errors import ShardingTypeError
 from curta.primitives.collective import AxisIndex, Collective, PVary
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.select import SelectN
-from curta.primitives.partitioning import Entries, Query, out_entries
+from curta.primitives.partitioning import out_entries
 from curta.primitives.placing import Reshard
+from curta.primitives.split_query import Entries, Query
 from curta.primitives.structure import zeros
 from curta.primitives.sum_types import out_sums
 from curta.primitives.unreduced import (

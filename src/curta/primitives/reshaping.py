@@ -6,29 +6,28 @@ import math
 from collections.abc import Sequence
 
 
-def common_pieces(old: list[int], new: list[int]) -> list[tuple[int, int, int]] | None:
+def common_pieces(
+    old: list[int], new: list[int]
+) -> tuple[list[tuple[int, int, int]], list[int], list[int]]:
     """Common factors of two lists of dims with equal products: (old, new, size).
 
-    None if there are none, as for (2, 3) and (3, 2).
+    They come from the outside, to where there are none any more, as in (2, 3) and
+    (3, 2); what is left of each dim follows.
     """
     found = []
+    left, right = [*old], [*new]
     i = j = 0
-    left, right = old[0], new[0]
-    while True:
-        size = math.gcd(left, right)
-        if size != min(left, right):
-            return None
+    while i < len(left) and j < len(right):
         # The outer part of the larger dim is what the smaller one is.
-        found.append((i, j, size))
-        left, right = left // size, right // size
-        if left == 1:
-            i += 1
-            left = old[i] if i < len(old) else 0
-        if right == 1:
-            j += 1
-            right = new[j] if j < len(new) else 0
-        if not left or not right:
-            return found
+        size = math.gcd(left[i], right[j])
+        ends = size == min(left[i], right[j])
+        if size > 1:
+            found.append((i, j, size))
+            left[i], right[j] = left[i] // size, right[j] // size
+        if not ends:
+            break
+        i, j = i + (left[i] == 1), j + (right[j] == 1)
+    return found, left, right
 
 
 def reshape_groups(

@@ -28,12 +28,12 @@ from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding, normalised
 from curta.partition.propagation import Walk, over_axes, retyped
-from curta.primitives.partitioning import Entries
 from curta.primitives.placing import (
     DevicePut,
     InspectSharding,
     Placing,
 )
+from curta.primitives.split_query import Entries
 from curta.runtime.devices import default_sharding
 from curta.transforms.discharge import TakesRefs
 
