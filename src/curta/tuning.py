@@ -355,9 +355,9 @@ class Tuning:
     apart_registers: int = limit(2, shrunk=1)
     # Operations from which on a program lets other Python threads run.
     released_cost: int = limit(1 << 20, shrunk=0)
-    # Bytes of constants that are worth looking at for the name of a program.
-    named_bytes: int = limit(1 << 16, shrunk=8)
-    # Bytes of constants that are worth a place in the cache.
+    # Bytes of constants that are worth hashing for the name of a program.
+    named_bytes: int = limit(1 << 28, shrunk=8)
+    # Bytes of constants that the compiler made and that are worth a place in the cache.
     kept_bytes: int = limit(1 << 20, shrunk=8)
 
     # ---- eager ops that are compiled (runtime/eager.py)

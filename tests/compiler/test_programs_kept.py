@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -20,7 +21,9 @@ from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.routine_code import _routine_code, turn_code
 from curta.compiler.support.threads import parallel_for_address
-from curta.config import config
+from curta.config import config, tuning
+from curta.extend.core import Primitive
+from curta.interpreters import mlir
 
 __all__ = ["folder"]
 
@@ -103,8 +106,9 @@ def test_code_in_memory_is_found_without_its_file(which, tmp_path):
     closed = curta.make_jaxpr(fun)(x)
     want = compile_jaxpr(closed, parallel_for=parallel_for_address)
     config.update("jax_compilation_cache_dir", str(tmp_path / "another"))
-    keep_program("kept", compile_jaxpr(closed, parallel_for=parallel_for_address))
-    found = find_program("kept", parallel_for_address)
+    kept = program_name(closed, ())
+    keep_program(kept, compile_jaxpr(closed, parallel_for=parallel_for_address))
+    found = find_program(kept, parallel_for_address)
     assert found is not None
     for a, b in zip(found(x), want(x), strict=True):
         assert a.tobytes() == b.tobytes()
@@ -113,8 +117,9 @@ def test_code_in_memory_is_found_without_its_file(which, tmp_path):
 def test_a_donated_argument_is_overwritten_again():
     closed = curta.make_jaxpr(lambda x: x.at[1].set(5.0))(X)
     made = compile_jaxpr(closed, in_place={0: 0})
-    keep_program("donated", made)
-    found = find_program("donated", parallel_for_address)
+    kept = program_name(closed, ((0, 0),))
+    keep_program(kept, made)
+    found = find_program(kept, parallel_for_address)
     assert found.native.in_place == made.native.in_place == {0}
 
 
@@ -166,12 +171,126 @@ def test_settings_and_sources_count(monkeypatch):
     assert name(jnp.sin, X) != before
 
 
+def test_the_order_of_independent_eqns_does_not_count():
+    def terms(order, x):
+        found = {}
+        for k in order:
+            found[k] = {"a": jnp.sin, "b": jnp.cos, "c": lambda y: lax.tanh(y) @ y.T}[
+                k
+            ](x)
+        return found["a"] + found["b"], found["c"]
+
+    names = {name(lambda x, o=o: terms(o, x), X) for o in ("abc", "cab", "bca")}
+    assert len(names) == 1
+    bodies = (
+        lambda x, o=o: lax.fori_loop(0, 3, lambda i, y: terms(o, y)[0], x)
+        for o in ("abc", "bac")
+    )
+    assert len({name(f, X) for f in bodies}) == 1
+    assert name(lambda x: (jnp.sin(x), x * 2)[1], X) == name(lambda x: x * 2, X)
+
+
+def test_the_order_of_effects_counts():
+    def printed(first, second):
+        def f(x):
+            curta.debug.callback(first, x, ordered=True)
+            curta.debug.callback(second, x * 2, ordered=True)
+            return x
+
+        return f
+
+    def swapped(first, second):
+        def f(x):
+            curta.debug.callback(second, x * 2, ordered=True)
+            curta.debug.callback(first, x, ordered=True)
+            return x
+
+        return f
+
+    assert name(printed(print, repr), X) == name(printed(str, repr), X)
+    assert name(printed(print, repr), X) != name(swapped(print, repr), X)
+
+
+def found_again(fun, make_other=None):
+    """What a program gives that is found under the name of another trace."""
+    first = curta.make_jaxpr(fun)(X)
+    keep_program(
+        program_name(first, ()), compile_jaxpr(first, parallel_for=parallel_for_address)
+    )
+    again = curta.make_jaxpr(make_other or fun)(X)
+    found = find_program(program_name(again, ()), parallel_for_address)
+    assert found is not None
+    return [np.asarray(x) for x in found(X)]
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_what_runs_in_python_is_found_and_called(in_loop):
+    out = curta.ShapeDtypeStruct(X.shape, X.dtype)
+
+    def calling(function):
+        def body(x):
+            y = curta.pure_callback(function, out, x)
+            return jnp.sin(y) + curta.pure_callback(np.negative, out, x)
+
+        return lambda x: (
+            lax.fori_loop(0, 2, lambda i, y: body(y), x) if in_loop else body(x)
+        )
+
+    found = found_again(calling(np.tanh), calling(np.square))
+    want = np.asarray(curta.jit(calling(np.square))(X))
+    np.testing.assert_array_equal(found[0], want)
+
+
+def test_what_primitives_of_the_program_stand_for_is_kept():
+    def own(factor):
+        scaled = Primitive("scaled")
+        scaled.def_abstract_eval(lambda x, options: x)
+
+        def rule(x, options):
+            return x * factor + curta.pure_callback(np.square, x, x)
+
+        lowering = mlir.lower_fun(rule, multiple_results=False)
+        mlir.register_lowering(scaled, lowering)
+        return lambda x: scaled.bind(x, options=(print, {"unhashable": []}))
+
+    assert name(own(2.0), X) == name(own(2.0), X) != name(own(3.0), X)
+    np.testing.assert_allclose(found_again(own(2.0))[0], X * 2 + X**2, rtol=1e-6)
+
+
+def test_large_consts_are_told_apart_and_not_kept_twice(folder):
+    table = np.random.default_rng(0).normal(size=(1000, 300)).astype(np.float32)
+    other = table.copy()
+    other[999, 299] += 1
+
+    def looked_up(t):
+        t = jnp.asarray(t)
+        return lambda x: t[:3, :4] * x + t[-3:, -4:]
+
+    assert name(looked_up(table), X) == name(looked_up(table.copy()), X)
+    assert name(looked_up(table), X) != name(looked_up(other), X)
+    got = found_again(looked_up(table), looked_up(table.copy()))
+    np.testing.assert_array_equal(got[0], np.asarray(looked_up(table)(X)))
+    assert sum(path.stat().st_size for path in entries(folder)) < table.nbytes
+
+
+def test_the_log_says_what_was_found_and_why_not(monkeypatch, capsys):
+    def said():
+        return capsys.readouterr().err
+
+    monkeypatch.setenv("CURTA_LOG", "cache")
+    for outcome in ("miss: there is no ", "hit: "):
+        curta.jit(lambda x: x * 3 + 1).lower(X).compile()
+        assert f"<lambda> at {__file__}" in (text := said()) and outcome in text
+
+    with tuning(dataclasses.replace(config.tuning, named_bytes=8)):
+        assert name(lambda x: x + jnp.asarray(X), X) is None
+    assert "not kept: more than 8 bytes of consts" in said()
+    monkeypatch.setenv("CURTA_DUMP", "none")
+    assert name(jnp.sin, X) is None
+    assert "not kept: CURTA_DUMP or CURTA_CHECK is set" in said()
+
+
 def test_what_is_not_known_for_sure_has_no_name(monkeypatch):
-    out = curta.ShapeDtypeStruct((), np.float32)
-    assert name(lambda x: curta.pure_callback(np.sum, out, x), X) is None
-    big = np.zeros(1 << 16, np.float32)
-    assert name(lambda x: x + big[:4], X) is not None
-    assert name(lambda x: x + jnp.asarray(big)[:4], X) is None
     monkeypatch.setenv("CURTA_DUMP", "kernels")
     assert name(jnp.sin, X) is None
 
@@ -244,6 +363,36 @@ print(cache.statistics.compiles)
     ]  # fmt: skip
     assert found[0][0] == found[1][0] == "1603.0"
     assert int(found[0][1]) > 0 and found[1][1] == "0"
+
+
+def test_processes_with_other_hash_seeds_find_the_same(folder):
+    script = """
+import numpy as np
+import curta, curta.numpy as jnp
+from curta.compiler import cache, fingerprint
+from curta.extend.core import Primitive
+from curta.interpreters import mlir
+fingerprint._source_stamp = lambda: "stamp"
+own = Primitive("own")
+own.def_abstract_eval(lambda x: x)
+mlir.register_lowering(own, mlir.lower_fun(lambda x: x * 2, multiple_results=False))
+table = jnp.arange(30000.0)
+def f(x):
+    terms = {k: (x + len(k)) * table[7] for k in {"one", "three", "seventeen", "lots"}}
+    return own.bind(sum(terms[k] for k in sorted(terms)))
+print(float(curta.jit(f)(1.0)), cache.statistics.compiles)
+"""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ
+            | {"CURTA_CACHE_DIR": str(folder), "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout.split()
+        for seed in "123"
+    ]  # fmt: skip
+    assert [int(compiles) > 0 for _, compiles in found] == [True, False, False]
+    assert len({value for value, _ in found}) == 1
 
 
 def test_without_a_cache_programs_are_compiled(folder):

@@ -7,6 +7,7 @@ that and of its own name, so that a file in another's place is not taken for it.
 Files are written beside their place and renamed, so that a reader never sees half of
 one; what is damaged, foreign or too open is ignored and written anew. The folder
 belongs to the user alone: who could write there could run code as the user.
+`CURTA_LOG=cache` prints which programs were found, and why others were not.
 """
 
 from __future__ import annotations
@@ -135,6 +136,12 @@ def key(*parts: str) -> str:
         encoded = part.encode()
         digest.update(b"\n%d\n" % len(encoded) + encoded)
     return digest.hexdigest()
+
+
+def log(title: str, outcome: str) -> None:
+    """Say what became of the search for a program, if `CURTA_LOG` names the cache."""
+    if "cache" in os.environ.get("CURTA_LOG", "").split(","):
+        print(f"curta: cache: {title}: {outcome}", file=sys.stderr)
 
 
 def clear() -> None:

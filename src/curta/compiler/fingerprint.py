@@ -5,28 +5,37 @@
 That is the jaxpr with its literals and consts, the settings, the versions and the
 source of Curta. What this module does not know for certain how to write down (a
 function among the parameters of an op, say) makes a program that has no name.
+
+A jaxpr is named by the values that it computes: each variable is called by the hash of
+its eqn, in which the operands are called by theirs. So the order of independent eqns,
+which may follow Python's hash seed, dead code and equal eqns do not change the name.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from curta.compiler.cache import key
+from curta.compiler.cache import key, log
+from curta.compiler.graph.inline import lowered
 from curta.compiler.library import blas
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
+from curta.core.user_op import UserOp
+from curta.lazy_dataclass import dataclass
 from curta.once import once
 from curta.primitives.random_bits.implementations import KeyImplementation
 
@@ -36,26 +45,46 @@ _PACKAGES = ("compiler", "control", "core", "dtypes", "primitives", "transforms"
 _RECENT_NS = 10 * 10**9
 
 
+@dataclass(frozen=True)
+class ProgramName:
+    """What a program is kept under, and what need not, or cannot, be kept with it.
+
+    Consts are there by their digests. Ops that run in Python are there by their
+    `id`, with the texts that stand for them in the name. `title` is what the log calls
+    the program.
+    """
+
+    text: str
+    consts: Mapping[str, np.ndarray[Any, Any]] = field(compare=False)
+    ops: Mapping[int, tuple[str, Op]] = field(compare=False)
+    title: str = field(compare=False)
+
+
 class _Unknown(Exception):
     """Something that is not known to be written down in full."""
 
 
-def program_name(closed: ClosedJaxpr, options: tuple[Any, ...]) -> str | None:
+def program_name(closed: ClosedJaxpr, options: tuple[Any, ...]) -> ProgramName | None:
     """The name under which what is compiled of a jaxpr may be kept, if it may.
 
     `options` are what the compiler is told besides: plain values.
     """
+    title = closed.jaxpr.debug_info.function()
     stamp = None if _is_watched() else _source_stamp()
     if stamp is None:
+        watched = "CURTA_DUMP or CURTA_CHECK is set"
+        log(title, f"not kept: {watched if _is_watched() else 'the source is new'}")
         return None
     writer = _Writer()
     try:
         writer.value(options)
         writer.closed(closed)
         settings = _settings(config.context)
-    except _Unknown:
+    except _Unknown as unknown:
+        log(title, f"not kept: {unknown}")
         return None
-    return key("program", stamp, settings, " ".join(writer.parts))
+    text = key("program", stamp, settings, " ".join(writer.parts))
+    return ProgramName(text, writer.consts, writer.ops, title)
 
 
 def _is_watched() -> bool:
@@ -101,8 +130,10 @@ class _Writer:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self._variables: dict[Var, str] = {}
+        self.consts: dict[str, np.ndarray[Any, Any]] = {}
         self._jaxprs: dict[ClosedJaxpr, str] = {}
+        self.ops: dict[int, tuple[str, Op]] = {}
+        self._written: dict[int, str] = {}
         self._bytes = 0
 
     def value(self, x: Any) -> None:
@@ -116,13 +147,13 @@ class _Writer:
         elif isinstance(x, np.dtype):
             self.parts.append(repr(x))
         elif isinstance(x, np.generic):
-            self.array(np.asarray(x))
+            self.number(x)
         elif isinstance(x, enum.Enum):
             self.parts += [_class_name(kind), x.name]
         elif isinstance(x, (tuple, KeyImplementation)) or dataclasses.is_dataclass(x):
             self._fields(x)
         else:
-            raise _Unknown
+            raise _Unknown(f"a parameter of the class {kind.__qualname__}")
 
     def _fields(self, x: Any) -> None:
         """An object by its class and what it consists of."""
@@ -138,9 +169,12 @@ class _Writer:
         """What `repr` tells apart."""
         self.parts.append(repr(x))
 
-    def number(self, x: float | complex) -> None:
+    def number(self, x: float | complex | np.generic) -> None:
         """A number whose zeros have signs and which may be NaN."""
-        self.array(np.asarray(x))
+        array = np.asarray(x)
+        if array.dtype.hasobject:
+            raise _Unknown("a Python object")
+        self.parts.append(f"{array.dtype!r}{array.tobytes().hex()}")
 
     def items(self, xs: tuple[Any, ...] | list[Any]) -> None:
         """The length comes first, and so for whatever has parts."""
@@ -153,73 +187,118 @@ class _Writer:
         self.parts.append(_class_name(x))
 
     def array(self, x: Any) -> None:
-        """The elements of an array in memory."""
+        """An array in memory, by the hash of its elements."""
         storage = getattr(x, "_storage", None)
         if storage is None and not isinstance(x, _ARRAYS):
-            raise _Unknown
+            raise _Unknown(f"a const of the class {type(x).__qualname__}")
         array = np.asarray(x if storage is None else storage())
         self._bytes += array.nbytes
-        if self._bytes > config.tuning.named_bytes or array.dtype.hasobject:
-            raise _Unknown
-        self.parts.append(f"{array.dtype!r}{array.shape}{array.tobytes().hex()}")
+        if self._bytes > config.tuning.named_bytes:
+            raise _Unknown(f"more than {config.tuning.named_bytes} bytes of consts")
+        if array.dtype.hasobject:
+            raise _Unknown("a const of Python objects")
+        row = np.ascontiguousarray(array).reshape(-1)
+        digest = hashlib.sha256(row.view(np.uint8).data).hexdigest()
+        self.consts[digest] = array
+        self.parts.append(f"{array.dtype!r}{array.shape}{digest}")
 
     def aval(self, x: ShapedArray) -> None:
         """A type."""
         self.parts.append(f"{'~' * x.weak_type}{x.shape}")
         self.value(x.dtype)
         if x.placement is not None:
-            raise _Unknown
+            raise _Unknown("an array that is laid out over devices")
 
     # ---- jaxprs
 
     def closed(self, x: ClosedJaxpr) -> None:
-        """A jaxpr with its consts; one that was written before by its number."""
+        """A jaxpr with its consts, by a hash."""
         known = self._jaxprs.get(x)
-        if known is not None:
-            self.parts.append(known)
-            return
-        self._jaxprs[x] = f"again{len(self._jaxprs)}"
-        self.parts.append(f"closed{len(x.consts)}")
-        for const in x.consts:
-            self.array(const)
-        self.jaxpr(x.jaxpr)
+        if known is None:
+            written = self._aside(self._body, x.jaxpr, x.consts)
+            known = self._jaxprs[x] = _digest(written)
+        self.parts.append(known)
 
     def jaxpr(self, x: Jaxpr) -> None:
-        """A jaxpr by its eqns."""
-        counts = len(x.constvars), len(x.invars), len(x.eqns), len(x.outvars)
-        self.parts.append(f"jaxpr{counts}")
-        for v in (*x.constvars, *x.invars):
-            self._bind(v)
-        for eqn in x.eqns:
-            self.op(eqn.op)
-            self.parts.append(f"{len(eqn.invars)} {len(eqn.outvars)}")
-            for a in eqn.invars:
-                self._atom(a)
-            for v in eqn.outvars:
-                self._bind(v)
-        for a in x.outvars:
-            self._atom(a)
+        """A jaxpr whose consts are arguments."""
+        self._body(x.replace(constvars=(), invars=(*x.constvars, *x.invars)), ())
 
-    def _bind(self, v: Var) -> None:
-        self._variables[v] = f"v{len(self._variables)}"
-        self.value(v.aval)
+    def _body(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None:
+        """The types of arguments, the results, and what happens besides, in order."""
+        names: dict[Var, str] = {}
+        self.parts.append(f"jaxpr {len(jaxpr.invars)} {len(jaxpr.outvars)}")
+        for v, const in zip(jaxpr.constvars, consts, strict=True):
+            aval = self._aside(self.value, v.aval)
+            names[v] = _digest(f"const {aval} {self._aside(self.array, const)}")
+        for i, v in enumerate(jaxpr.invars):
+            names[v] = f"argument{i}"
+            self.value(v.aval)
+        effects = 0
+        for eqn in jaxpr.eqns:
+            written = self._aside(self._eqn, eqn, names)
+            if eqn.effects:  # which neither vanish nor change places
+                written += f" effect{effects}"
+                effects += 1
+            digest = _digest(written)
+            if eqn.effects:
+                self.parts.append(digest)
+            names.update((v, f"{digest}.{i}") for i, v in enumerate(eqn.outvars))
+        for a in jaxpr.outvars:
+            self._atom(a, names)
 
-    def _atom(self, a: Any) -> None:
-        if type(a) is Literal:
+    def _eqn(self, eqn: Eqn, names: Mapping[Var, str]) -> None:
+        op, known = eqn.op, self._written.get(id(eqn.op))
+        if known is None:
+            known = self._aside(self.op, op, [a.aval for a in eqn.invars])
+            if not isinstance(op, UserOp):  # what it stands for depends on operands
+                self._written[id(op)] = known
+        self.parts += [known, f"{len(eqn.invars)} {len(eqn.outvars)}"]
+        for a in eqn.invars:
+            self._atom(a, names)
+        for v in eqn.outvars:
+            self.value(v.aval)
+
+    def _atom(self, a: Atom, names: Mapping[Var, str]) -> None:
+        if isinstance(a, Literal):
             self.value(a.aval)
             self.value(a.val)
-        elif a in self._variables:
-            self.parts.append(self._variables[a])
+        elif a in names:
+            self.parts.append(names[a])
         else:
-            raise _Unknown
+            raise _Unknown("a variable of another jaxpr")
 
-    def op(self, x: Op) -> None:
-        """An op by its class and fields; of a call, what it calls."""
+    def op(self, x: Op, avals: Sequence[ShapedArray] = ()) -> None:
+        """An op by its class and fields; of a call, what it calls.
+
+        What runs in Python is not compiled: which of such ops are the same will do.
+        """
+        body = lowered(x, avals) if isinstance(x, UserOp) else None
         if isinstance(x, JaxprOp):
+            body = x.jaxpr
+        if body is not None:
             self.parts.append("call")
-            self.closed(x.jaxpr)
+            self.closed(body)
+        elif x.runs_python:
+            equal = (text for text, known in self.ops.values() if known == x)
+            text = next(equal, f"python {type(x).__qualname__} {len(self.ops)}")
+            self.ops[id(x)] = text, x
+            self.parts.append(text)
         else:
-            self._fields(x)
+            try:
+                self._fields(x)
+            except _Unknown as unknown:
+                raise _Unknown(f"{x.name} has {unknown}") from None
+
+    def _aside(self, write: Callable[..., None], *args: Any) -> str:
+        """What something is written as, apart from the rest."""
+        outer, self.parts = self.parts, []
+        write(*args)
+        inner, self.parts = self.parts, outer
+        return " ".join(inner)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 _ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -242,7 +321,7 @@ def _class_name(kind: type) -> str:
     package = kind.__module__.partition(".")[0]
     known = package in ("curta", "numpy", "builtins", "ml_dtypes")
     if not known or "<locals>" in kind.__qualname__:
-        raise _Unknown
+        raise _Unknown(f"a parameter of the class {kind.__qualname__}")
     return f"{kind.__module__}.{kind.__qualname__}"
 
 

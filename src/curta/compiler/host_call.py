@@ -58,13 +58,14 @@ def host_call(eqn: Eqn) -> NativeProgram:
         with np.errstate(all="ignore"):
             return evaluate_op(eqn.op, args)
 
-    return _program(evaluate, results, operands)
+    return _program(evaluate, results, operands, eqn)
 
 
 def _program(
     function: Callable[..., list[NDArray]],
     results: list[ShapedArray],
     operands: list[ShapedArray],
+    eqn: Eqn | None = None,
 ) -> NativeProgram:
     """A program that calls a Python function on arrays."""
     called = _HOST_FUNCTION(_entry(function, results, operands))
@@ -80,6 +81,7 @@ def _program(
         temporaries=0,
         runs_python=True,
         is_host_call=True,
+        eqn=eqn,
     )
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from curta.config import config
+from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
 
 UNKNOWN = 1 << 40  # the cost of a loop that nobody knows the turns of
@@ -33,7 +34,7 @@ class NativeProgram:
     returns soon when it was cancelled, with results undefined (cancellation.py).
     Results are undefined where it returns STOPPED, and an exception is pending if it
     `runs_python` (host_call.py). A host call is Python itself, whose results are no
-    native code's: it stores DONE as the last of the constants.
+    native code's: it stores DONE as the last of the constants. `eqn` is what it runs.
     """
 
     code: Any
@@ -49,6 +50,7 @@ class NativeProgram:
     runs_python: bool = False
     is_host_call: bool = False
     cancellable: bool = False
+    eqn: Eqn | None = None
 
     @property
     def long(self) -> bool:

@@ -4,8 +4,8 @@
     program = find_program(name, parallel_for)
 
 What is kept of a program is its *recipe*: the names of the object files, the consts,
-the arguments and results. A program some of which runs in Python is compiled anew each
-time, which finds its kernels by their text.
+the arguments and results. Consts of the jaxpr itself come with its name, by digest, and
+are not kept again, and so do the ops that run in Python.
 """
 
 from __future__ import annotations
@@ -17,88 +17,159 @@ from typing import Any
 import numpy as np
 
 from curta.compiler import cache
-from curta.compiler.executable import Executable, Launcher, NativeCode
+from curta.compiler.executable import Executable, Launcher, NativeCode, NDArray
+from curta.compiler.fingerprint import ProgramName
+from curta.compiler.host_call import host_call, signals_answered
 from curta.compiler.linked import Linked, Recipe, relinked, shared
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.evaluate import as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
+from curta.core.jaxpr import Eqn, Literal, Var
 from curta.dtypes import physical_dtype
 
+Place = tuple[Any, ...]
+Type = tuple[str, tuple[int, ...]]
 
-def find_program(name: str, parallel_for: Launcher) -> Executable | None:
+
+def find_program(name: ProgramName, parallel_for: Launcher) -> Executable | None:
     """The program kept under a name; None if it, or some of its code, is not there."""
     start = time.perf_counter()
-    found = cache.read(name)
+    found = cache.read(name.text)
     if found is None:
+        cache.log(name.title, f"miss: there is no {name.text[:12]}")
         return None
     try:
-        program = _executable(marshal.loads(found), parallel_for)
-    except (LookupError, ImportError):  # ImportError: OpenBLAS is no longer there
+        program = _Maker(name, parallel_for).executable(marshal.loads(found))
+    except (LookupError, ImportError) as gone:  # ImportError: of OpenBLAS
+        cache.log(name.title, f"miss: {name.text[:12]} is not whole, {gone}")
         return None
-    record_event_duration_secs(LOWERING, time.perf_counter() - start)
+    spent = time.perf_counter() - start
+    record_event_duration_secs(LOWERING, spent)
+    cache.log(name.title, f"hit: {name.text[:12]} in {1e3 * spent:.1f} ms")
     return program
 
 
-def keep_program(name: str, program: Executable) -> None:
+def keep_program(name: ProgramName, program: Executable) -> None:
     """Keep a program under a name, if it is one that can be kept."""
-    recipe = _recipe(program)
-    if recipe is not None:
-        cache.write(name, marshal.dumps(recipe))
+    try:
+        recipe = _Keeper(name).recipe(program)
+    except _CannotKeep as reason:
+        cache.log(name.title, f"not kept: {reason}")
+        return
+    cache.write(name.text, marshal.dumps(recipe))
 
 
-def _recipe(program: Executable) -> Recipe | None:
-    """What `_executable` makes the program of again; None for what has Python in it."""
-    code = program.code
-    if code.runs_python:
-        return None
-    if sum(x.nbytes for x in program.consts) > config.tuning.kept_bytes:
-        return None
-    parts: list[Recipe] = []
-    for called in code.callees:
+class _CannotKeep(Exception):
+    """Why a program has no recipe."""
+
+
+class _Keeper:
+    """Writes the recipes of a program and of those that it calls."""
+
+    def __init__(self, name: ProgramName) -> None:
+        self.name = name
+        self.given = {_place(x): digest for digest, x in name.consts.items()}
+
+    def recipe(self, program: Executable) -> Recipe:
+        """What `_Maker` makes the program of again.
+
+        Consts that the name of the program has are not part of it: whoever knows the
+        name has them.
+        """
+        code = program.code
+        consts = [
+            (_type(x), self.given.get(_place(x)) or x.tobytes()) for x in program.consts
+        ]
+        size = sum(len(x) for _, x in consts if isinstance(x, bytes))
+        if size > config.tuning.kept_bytes:
+            raise _CannotKeep(f"it has {size} bytes of constants of its own")
+        return (
+            code.linked.recipe, tuple(map(self._callee, code.callees)), int(code.cost),
+            int(code.arena_bytes), int(code.temporaries), code.parallel,
+            code.runs_python, code.cancellable, tuple(map(_type, program.out_avals)),
+            tuple(map(_type, program.in_avals)), tuple(consts), tuple(program.in_place),
+        )  # fmt: skip
+
+    def _callee(self, called: Linked | NativeProgram) -> Recipe:
         if isinstance(called, Linked):
-            parts.append((False, called.recipe))
-            continue
-        recipe = _recipe(called.code)
-        if recipe is None:
-            return None
-        parts.append((True, recipe))
-    return (
-        code.linked.recipe, tuple(parts), int(code.cost), int(code.arena_bytes),
-        int(code.temporaries), code.parallel, code.cancellable,
-        tuple(map(_type, program.out_avals)), tuple(map(_type, program.in_avals)),
-        tuple((_type(x), x.tobytes()) for x in program.consts),
-        tuple(program.in_place),
-    )  # fmt: skip
+            return "function", called.recipe
+        if isinstance(called.code, Executable):
+            return "program", self.recipe(called.code)
+        if called is signals_answered():
+            return "signals", ()
+        if called.eqn is None or not called.is_host_call:
+            raise _CannotKeep("it communicates")
+        op, _ = self.name.ops.get(id(called.eqn.op), (None, None))
+        if op is None:
+            raise _CannotKeep(f"there is no code for {called.eqn.op.name}")
+        operands = [
+            (
+                _type(v.aval),
+                as_numpy(v.val, v.aval).tobytes() if isinstance(v, Literal) else None,
+            )
+            for v in called.eqn.invars
+        ]
+        results = [_type(v.aval) for v in called.eqn.outvars]
+        return "python", (op, operands, results)
 
 
-def _type(x: Any) -> tuple[str, tuple[int, ...]]:
+def _place(x: NDArray) -> Place:
+    """Where an array lies: equal for the same elements in the same memory."""
+    return x.__array_interface__["data"][0], x.dtype.name, x.shape, x.strides
+
+
+def _type(x: Any) -> Type:
     return physical_dtype(x.dtype).name, tuple(x.shape)
 
 
-def _executable(recipe: Recipe, parallel_for: Launcher) -> Executable:
-    """The program of a recipe; LookupError if its code is not in the cache."""
-    (
-        linked, parts, cost, arena_bytes, temporaries, parallel, cancellable, results,
-        arguments, consts, in_place,
-    ) = recipe  # fmt: skip
-    callees = [_callee(nested, r, parallel_for) for nested, r in parts]
-    code = NativeCode(
-        relinked(linked), tuple(callees), cost, arena_bytes, temporaries, parallel,
-        cancellable=cancellable,
-    )  # fmt: skip
-    values = [np.ndarray(shape, np.dtype(n), data) for (n, shape), data in consts]
-    avals = list(map(_aval, arguments)), list(map(_aval, results))
-    return Executable(*avals, code, values, parallel_for, frozenset(in_place))
+class _Maker:
+    """Makes programs of their recipes; LookupError if their code is gone."""
+
+    def __init__(self, name: ProgramName, parallel_for: Launcher) -> None:
+        self.consts = name.consts
+        self.ops = dict(name.ops.values())
+        self.parallel_for = parallel_for
+
+    def executable(self, recipe: Recipe) -> Executable:
+        """The program of a recipe."""
+        (
+            linked, parts, cost, arena_bytes, temporaries, parallel, runs_python,
+            cancellable, results, arguments, consts, in_place,
+        ) = recipe  # fmt: skip
+        code = NativeCode(
+            relinked(linked), tuple(map(self._callee, parts)), cost, arena_bytes,
+            temporaries, parallel, runs_python, cancellable,
+        )  # fmt: skip
+        values = [self._const(kind, data) for kind, data in consts]
+        avals = list(map(_aval, arguments)), list(map(_aval, results))
+        places = frozenset(in_place)
+        return Executable(*avals, code, values, self.parallel_for, places)
+
+    def _const(self, kind: Type, data: str | bytes) -> NDArray:
+        return self.consts[data] if isinstance(data, str) else _array(kind, data)
+
+    def _callee(self, part: tuple[str, Recipe]) -> Linked | NativeProgram:
+        kind, recipe = part
+        if kind == "function":
+            return shared(recipe)
+        if kind == "program":
+            return self.executable(recipe).native
+        if kind == "signals":
+            return signals_answered()
+        op, operands, results = recipe
+        invars = [
+            Var(_aval(k)) if data is None else Literal(_array(k, data), _aval(k))
+            for k, data in operands
+        ]
+        outvars = tuple(Var(_aval(k)) for k in results)
+        return host_call(Eqn(self.ops[op], tuple(invars), outvars))
 
 
-def _callee(
-    nested: bool, recipe: Recipe, parallel_for: Launcher
-) -> Linked | NativeProgram:
-    if not nested:
-        return shared(recipe)
-    return _executable(recipe, parallel_for).native
+def _array(kind: Type, data: bytes) -> NDArray:
+    return np.ndarray(kind[1], np.dtype(kind[0]), data)
 
 
-def _aval(kind: tuple[str, tuple[int, ...]]) -> ShapedArray:
+def _aval(kind: Type) -> ShapedArray:
     return ShapedArray(kind[1], np.dtype(kind[0]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -87,6 +88,11 @@ class UserOp(Op):
     @property
     def effects(self) -> frozenset[Effect]:
         return frozenset([NamedEffect(self.name)]) if self.has_effects else frozenset()
+
+    @cached_property
+    def bodies(self) -> dict[Any, Any]:
+        """What the lowering rule made of it (compiler/graph/inline.py)."""
+        return {}
 
     def params(self) -> dict[str, Any]:
         return dict(self.items)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
@@ -85,18 +86,25 @@ def _stands_for(
     if isinstance(op, Composed):
         return op.expansion(avals)
     if isinstance(op, UserOp):
-        return _lowered(op, avals)
+        return lowered(op, avals)
     return None if expand is None else expand(op, [a.unplaced() for a in avals])
 
 
-def _lowered(op: UserOp, avals: list[ShapedArray]) -> ClosedJaxpr | None:
-    """What the lowering rule of a program's own primitive does, if it has one."""
-    if op.primitive not in lowering_rules:
+def lowered(op: UserOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """What the lowering rule of a program's own primitive does, if it has one.
+
+    It is found once for an op: functions in it, callbacks for example, stay the same.
+    """
+    rule = lowering_rules.get(op.primitive)
+    if rule is None:
         return None
-    try:
-        return stage(op.lowered, avals)
-    except NoMLIR:
-        return None
+    key = (rule, config.context, tuple(avals))
+    if key not in op.bodies:
+        try:
+            op.bodies[key] = stage(op.lowered, avals)
+        except NoMLIR:
+            op.bodies[key] = None
+    return op.bodies[key]
 
 
 def called(atom: Atom, names: Mapping[Var, Atom]) -> Atom:
