@@ -84,6 +84,8 @@ def test_results(name):
         ("unsharded over the axis", lambda: jnp.cumsum(split(X, "x"), axis=0)),
         ("to sort must be unsharded", lambda: jnp.sort(split(X, "x"), axis=0)),
         ("fft must be unsharded", lambda: jnp.fft.fft(split(X, "x"), axis=0)),
+        ("when the tiling is non-triv", lambda: jnp.tile(split(X, "x"), (2, 1))),
+        ("sharded on the unstacking ax", lambda: jnp.unstack(split(X, "x"))),
         ("top_k must be unsharded", lambda: lax.top_k(split(X, "x"), 2, axis=0)),
         (
             "must be unsharded on non-batch dimensions",

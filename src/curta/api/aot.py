@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curta import tree_util
@@ -22,9 +22,11 @@ from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.on_demand import late
 from curta.runtime.devices import (
     CompileOnlyDevice,
+    Device,
     default_device,
     default_is_host,
 )
+from curta.runtime.named_devices import with_devices
 from curta.transforms.dce import dce_jaxpr
 
 # Few programs ask for it.
@@ -147,14 +149,29 @@ class Lowered(Stage):
         closed = self._staged.closed
         return ClosedJaxpr(dce_jaxpr(closed.jaxpr), closed.consts)
 
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+    def compile(
+        self,
+        compiler_options: dict[str, Any] | None = None,
+        *,
+        device_assignment: Sequence[Device] | None = None,
+    ) -> Compiled:
         """The last stage: machine code.
 
-        There are no `compiler_options` for the CPU yet; those of XLA (`xla_...`) are
-        passed over there, and go to the plugin for devices of a topology. Raises
-        JaxRuntimeError for others.
+        Args:
+          compiler_options: there are none for the CPU yet; those of XLA (`xla_...`)
+            are passed over there, and go to the plugin for devices of a topology.
+          device_assignment: the devices of arguments that are laid out over a mesh
+            without devices.
+
+        Raises:
+          JaxRuntimeError: for other options.
+          ValueError: for more or fewer devices than the mesh has, or others than those
+            that the program names.
         """
         check_compiler_options(compiler_options)
+        if device_assignment is not None:
+            lowered = self._assigned(tuple(device_assignment))
+            return lowered.compile(compiler_options)
         for x in self._staged.captured:
             if isinstance(x, Tracer):
                 raise ConcretizationTypeError(
@@ -173,6 +190,27 @@ class Lowered(Stage):
             compiled._out_places()  # where everything is, which is shown
         compiled.prepare()
         return compiled
+
+    def _assigned(self, devices: tuple[Device, ...]) -> Lowered:
+        """The same for arguments on these devices."""
+        given = self.abstract_places or self._places
+        _, _, known = self._target
+        if not (known or any(given)):
+            known = (default_device(),)
+        if known and known != devices:
+            now, before = ([d.id for d in found] for found in (devices, known))
+            raise ValueError(
+                "device_assignment passed to `.compile` must match the"
+                " device_assignment calculated from array shardings and out_shardings."
+                f" Got device ids passed to compile {now} on platform"
+                f" {devices[0].platform.upper()} and devices ids calculated from array"
+                f" shardings and out_shardings {before} on platform"
+                f" {known[0].platform.upper()}"
+            )
+        places = [None if s is None else with_devices(s, devices) for s in given]
+        return Lowered(
+            self.fun_name, self._staged, self.in_tree, self._arg_names, places
+        )
 
 
 def check_compiler_options(options: dict[str, Any] | None) -> None:

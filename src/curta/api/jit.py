@@ -235,9 +235,9 @@ class PjitFunction:
         paths = functools.partial(result_names, out_tree[-1])
         check_fits("pjit outputs", places, shapes, paths)
         given = self._in_shardings(arguments)
-        keep = self._options.keep_unused
+        keep, moves = self._options.keep_unused, self._options.moves
         tree = out_tree[-1]
-        plan = Staged(closed, captured, tree, donated, given, places, mesh, keep)
+        plan = Staged(closed, captured, tree, donated, given, places, mesh, keep, moves)
         plan.signature = signature
         return plan
 
@@ -528,6 +528,7 @@ def jit(
             inline=inline,
             in_shardings=given,
             out_shardings=wanted,
+            moves=device is not None or backend is not None,
         )
         return PjitFunction(fun, options)
 

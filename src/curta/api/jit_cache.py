@@ -18,9 +18,10 @@ from curta.core.refs import AbstractRef
 from curta.core.trace import Tracer
 from curta.once import Lock
 from curta.runtime.dispatch import CompiledCall
+from curta.runtime.named_devices import Shardings
 from curta.runtime.native_call import native_caller
 from curta.runtime.plans import Plan, PlanTable, forget_plans, plan_tables
-from curta.runtime.propagation import Destinations, Shardings
+from curta.runtime.propagation import Destinations
 from curta.tree_util import tree_structure
 
 _LEAF = tree_structure(0)
@@ -50,7 +51,8 @@ class Staged(Plan):
     """The plan of a jitted function: its jaxpr, and once it was called what runs that.
 
     `captured` are the values of enclosing traces that the function closes over; the
-    jaxpr takes them as its first inputs. `executed` says whether it was ever called.
+    jaxpr takes them as its first inputs. `executed` says whether it was ever called,
+    `moves` whether arguments are brought to `in_shardings` however they are split.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class Staged(Plan):
         out_shardings: Shardings,
         mesh: Mesh | None = None,
         keep_unused: bool = False,
+        moves: bool = False,
     ):
         super().__init__(build=None if out_tree == _LEAF else out_tree.unflatten)
         self.signature: Signature | None = None
         self.executed = False
         self.mesh = mesh
         self.keep_unused = keep_unused
+        self.moves = moves
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree
@@ -119,6 +123,7 @@ class Staged(Plan):
                 places or self.in_shardings,
                 self.out_shardings,
                 self.mesh,
+                self.moves,
             )
 
 

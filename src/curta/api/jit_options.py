@@ -35,7 +35,8 @@ LEFT_OUT: Any = _LeftOut()
 class JitOptions:
     """The arguments of `jit`, normalised; equal options may share a cache.
 
-    With `uses_resources`, what is left open is over the mesh of `with mesh:`.
+    With `uses_resources`, what is left open is over the mesh of `with mesh:`. `moves`
+    says that `in_shardings` are a device, to which all arguments go.
     """
 
     static_argnums: tuple[int, ...] = ()
@@ -47,6 +48,7 @@ class JitOptions:
     in_shardings: Any = None
     out_shardings: Any = None
     uses_resources: bool = False
+    moves: bool = False
 
     @property
     def has_static(self) -> bool:

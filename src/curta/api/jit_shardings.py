@@ -176,7 +176,7 @@ def constrained(x: Any, sharding: Sharding | None) -> Any:
         op = Reshard(wanted)
         return x if op.aval(typeof(x)) is typeof(x) else op(x)
     mesh = scope().resources or EMPTY_MESH
-    return ShardingConstraint(sharding.named or sharding, mesh)(x)
+    return ShardingConstraint(sharding.named or sharding, mesh, of_call=True)(x)
 
 
 def placed_avals(avals: Sequence[Any], shardings: Sequence[Any]) -> tuple[Any, ...]:

@@ -15,7 +15,8 @@ from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding
 from curta.lazy_dataclass import dataclass
 from curta.runtime.devices import Device
-from curta.runtime.propagation import Destinations, Shardings
+from curta.runtime.named_devices import Shardings
+from curta.runtime.propagation import Destinations
 
 
 class StagedFunction(Protocol):

@@ -49,6 +49,10 @@ class MemorySpace(enum.Enum):
         return "pinned_host" if self is MemorySpace.Host else _MEMORY
 
 
+class IndivisibleError(ValueError):
+    """A dim that a sharding cannot cut into equal parts."""
+
+
 class Sharding:
     """How the elements of an array are laid out over devices.
 
@@ -122,13 +126,13 @@ class Sharding:
         """Raise ValueError if arrays of that shape cannot be laid out so."""
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the part on one device; ValueError if it does not divide."""
+        """The shape of the part on one device; IndivisibleError if there is none."""
         self.check_compatible_aval(global_shape)
         shape = tuple(global_shape)
         parts = self.parts(len(shape))
         for dim, (size, count) in enumerate(zip(shape, parts, strict=True)):
             if size % count:
-                raise ValueError(
+                raise IndivisibleError(
                     f"Sharding {self} implies that array axis {dim} is partitioned"
                     f" {count} times, but the dimension size is {size} (full shape:"
                     f" {shape}, per-dimension tiling factors: {list(parts)} should"

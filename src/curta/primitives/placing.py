@@ -54,7 +54,11 @@ class Placing(Linear, Identity):
 
 @dataclass(frozen=True)
 class ShardingConstraint(Placing):
-    """The operand, laid out by `target` where axes are left to the compiler."""
+    """The operand, laid out by `target` where axes are left to the compiler.
+
+    `of_call`: a nested `jit` has it so for an argument or a result. Such a value is
+    moved there where no program is recorded, as by a call of that `jit` itself.
+    """
 
     name: ClassVar[str] = "sharding_constraint"
     param_names: ClassVar[Mapping[str, str | None]] = {
@@ -64,6 +68,7 @@ class ShardingConstraint(Placing):
     }
     target: Sharding
     context_mesh: Mesh | AbstractMesh
+    of_call: bool = False
 
     def batch_entry(self, axis: Any) -> Any:
         if axis.spmd is None:

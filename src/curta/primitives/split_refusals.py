@@ -57,7 +57,7 @@ def _accept(op: Op, query: Query) -> None:
 
 for _kind in (
     ArgReduction, BroadcastInDim, Identity, Reduction, Reshape, Rev, ShardAlike,
-    Squeeze, Tile, Transpose, Unstack, WindowUpdate,
+    Squeeze, Transpose, WindowUpdate,
 ):  # fmt: skip
     refuse_ambiguous.register(_kind, _accept)
 
@@ -154,6 +154,25 @@ def _matrices(op: MatrixOp, query: Query) -> None:
 def _check_batches(op: Op, query: Query, batches: Sequence[Entries]) -> None:
     if len({*batches}) > 1:
         query.refuse(f"All inputs to {op.name} must have the same batch sharding.")
+
+
+@refuse_ambiguous.register
+def _tile(op: Tile, query: Query) -> None:
+    pairs = zip(query.entries[0], op.reps, strict=True)
+    for dim, (entry, count) in enumerate(pairs):
+        if entry is not None and count != 1:
+            query.refuse(
+                f"Operand cannot be sharded on dimension {dim} when the tiling is"
+                f" non-trivial: reps={op.reps}."
+            )
+
+
+@refuse_ambiguous.register
+def _unstack(op: Unstack, query: Query) -> None:
+    if query.entries[0][op.axis] is not None:
+        query.refuse(
+            f"unstack operand cannot be sharded on the unstacking axis {op.axis}."
+        )
 
 
 @refuse_ambiguous.register

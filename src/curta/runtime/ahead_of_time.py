@@ -10,12 +10,13 @@ from curta.errors import JaxRuntimeError
 from curta.runtime.backends import Placement
 from curta.runtime.devices import Client, CompileOnlyDevice, seen_platforms
 from curta.runtime.donation import find_donation
+from curta.runtime.named_devices import Shardings
 from curta.runtime.pjrt import plugins
 from curta.runtime.pjrt.backend import lower_for_devices
 from curta.runtime.pjrt.errors import status_of
 from curta.runtime.pjrt.program import Executable
 from curta.runtime.pjrt.topology import Topology, create
-from curta.runtime.propagation import Destinations, Shardings
+from curta.runtime.propagation import Destinations
 
 
 class TopologyClient(Client):

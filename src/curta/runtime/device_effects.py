@@ -13,7 +13,8 @@ from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params, with_jaxprs
 from curta.core.mesh import Mesh
 from curta.partition.propagation import Walk
-from curta.runtime.propagation import Shardings, walked
+from curta.runtime.named_devices import Shardings
+from curta.runtime.propagation import walked
 
 # In the jaxprs of these values are what one device holds.
 _OF_PARTS = (ShardMap, CustomPartitioning)

@@ -38,9 +38,10 @@ from curta.runtime.devices import (
 from curta.runtime.donation import donate, find_donation, take_back
 from curta.runtime.guard import guard_transfer
 from curta.runtime.host_runs import several_hosts, spans_hosts
+from curta.runtime.named_devices import NamedDevices, Shardings
 from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.plans import Plan, PlanTable
-from curta.runtime.propagation import Destinations, Shardings, needed_devices
+from curta.runtime.propagation import Destinations
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
@@ -54,7 +55,8 @@ class CompiledCall:
 
     `donated` marks the inputs whose memory the caller gives up; () for none.
     `in_shardings` and `out_shardings` say where inputs and outputs are to be; None, or
-    an empty sequence, leaves that to the arguments, or to the `mesh`.
+    an empty sequence, leaves that to the arguments, or to the `mesh`. With `moves`
+    arguments are brought there, however they are split.
     """
 
     def __init__(
@@ -65,12 +67,13 @@ class CompiledCall:
         in_shardings: Shardings = (),
         out_shardings: Shardings = (),
         mesh: Mesh | None = None,
+        moves: bool = False,
     ):
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.closed = closed
         self.consumed = find_donation(closed, donated) if any(donated) else {}
         self.watched = bool(closed.effects)  # what they do depends on the devices
-        self.made_of = closed, name, donated, in_shardings, out_shardings, mesh
+        self.made_of = closed, name, donated, in_shardings, out_shardings, mesh, moves
         self._checks = checks
         # By devices and shardings; by None for arguments of no particular place, where
         # the default device is that of a plugin.
@@ -83,7 +86,9 @@ class CompiledCall:
         ]
         self.name = name
         self.in_avals = closed.in_avals
-        self.destinations = Destinations(closed, in_shardings, out_shardings, mesh)
+        self.destinations = Destinations(
+            closed, in_shardings, out_shardings, mesh, moves
+        )
         self.places = self.destinations.known
         self.special = True
         if self.on_host:
@@ -204,7 +209,7 @@ class CompiledCall:
         """
         to = self.destinations
         given = to.arguments(shardings_of(args), self.in_avals)
-        needed = needed_devices(to.named, given)
+        needed = to.needed(given)
         check_devices(to.function, self.in_avals, given, needed, to.arg_names)
         return given, to.devices(given)
 
@@ -375,7 +380,7 @@ def check_devices(
     name: str,
     avals: Sequence[ShapedArray],
     shardings: Shardings,
-    needed: tuple[Any, str] | None = None,
+    needed: Sequence[NamedDevices] = (),
     arg_names: Sequence[str] = (),
 ) -> None:
     """Raise ValueError if the arguments are not all on the same devices.
@@ -383,8 +388,8 @@ def check_devices(
     `needed` are the devices that the program needs, and who needs them.
     """
     devices_of = {i: s.devices for i, s in enumerate(shardings) if s is not None}
-    if needed is not None:
-        devices_of[-1] = needed[0]
+    for i, named in enumerate(needed):
+        devices_of[~i] = named.devices
     if len({*devices_of.values()}) < 2:
         return
     found = []
@@ -395,8 +400,8 @@ def check_devices(
         ids = [d.id for d in devices]
         platform = devices[0].platform.upper()
         where = f"with device ids {ids} on platform {platform}"
-        if needed is not None and i < 0:
-            found.append(f"{needed[1]} {where}")
+        if i < 0:
+            found.append(f"{needed[~i].by} {where}")
             continue
         arg = arg_names[i] if i < len(arg_names) else f"args[{i}]"
         shape = avals[i].unplaced().str_short()

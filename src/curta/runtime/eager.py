@@ -29,7 +29,7 @@ from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
-from curta.primitives.placing import DevicePut
+from curta.primitives.placing import DevicePut, ShardingConstraint
 from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.backends import executable
 from curta.runtime.debug_checks import check_op, refuse_execution
@@ -44,9 +44,10 @@ from curta.runtime.dispatch import (
 )
 from curta.runtime.host_runs import spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
+from curta.runtime.named_devices import devices_of_op, mesh_of_op, needed_devices
 from curta.runtime.native_executable import start, starting
 from curta.runtime.plans import Plan, PlanTable
-from curta.runtime.propagation import mesh_of_op, needed_devices, op_shardings
+from curta.runtime.propagation import op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import refuse_strings, to_array
 
@@ -171,8 +172,9 @@ def _placed_results(
     several = type(plan.out) is tuple
     outs = plan.out if several else (plan.out,)
     where = shardings_of(args)
-    if not isinstance(op, DevicePut):
-        needed = needed_devices(mesh_of_op(op), where)
+    moves = isinstance(op, ShardingConstraint) and op.of_call
+    if not (moves or isinstance(op, DevicePut)):
+        needed = needed_devices(mesh_of_op(op), devices_of_op(op), where)
         check_devices(op.name, avals, where, needed, "xyz")
     where = op_shardings(op, avals, where, outs)
     if several:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import axes_of
@@ -23,10 +23,16 @@ from curta.core.jaxpr import (
     jaxprs_in_params,
 )
 from curta.core.memo import kept_by_settings, kept_with_jaxpr
-from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
+from curta.core.mesh import Mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
-from curta.core.sharding import MemorySpace, NamedSharding, Sharding, normalised
+from curta.core.sharding import (
+    MemorySpace,
+    NamedSharding,
+    Sharding,
+    normalised,
+    on_device,
+)
 from curta.partition.propagation import Walk, over_axes, retyped
 from curta.primitives.placing import (
     DevicePut,
@@ -35,15 +41,26 @@ from curta.primitives.placing import (
 )
 from curta.primitives.split_query import Entries
 from curta.runtime.devices import default_sharding
+from curta.runtime.named_devices import (
+    NamedDevices,
+    NamedMesh,
+    Shardings,
+    chosen_mesh,
+    mesh_among,
+    mesh_of_op,
+    named_devices,
+    named_mesh,
+    needed_devices,
+)
 from curta.transforms.discharge import TakesRefs
-
-Shardings = Sequence[Sharding | None]
 
 
 class Destinations:
     """Where a compiled program's inputs and outputs are to be.
 
-    `known` if that is not for the arguments alone to say.
+    `known` if that is not for the arguments alone to say. `moves` if arguments are to
+    be brought there from wherever they are; else those that are split otherwise are
+    refused.
     """
 
     def __init__(
@@ -52,17 +69,20 @@ class Destinations:
         in_shardings: Shardings,
         out_shardings: Shardings,
         mesh: Mesh | None = None,
+        moves: bool = False,
     ):
         self.closed = closed
         self.in_shardings = tuple(in_shardings)
         self.out_shardings = tuple(out_shardings)
         self.around = mesh
+        self.moves = moves
         self.named = named_mesh(closed.jaxpr)
-        wanted = _mesh_of(self.out_shardings)
+        wanted = mesh_among(self.out_shardings)
         if self.named is None and wanted is not None:
             self.named = NamedMesh(wanted, "explicit output sharding")
         if self.named is None and mesh is not None:
             self.named = NamedMesh(mesh, "jit's context mesh")
+        self._named_devices = named_devices(closed.jaxpr, self.out_shardings)
         self.function = closed.jaxpr.debug_info.name
         self.arg_names = closed.jaxpr.debug_info.arg_names
         _check_sums("in_shardings", self.in_shardings, closed.in_avals)
@@ -71,6 +91,7 @@ class Destinations:
             in_shardings
             or out_shardings
             or self.named
+            or self._named_devices
             or _last_placing(closed.jaxpr)
             or _inspects(closed.jaxpr)
         )
@@ -78,10 +99,12 @@ class Destinations:
     def arguments(self, placed: Shardings, avals: Sequence[ShapedArray]) -> Shardings:
         """Where the arguments are, once they are where they were said to be.
 
-        Those that the program does not read are nowhere. Raises ValueError if one was
-        placed elsewhere.
+        Those that the program does not read are nowhere. Raises ValueError if one is
+        split otherwise.
         """
         if self.in_shardings:
+            if self.moves:
+                placed = [None] * len(placed)
             given = zip(placed, self.in_shardings, avals, strict=True)
             placed = [_moved(*x) for x in given]
         return self.read_alone(placed)
@@ -105,11 +128,15 @@ class Destinations:
 
         There are none if nothing was placed.
         """
-        needed = needed_devices(self.named, given)
-        if needed is not None:
-            return needed[0]
+        needed = self.needed(given)
+        if needed:
+            return needed[0].devices
         placed = (s for s in (*given, *self.out_shardings) if s is not None)
         return next((s.devices for s in placed), ())
+
+    def needed(self, given: Shardings) -> tuple[NamedDevices, ...]:
+        """The devices that the program names, each with what names them first."""
+        return needed_devices(self.named, self._named_devices, given)
 
     def results(self, placed: Shardings) -> Shardings:
         """Where the results are, given where the arguments are."""
@@ -243,7 +270,8 @@ def _program_shardings(
     mesh = program_mesh(named_mesh(closed.jaxpr), shardings, around)
     outs = closed.out_avals
     if mesh is None:
-        placed = [s for s in shardings if s is not None]
+        named = [on_device(*n.devices) for n in named_devices(closed.jaxpr)]
+        placed = [*(s for s in shardings if s is not None), *named]
         last = _last_placing(closed.jaxpr)
         if _inspects(closed.jaxpr):
             _show_all(closed.jaxpr, placed[0] if placed else default_sharding())
@@ -326,64 +354,3 @@ def _show_all(jaxpr: Jaxpr, sharding: Sharding) -> None:
 
 def _inspects(jaxpr: Jaxpr) -> bool:
     return "InspectSharding" in jaxpr.effects
-
-
-def _mesh_of(shardings: Shardings) -> Mesh | None:
-    for s in shardings:
-        if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh):
-            return s.mesh
-    return None
-
-
-class NamedMesh(NamedTuple):
-    """A mesh, perhaps without its devices, and what names it: an op, say."""
-
-    mesh: Mesh | AbstractMesh
-    by: str
-
-
-def chosen_mesh(named: NamedMesh | None, shardings: Shardings) -> Mesh | None:
-    """The mesh over which results are: that of the program, or of its arguments."""
-    given = _mesh_of(shardings)
-    if named is None or (given and given.shape_tuple == named.mesh.shape_tuple):
-        return given
-    if isinstance(named.mesh, Mesh):
-        return named.mesh
-    around = scope().concrete or given
-    return concrete_mesh(named.mesh) or (around and retyped(around, named.mesh))
-
-
-def needed_devices(
-    named: NamedMesh | None, shardings: Shardings
-) -> tuple[tuple[Any, ...], str] | None:
-    """The devices that a program names, with what names them."""
-    if named is None:
-        return None
-    mesh = named.mesh if isinstance(named.mesh, Mesh) else chosen_mesh(named, shardings)
-    return None if mesh is None else (mesh.flat_devices, named.by)
-
-
-@kept_with_jaxpr
-def named_mesh(jaxpr: Jaxpr) -> NamedMesh | None:
-    """The mesh that a program names, if it names one."""
-    for eqn in jaxpr.eqns:
-        found = mesh_of_op(eqn.op)
-        if found is not None:
-            return found
-    return None
-
-
-def mesh_of_op(op: Op) -> NamedMesh | None:
-    """The mesh that an op names, itself or in its jaxprs."""
-    if isinstance(op, ShardMap):
-        return NamedMesh(op.mesh, f"{op.name} inside jit")
-    if isinstance(op, DevicePut):
-        return None
-    if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
-        mesh = op.target.mesh  # one without axes is over any devices
-        return NamedMesh(mesh, f"{op.name} inside jit") if mesh.axis_names else None
-    for jaxpr in jaxprs_in_params(op.params()):
-        found = named_mesh(jaxpr)
-        if found is not None:
-            return found
-    return None

@@ -1,0 +1,158 @@
+"""The devices that a program names: those of meshes, and those of single ones.
+
+They are named by ops, within calls and loops too, and by the shardings of results. A
+program runs on one set of devices: whoever names others is refused, as in JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta.control.shard_map import ShardMap
+from curta.core.jaxpr import Jaxpr, jaxprs_in_params
+from curta.core.memo import kept_with_jaxpr
+from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
+from curta.core.op import Op
+from curta.core.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from curta.partition.propagation import retyped
+from curta.primitives.placing import DevicePut, Placing, ShardingConstraint
+
+Shardings = Sequence[Sharding | None]
+
+
+class NamedMesh(NamedTuple):
+    """A mesh, perhaps without its devices, and what names it: an op, say."""
+
+    mesh: Mesh | AbstractMesh
+    by: str
+
+
+class NamedDevices(NamedTuple):
+    """Devices, and what names them."""
+
+    devices: tuple[Any, ...]
+    by: str
+
+
+def mesh_among(shardings: Shardings) -> Mesh | None:
+    """The mesh of the first sharding that has one."""
+    for s in shardings:
+        if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh):
+            return s.mesh
+    return None
+
+
+def chosen_mesh(named: NamedMesh | None, shardings: Shardings) -> Mesh | None:
+    """The mesh over which results are: that of the program, or of its arguments."""
+    given = mesh_among(shardings)
+    if named is None or (given and given.shape_tuple == named.mesh.shape_tuple):
+        return given
+    if isinstance(named.mesh, Mesh):
+        return named.mesh
+    around = scope().concrete or given
+    return concrete_mesh(named.mesh) or (around and retyped(around, named.mesh))
+
+
+def needed_devices(
+    named: NamedMesh | None, devices: Sequence[NamedDevices], shardings: Shardings
+) -> tuple[NamedDevices, ...]:
+    """The devices that a program names, by a mesh, or otherwise."""
+    if named is None:
+        return tuple(devices)
+    mesh = named.mesh if isinstance(named.mesh, Mesh) else chosen_mesh(named, shardings)
+    if mesh is None:
+        return tuple(devices)
+    first = NamedDevices(mesh.flat_devices, named.by)
+    return (first, *(d for d in devices if d.devices != first.devices))
+
+
+@kept_with_jaxpr
+def named_mesh(jaxpr: Jaxpr) -> NamedMesh | None:
+    """The mesh that a program names, if it names one."""
+    for eqn in jaxpr.eqns:
+        found = mesh_of_op(eqn.op)
+        if found is not None:
+            return found
+    return None
+
+
+def mesh_of_op(op: Op) -> NamedMesh | None:
+    """The mesh that an op names, itself or in its jaxprs."""
+    if isinstance(op, ShardMap):
+        return NamedMesh(op.mesh, _who(op))
+    if isinstance(op, DevicePut):
+        return None
+    if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
+        mesh = op.target.mesh  # one without axes is over any devices
+        return NamedMesh(mesh, _who(op)) if mesh.axis_names else None
+    for jaxpr in jaxprs_in_params(op.params()):
+        found = named_mesh(jaxpr)
+        if found is not None:
+            return found
+    return None
+
+
+def named_devices(jaxpr: Jaxpr, out_shardings: Shardings = ()) -> list[NamedDevices]:
+    """The devices that a program, or the place of its results, names."""
+    found = {n.devices: n for n in _named_by_ops(jaxpr)}
+    for s in out_shardings:
+        if s is not None and not _is_abstract(s):
+            who = NamedDevices(s.devices, "explicit output sharding")
+            found.setdefault(s.devices, who)
+    return [*found.values()]
+
+
+@kept_with_jaxpr
+def _named_by_ops(jaxpr: Jaxpr) -> tuple[NamedDevices, ...]:
+    found: dict[Any, NamedDevices] = {}
+    for eqn in jaxpr.eqns:
+        for named in devices_of_op(eqn.op):
+            found.setdefault(named.devices, named)
+    return tuple(found.values())
+
+
+def devices_of_op(op: Op) -> tuple[NamedDevices, ...]:
+    """The devices that an op names, itself or in its jaxprs."""
+    if isinstance(op, DevicePut):
+        return ()
+    if isinstance(op, Placing) and isinstance(op.target, SingleDeviceSharding):
+        return (NamedDevices(op.target.devices, _who(op)),)
+    if isinstance(op, (ShardMap, Placing)):
+        named = mesh_of_op(op)
+        if named is None or not isinstance(named.mesh, Mesh):
+            return ()
+        return (NamedDevices(named.mesh.flat_devices, named.by),)
+    inner = (_named_by_ops(jaxpr) for jaxpr in jaxprs_in_params(op.params()))
+    return tuple(named for found in inner for named in found)
+
+
+def _who(op: Op) -> str:
+    nested = isinstance(op, ShardingConstraint) and op.of_call
+    return f"{'jit' if nested else op.name} inside jit"
+
+
+def _is_abstract(sharding: Sharding) -> bool:
+    return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+
+
+def with_devices(sharding: Sharding, devices: Sequence[Any]) -> Sharding:
+    """A sharding over a mesh without devices, over these; others stay as they are.
+
+    Raises ValueError for more or fewer devices than the mesh has.
+    """
+    if not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh):
+        return sharding
+    mesh = sharding.mesh
+    if mesh.size != len(devices):
+        raise ValueError(
+            f"The size of abstract mesh {mesh.size} in {sharding} must match the"
+            f" length of device assignment: {len(devices)}"
+        )
+    grid = np.empty(len(devices), object)
+    grid[:] = devices
+    shape = tuple(size for _, size in mesh.shape_tuple)
+    made = Mesh(grid.reshape(shape), mesh.axis_names, mesh.axis_types)
+    return sharding.update(mesh=made)
