@@ -6,7 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta.runtime import device_call
-from curta.runtime.backends import Placement
+from curta.runtime.backends import CompileOptions
 from curta.runtime.device_data import DeviceData
 
 
@@ -132,7 +132,7 @@ def test_the_guard_of_transfers(x):
 def test_programs_are_found_again(monkeypatch):
     closed = curta.make_jaxpr(lambda x: jnp.cos(x) * 3)(jnp.ones(5))
     device = curta.devices()[0]
-    make = closed, Placement("f", (device,), (None,), (None,))
+    make = closed, CompileOptions("f", (device,), (None,), (None,))
     first = device_call.DeviceCall(*make)
     client = device.hardware.client
     monkeypatch.setattr(type(client), "compile", lambda *args: pytest.fail("compiled"))

@@ -48,16 +48,17 @@ class Tuning:
 
     # Operations that a chunk is worth at least.
     chunk_cost: int = limit(1 << 16, shrunk=1)
-    # The same in the body of a loop, where threads meet in every turn.
+    # The same in the body of a loop, where threads meet in every iteration.
     chunk_cost_in_loop: int = limit(1 << 19, shrunk=1)
     # Chunks of a kernel at most: more do not balance better.
     most_chunks: int = limit(64, shrunk=5)
-    # Indices of a map's long dim that are a turn.
+    # Indices of a map's long dim that are an iteration.
     piece_of_map: int = limit(1 << 14, shrunk=16)
     # The same where it is walked for each of a few neighbours, whose lines of the cache
     # stay in the first level from one to the next.
     piece_of_neighbours: int = limit(512, shrunk=8)
-    # Columns that a turn of a fold by columns takes, 4 KiB of float32; a power of two.
+    # Columns that an iteration of a fold by columns takes, 4 KiB of float32; a power of
+    # two.
     piece_of_columns: int = limit(1024, shrunk=8)
     # Rows and columns of the tile of a transpose; a power of two.
     tile: int = limit(16, shrunk=4)
@@ -75,8 +76,8 @@ class Tuning:
 
     # Operations that a piece is worth at least.
     fold_piece_cost: int = limit(1 << 17, shrunk=8)
-    # Turns from which on there is enough to share out without pieces.
-    fold_few_turns: int = limit(16, shrunk=1 << 30)
+    # Iterations from which on there is enough to share out without pieces.
+    fold_few_iterations: int = limit(16, shrunk=1 << 30)
     # Pieces of a fold at most.
     most_fold_pieces: int = limit(64, shrunk=3)
     # Pieces of neighbours in memory are multiples of so many elements.
@@ -113,8 +114,8 @@ class Tuning:
 
     # ---- which items share a kernel (compiler/graph/fuse.py)
 
-    # Turns of the shared loops that have something for every thread.
-    shared_turns: int = limit(8, shrunk=3)
+    # Iterations of the shared loops that have something for every thread.
+    shared_iterations: int = limit(8, shrunk=3)
     # Indices that one thread visits before others could start.
     shared_little: int = limit(1 << 14, shrunk=2)
     # Items of a kernel at most.
@@ -128,8 +129,8 @@ class Tuning:
     register_elements: int = limit(64, shrunk=2)
     # Elements that are kept one by one, not in one vector, at most.
     register_scalars: int = limit(4, shrunk=1)
-    # Turns that a while loop is taken to have, where work is shared out.
-    likely_turns: int = limit(16, shrunk=3)
+    # Iterations that a while loop is taken to have, where work is shared out.
+    assumed_trip_count: int = limit(16, shrunk=3)
     # Steps of the code of a loop at most.
     register_steps: int = limit(4096, shrunk=40)
     # Examples that run side by side at least: more than the elements of a value in
@@ -140,7 +141,7 @@ class Tuning:
     # Values that are computed for an example at most.
     lane_values: int = limit(2048, shrunk=60)
     # Elements that one update of an array in memory writes at most.
-    resident_updates: int = limit(16, shrunk=3)
+    in_place_updates: int = limit(16, shrunk=3)
     # Terms of a sum of products, or updates one after the other, written out at most.
     unrolled_terms: int = limit(32, shrunk=2)
     # Rows of a reduction that are combined in one expression.
@@ -181,12 +182,12 @@ class Tuning:
     recomputed_cost_of_row: int = limit(8, shrunk=2)
     # Rows from which on a product is as fast inside of a loop.
     moved_product_rows: int = limit(16, shrunk=2)
-    # Bytes of a block of turns, that stay in the second-level cache.
+    # Bytes of a block of iterations, that stay in the second-level cache.
     loop_block_bytes: int = limit(1 << 20, shrunk=64)
-    # Bytes of all turns of a loop that cannot be cut into blocks.
+    # Bytes of all iterations of a loop that cannot be cut into blocks.
     loop_bytes: int = limit(1 << 26, shrunk=1 << 10)
-    # Turns of a block at least.
-    loop_block_turns: int = limit(4, shrunk=2)
+    # Iterations of a block at least.
+    loop_block_iterations: int = limit(4, shrunk=2)
     # Rows of a part at least: products of fewer would waste registers.
     part_rows: int = limit(8, shrunk=1)
     # Bytes that a part carries at least.
@@ -339,13 +340,13 @@ class Tuning:
     optimised_fold: int = limit(1 << 16, shrunk=0)
     # The same of a map, which gains a tenth.
     optimised_map: int = limit(1 << 19, shrunk=0)
-    # Updates in a row of which some make a turn of their loop.
+    # Updates in a row of which some make an iteration of their loop.
     many_updates: int = limit(64, shrunk=2)
     # Operations of such an update at most.
     light_update: int = limit(24, shrunk=3)
     # Indices of which owners gather theirs at a time; a multiple of a vector.
     indices_at_once: int = limit(1024, shrunk=16)
-    # Small updates in a turn of their loop, if there are many.
+    # Small updates in an iteration of their loop, if there are many.
     updates_at_once: int = limit(4, shrunk=2)
     # Rows that a fold by columns adds up before it touches memory.
     rows_at_once: int = limit(8, shrunk=3)
@@ -384,10 +385,10 @@ class Tuning:
     interruptible_cost: int = limit(1 << 27, shrunk=-1)
     # Operations between two looks of a loop whether its call was cancelled.
     polled_cost: int = limit(1 << 18, shrunk=1)
-    # Turns between them at most, and of a loop around one that looks by itself; powers
-    # of two.
-    polled_turns: int = limit(1 << 20, shrunk=2)
-    polled_turns_outside: int = limit(64, shrunk=1)
+    # Iterations between them at most, and of a loop around one that looks by itself;
+    # powers of two.
+    polled_iterations: int = limit(1 << 20, shrunk=2)
+    polled_iterations_outside: int = limit(64, shrunk=1)
     # Seconds that a call took from which on it does not make the next ones.
     answer_seconds: float = limit(0.05, shrunk=-1.0)
     # The same of compiling: characters of a module, a twentieth of a second.

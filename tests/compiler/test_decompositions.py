@@ -6,8 +6,8 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.graph.batched_small_matrices import matrix_program
 from curta.compiler.graph.decompositions import Lapack, Permuted, decomposed
-from curta.compiler.graph.lanewise import lanewise
 from curta.compiler.pipeline import compile_jaxpr
 from curta.primitives.linalg import (
     LU,
@@ -212,9 +212,9 @@ def test_many_small_matrices_are_lanes(dtype, batch, n):
         (LUPivotsToPermutation(n), (pivots,)),
         (TriangularSolve(True, True), (factors, b)),
     ):
-        assert lanewise(op, [curta.typeof(a) for a in args]) is not None
+        assert matrix_program(op, [curta.typeof(a) for a in args]) is not None
         assert_same(op, *args)
-    assert lanewise(Cholesky(), [curta.typeof(x[:2])]) is None
+    assert matrix_program(Cholesky(), [curta.typeof(x[:2])]) is None
 
 
 def test_pivots_to_permutations():

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from tests.compiler.programs import assert_compiles, staged
 
-from curta.compiler.graph.fuse import Plan, fuse
-from curta.compiler.graph.itemise import itemise
+from curta.compiler.graph.fuse import FusionPlan, fuse
+from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.graph.items import Item, written
 from curta.compiler.graph.simplify import simplify
 from curta.core.jaxpr import ClosedJaxpr
@@ -21,15 +21,15 @@ from curta.transforms.dce import dce_jaxpr
 ROWS = np.random.default_rng(0).standard_normal((512, 256)).astype(np.float32)
 
 
-def plan_of(closed: ClosedJaxpr) -> Plan:
-    return fuse(itemise(dce_jaxpr(simplify(closed.jaxpr))))
+def plan_of(closed: ClosedJaxpr) -> FusionPlan:
+    return fuse(lower_to_items(dce_jaxpr(simplify(closed.jaxpr))))
 
 
-def labels(plan: Plan) -> list[list[str]]:
+def labels(plan: FusionPlan) -> list[list[str]]:
     return [[getattr(i, "label", "other") for i in g.items] for g in plan.groups]
 
 
-def item(plan: Plan, label: str) -> Item:
+def item(plan: FusionPlan, label: str) -> Item:
     return next(
         i for g in plan.groups for i in g.items if getattr(i, "label", "") == label
     )

@@ -11,7 +11,7 @@ from tests.compiler.test_fuse import layernorm, plan_of, softmax
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.graph.itemise import itemise
+from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.streams import unaligned_head
 from curta.compiler.loops.assemble import assemble
@@ -30,7 +30,7 @@ FLOAT32 = np.dtype("float32")
 def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) -> None:
     x = np.zeros((512, 256), np.float32)
     plan = plan_of(staged(fun, x))
-    program = itemise(staged(fun, x).jaxpr)
+    program = lower_to_items(staged(fun, x).jaxpr)
     kernel = assemble(plan.groups[0], program.builder)
     plan_ = schedule(kernel, 64)
     ends = {b for b in kernel.buffers() if b.name.startswith("in")}

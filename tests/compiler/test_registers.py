@@ -14,8 +14,8 @@ from tests.conformance.samples import Case, cases
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.graph.batch_vectorisation import lane_code
 from curta.compiler.graph.control import jaxprs
-from curta.compiler.graph.lanes import lane_code
 from curta.compiler.graph.registers import register_code
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import RegisterCode

@@ -7,7 +7,7 @@ from tests.compiler.programs import staged
 import curta
 import curta.numpy as jnp
 from curta.compiler.graph.fuse import fuse
-from curta.compiler.graph.itemise import itemise
+from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.schedule import schedule
@@ -17,7 +17,7 @@ LONG = 2 * Tuning().piece_of_map + 5
 
 
 def plan_of(fun, shape, dtype=np.float32):
-    program = itemise(staged(fun, np.zeros(shape, dtype)).jaxpr)
+    program = lower_to_items(staged(fun, np.zeros(shape, dtype)).jaxpr)
     (group,) = fuse(program).groups
     return schedule(assemble(group, program.builder), 64)
 
@@ -28,7 +28,7 @@ def test_a_few_columns_are_read_once(columns):
     plan = plan_of(lambda x: [x.T], (LONG, columns))
     assert (plan.block, plan.outer[-1].extent) == (columns, columns)
     assert plan.piece == Tuning().piece_of_neighbours
-    assert plan.turns == -(-LONG // plan.piece)
+    assert plan.iterations == -(-LONG // plan.piece)
 
 
 def test_other_transposes():
@@ -64,7 +64,7 @@ def test_a_reshaped_transpose_is_walked_by_its_own_dims(shape, order, merged):
 
     for dtype in (np.float32, np.complex64):
         x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-        program = itemise(staged(fun, x).jaxpr)
+        program = lower_to_items(staged(fun, x).jaxpr)
         (group,) = fuse(program).groups
         kernel = assemble(group, program.builder)
         atoms = [a for load in kernel.loads() for a in load.offset.atoms()]

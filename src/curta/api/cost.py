@@ -26,7 +26,7 @@ def flops(closed: ClosedJaxpr) -> int:
 
 
 def eqn_flops(eqn: Eqn) -> int:
-    """The operations of one eqn; a loop counts once, however often it turns."""
+    """The operations of one eqn; a loop counts once, whatever its trip count."""
     inner = eqn.params.get("jaxpr")
     if isinstance(inner, ClosedJaxpr):
         return flops(inner)

@@ -12,11 +12,11 @@ from functools import lru_cache
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.contraction import Contraction, emit_contraction
 from curta.compiler.library.gemm import Dot, emit_tiled
-from curta.compiler.library.packing import turn_name
+from curta.compiler.library.packing import transpose_name
 from curta.compiler.linked import Linked, linked
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
-from curta.compiler.routine_code import turn_code
+from curta.compiler.routine_code import transpose_code
 from curta.config import config
 from curta.tuning import Tuning
 
@@ -42,5 +42,5 @@ def _dot_code(dot: Dot | Contraction, tuning: Tuning) -> Linked:
         emit_tiled(module, _NAME, dot)
         if dot.b_transposed:
             vector = Type(dot.kind, target.host().lanes(dot.kind))
-            callees = {turn_name(vector): turn_code(vector)}
+            callees = {transpose_name(vector): transpose_code(vector)}
     return linked(module.text(), target.GOOD, _NAME, callees, externals)

@@ -10,7 +10,7 @@ from curta.config import config
 from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
 
-UNKNOWN = 1 << 40  # the cost of a loop that nobody knows the turns of
+UNKNOWN = 1 << 40  # the cost of a loop whose trip count nobody knows
 
 
 # What a program returns: STOPPED if it was cancelled, or Python that it calls failed.
@@ -24,7 +24,7 @@ class NativeProgram:
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
     addresses come first in the table; `constants` are the words after them. `code`, the
     executable, keeps all of it in memory. `cost` estimates a call in simple scalar
-    operations; it is UNKNOWN, or more, where nobody knows how often a loop turns.
+    operations; it is UNKNOWN, or more, where nobody knows the trip count of a loop.
     Results `in_place` lie where arguments lay, which was allowed: their two addresses
     must be the same.
     A call needs an arena of so many bytes, 0 for none, whose address goes to the word

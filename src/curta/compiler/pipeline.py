@@ -2,8 +2,8 @@
 
     inline     calls are replaced by what they call                 graph/inline.py
     simplify   named rewrites, equal eqns, dead code                graph/simplify.py
-    loops      what turns share, outside of the loop: prepare.py,   graph/loop_*.py
-    itemise    a loop nest for each value that needs a buffer       graph/itemise.py
+    loops      what iterations share, outside of the loop: prepare.py,   graph/loop_*.py
+    lower      a loop nest for each value that needs a buffer       item_lowering.py
     fuse       loop nests that share loops form groups              graph/fuse.py
     steps      groups become one native function:                   steps.py
     assemble   each group becomes a kernel: stages of loops         loops/assemble.py
@@ -24,10 +24,15 @@ from curta.advisor import advise
 from curta.compiler.dump import dump
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.graph.expansions import natively
-from curta.compiler.graph.fuse import Plan, fuse, separate
+from curta.compiler.graph.fuse import FusionPlan, fuse, separate
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.itemise import CompilePart, InPlace, Program, itemise
+from curta.compiler.graph.item_lowering import (
+    CompilePart,
+    InPlace,
+    Program,
+    lower_to_items,
+)
 from curta.compiler.graph.items import HostItem
 from curta.compiler.graph.prepare import prepare
 from curta.compiler.graph.replace import replaced_arguments
@@ -117,8 +122,8 @@ def planned(
     compile_part: CompilePart,
     optimise: bool = True,
     in_place: InPlace | None = None,
-) -> tuple[Jaxpr, Program, Plan]:
+) -> tuple[Jaxpr, Program, FusionPlan]:
     """The jaxpr whose values are computed, its items, and which share a kernel."""
     jaxpr = with_late_updates(dce_jaxpr(flat.jaxpr))
-    program = itemise(jaxpr, compile_part, in_place)
+    program = lower_to_items(jaxpr, compile_part, in_place)
     return jaxpr, program, fuse(program) if optimise else separate(program)

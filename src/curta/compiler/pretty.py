@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from curta.compiler.graph.fuse import Plan
+from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
@@ -33,7 +33,7 @@ from curta.compiler.loops.nodes import (
 from curta.compiler.loops.registers import pretty_steps
 
 
-def pretty_plan(plan: Plan) -> str:
+def pretty_plan(plan: FusionPlan) -> str:
     """Each kernel with its items, and the refusals."""
     lines: list[str] = []
     for i, group in enumerate(plan.groups):
@@ -84,7 +84,9 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
     kernel, plan = scheduled.kernel, scheduled.plan
     dims = " ".join(f"{v.name}:{v.extent}" for v in kernel.dims)
     split = f" split {plan.split.name} by {plan.piece}" if plan.split else ""
-    lines = [f"kernel {dims}{split}, {plan.turns} turns, {plan.chunks} chunks"]
+    lines = [
+        f"kernel {dims}{split}, {plan.iterations} iterations, {plan.chunks} chunks"
+    ]
     place = scheduled.placement
     lines.append("  memory " + " ".join(b.name for b in place.arguments))
     if place.registers:

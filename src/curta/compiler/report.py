@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from curta.compiler.executable import Executable, Launcher, NDArray
-from curta.compiler.graph.groups import Group
-from curta.compiler.graph.itemise import InPlace, Program
+from curta.compiler.graph.groups import FusionGroup
+from curta.compiler.graph.item_lowering import InPlace, Program
 from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
@@ -134,7 +134,7 @@ def _report(
 
 
 def _kernel(
-    group: Group,
+    group: FusionGroup,
     eqns: tuple[Eqn, ...],
     works: Sequence[Work],
     reasons: Sequence[str],
@@ -155,7 +155,7 @@ def _kernel(
     return KernelReport(kind, eqns, labels, read, stored, apart, inner, tuple(works))
 
 
-def _traffic(group: Group, works: Sequence[Work]) -> tuple[int, int]:
+def _traffic(group: FusionGroup, works: Sequence[Work]) -> tuple[int, int]:
     """The bytes of memory that a kernel reads and writes, each element once."""
     there = {b for w in works for b in buffers(w)}
     loops = group.loops()
@@ -185,7 +185,7 @@ def _traffic(group: Group, works: Sequence[Work]) -> tuple[int, int]:
 
 
 def _fused(
-    jaxpr: Jaxpr, program: Program, groups: Sequence[Group]
+    jaxpr: Jaxpr, program: Program, groups: Sequence[FusionGroup]
 ) -> list[tuple[Eqn, ...]]:
     """The eqns that each group computes, in the order of the jaxpr."""
     made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}

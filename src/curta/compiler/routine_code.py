@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from curta.compiler.cache import fixed_key
 from curta.compiler.library import packing
-from curta.compiler.library.packing import turn_name
+from curta.compiler.library.packing import transpose_name
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Linked, kept_linked, linked
 from curta.compiler.llvm import target
@@ -30,20 +30,20 @@ def routine_code(routine: Routine) -> Linked:
 def _routine_code(routine: Routine, tuning: Tuning) -> Linked:
     module = target.host().module()
     routine.emit(module, _NAME)
-    callees = {turn_name(v): turn_code(v) for v in routine.turned}
+    callees = {transpose_name(v): transpose_code(v) for v in routine.transposed}
     text = module.text()
     return linked(text, target.GOOD, _NAME, callees, routine.externals)
 
 
 @lru_cache(maxsize=64)
-def turn_code(vector: Type) -> Linked:
-    """The function of `packing.emit_turn`."""
+def transpose_code(vector: Type) -> Linked:
+    """The function of `packing.emit_transpose`."""
 
     def write() -> str:
         module = target.host().module()
-        packing.emit_turn(module, vector)
+        packing.emit_transpose(module, vector)
         return module.text()
 
-    name = turn_name(vector)
+    name = transpose_name(vector)
     file = fixed_key(write, target.QUICK, [packing.__name__], name)
     return kept_linked(file, write, target.QUICK, name)

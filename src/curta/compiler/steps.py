@@ -14,8 +14,8 @@ from curta.compiler.dot_code import dot_code
 from curta.compiler.dump import dump
 from curta.compiler.executable import NativeCode
 from curta.compiler.graph.control import control_cost
-from curta.compiler.graph.fuse import Plan
-from curta.compiler.graph.itemise import Program
+from curta.compiler.graph.fuse import FusionPlan
+from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
@@ -49,7 +49,7 @@ from curta.compiler.routine_code import routine_code
 from curta.config import config
 
 
-def make_code(plan: Plan, program: Program, often: bool) -> NativeCode:
+def make_code(plan: FusionPlan, program: Program, often: bool) -> NativeCode:
     """The code that runs a plan; `often` if it is the body of a loop."""
     done = [work for works in works_of(plan, program, often) for work in works]
     dump("kernels", lambda: "\n".join(map(pretty_work, done)))
@@ -61,7 +61,7 @@ def ends_of(program: Program) -> list[Buffer]:
     return [*program.outputs, *program.inputs, *program.consts]
 
 
-def works_of(plan: Plan, program: Program, often: bool) -> list[list[Work]]:
+def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]]:
     """What is run for each group of a plan: most are one kernel."""
     machine = target.host()
     groups: list[list[Library | Kernel]] = []

@@ -108,7 +108,7 @@ def _outputs_from_consts(
             constvars=(), invars=jaxpr.invars[:n_consts], outvars=(), eqns=()
         )
         return ClosedJaxpr(empty, ())
-    # What has effects stays in the loop, to happen in every turn.
+    # What has effects stays in the loop, to happen in every iteration.
     chosen = jaxpr.replace(
         invars=jaxpr.invars[:n_consts],
         outvars=[jaxpr.outvars[i] for i in outputs],

@@ -8,8 +8,8 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
-from curta.core.layout import render
 from curta.core.pretty import Printer, Settings, format_jaxpr
+from curta.core.pretty_printer import render
 from curta.errors import JaxprTypeError
 
 _LONGEST_SHOWN = 60

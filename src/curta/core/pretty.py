@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curta.core import layout
+from curta.core import pretty_printer
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import (
     Atom,
@@ -22,8 +22,8 @@ from curta.core.jaxpr import (
     jaxprs_in_params,
     set_printer,
 )
-from curta.core.layout import Doc, concat, group, join, line_break, nest, text
 from curta.core.name_stack import EMPTY, NameStack, shown_path
+from curta.core.pretty_printer import Doc, concat, group, join, line_break, nest, text
 
 _LONG = 10
 """A nested jaxpr of more eqns than this is printed before the one that uses it."""
@@ -76,13 +76,15 @@ def format_jaxpr(
         path,
         types,
     )
-    return layout.render(Printer(jaxpr, settings).document(), use_color=use_color)
+    return pretty_printer.render(
+        Printer(jaxpr, settings).document(), use_color=use_color
+    )
 
 
 def format_eqn(eqn: Eqn) -> str:
     """The text of one eqn, its variables named in order of appearance."""
     printer = Printer(Jaxpr((), (), eqn.outvars, ()), Settings())
-    return layout.render(printer.eqn(eqn)).rstrip()
+    return pretty_printer.render(printer.eqn(eqn)).rstrip()
 
 
 def format_eqns(jaxpr: Jaxpr) -> list[str]:
@@ -90,7 +92,7 @@ def format_eqns(jaxpr: Jaxpr) -> list[str]:
     printer = Printer(jaxpr, Settings())
     for var in (*jaxpr.constvars, *jaxpr.invars):
         printer.name(var)
-    return [layout.render(printer.eqn(eqn)).rstrip() for eqn in jaxpr.eqns]
+    return [pretty_printer.render(printer.eqn(eqn)).rstrip() for eqn in jaxpr.eqns]
 
 
 class Printer:
@@ -156,15 +158,15 @@ class Printer:
             end += f" : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }}"
         body = [
             text("{ "),
-            text("lambda ", layout.KEYWORD),
+            text("lambda ", pretty_printer.KEYWORD),
             constvars,
             text("; "),
             invars,
             text(". "),
-            text("let", layout.KEYWORD),
+            text("let", pretty_printer.KEYWORD),
             nest(2, line_break() + eqns),
             line_break(),
-            text("in ", layout.KEYWORD),
+            text("in ", pretty_printer.KEYWORD),
             text("("),
             outvars,
             text(end),
@@ -179,7 +181,7 @@ class Printer:
         return _row(
             [
                 text(self.name(v))
-                + text(f":{aval.str_short(short_dtypes=True)}", layout.TYPE)
+                + text(f":{aval.str_short(short_dtypes=True)}", pretty_printer.TYPE)
                 for v, aval in zip(variables, types, strict=True)
             ]
         )

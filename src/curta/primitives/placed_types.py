@@ -28,13 +28,13 @@ from curta.primitives.partitioning import out_entries
 from curta.primitives.placing import Reshard
 from curta.primitives.split_query import Entries, Query
 from curta.primitives.structure import zeros
-from curta.primitives.sum_types import out_sums
 from curta.primitives.unreduced import (
     Preduced,
     ReducedVaryCast,
     UnreducedPsum,
     VaryUnreducedCast,
 )
+from curta.primitives.unreduced_types import out_sums
 
 
 def _placed_out_aval(op: Any, avals: Sequence[ShapedArray]) -> Any:

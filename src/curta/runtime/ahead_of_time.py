@@ -7,7 +7,7 @@ from typing import Any
 
 from curta.core.jaxpr import ClosedJaxpr
 from curta.errors import JaxRuntimeError
-from curta.runtime.backends import Placement
+from curta.runtime.backends import CompileOptions
 from curta.runtime.devices import Client, CompileOnlyDevice, seen_platforms
 from curta.runtime.donation import find_donation
 from curta.runtime.named_devices import Shardings
@@ -84,7 +84,7 @@ class ProgramAhead:
         self.consumed = find_donation(closed, donated) if any(donated) else {}
         self._topology: Topology = devices[0].hardware.client
         outs = to.results(given)
-        where = Placement(to.function, devices, given, outs, self.consumed)
+        where = CompileOptions(to.function, devices, given, outs, self.consumed)
         program = lower_for_devices(closed, where)
         self.executable: Executable = self._topology.compile(
             program.text, program.options(options)

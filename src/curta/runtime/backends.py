@@ -53,7 +53,7 @@ plugins: Any = late("curta.runtime.pjrt.plugins")
 Executable = Callable[..., Sequence[Any]]
 
 
-class Placement(NamedTuple):
+class CompileOptions(NamedTuple):
     """Where a program is to run, and what it may do with its arguments.
 
     `devices` are those of a plugin, none for the CPU. Over several, `in_shardings` and
@@ -71,7 +71,7 @@ class Placement(NamedTuple):
 class Backend:
     """What compiles programs, and keeps the elements of arrays."""
 
-    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+    def compile(self, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
         """A function of the storage of arguments that runs `closed`."""
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class Backend:
 class NumpyBackend(Backend):
     """Runs the `eval` rules of the ops, one after the other."""
 
-    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+    def compile(self, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
         return NumpyExecutable(closed)
 
 
@@ -103,18 +103,18 @@ class NumpyExecutable:
 class NativeBackend(Backend):
     """Our own compiler, through LLVM; NumPy where that is missing or has no type."""
 
-    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+    def compile(self, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
         """A `NativeExecutable`, or a program that calls Python.
 
         Donated arguments that are overwritten it names as `overwrites`.
         """
         optimise = not config.jax_disable_most_optimizations
         compiled = backend_compile_and_load(
-            client(PLATFORM), closed, placement.donated, optimise
+            client(PLATFORM), closed, options.donated, optimise
         )
         if compiled is None:
             return NumpyExecutable(closed)
-        program, donated = compiled.native, placement.donated
+        program, donated = compiled.native, options.donated
         if program.runs_python:
             return executable(closed) if donated else compiled
         if not donated:
@@ -212,7 +212,7 @@ def executable(closed: ClosedJaxpr) -> Executable:
         closed = stacked(closed)
     if has_checks(closed.effects):
         return _raising(closed)
-    return backend_of().compile(closed, Placement())
+    return backend_of().compile(closed, CompileOptions())
 
 
 def overwriting(closed: ClosedJaxpr, donated: Mapping[int, int]) -> Executable:
@@ -222,14 +222,14 @@ def overwriting(closed: ClosedJaxpr, donated: Mapping[int, int]) -> Executable:
     """
     if not donated or has_checks(closed.effects) or has_terms(closed.jaxpr):
         return executable(closed)
-    return backend_of().compile(closed, Placement(donated=donated))
+    return backend_of().compile(closed, CompileOptions(donated=donated))
 
 
 def _raising(closed: ClosedJaxpr) -> Executable:
     """A program that raises what the checks in it find, when it has run."""
     _refuse_checks(closed.jaxpr)
     checked = own_checks(closed)
-    run = backend_of().compile(checked.closed, Placement())
+    run = backend_of().compile(checked.closed, CompileOptions())
 
     def run_and_raise(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
         outs = run(*args)

@@ -12,7 +12,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
 from curta.core.sharding import Sharding
 from curta.runtime.array import ArrayImpl, held
-from curta.runtime.backends import Placement, backend_of
+from curta.runtime.backends import CompileOptions, backend_of
 from curta.runtime.device_data import DeviceData, moved
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
@@ -21,12 +21,12 @@ from curta.runtime.transfer import to_array
 class DeviceCall:
     """A program compiled for devices, with what it takes to call it on arrays.
 
-    The arguments are brought to where the placement says.
+    The arguments are brought to where the options say.
     """
 
-    def __init__(self, closed: ClosedJaxpr, placement: Placement) -> None:
-        self._donated = placement.donated
-        self._run: Any = backend_of(placement.devices).compile(closed, placement)
+    def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
+        self._donated = options.donated
+        self._run: Any = backend_of(options.devices).compile(closed, options)
         self.program = self._run.program
 
     def __call__(self, args: Sequence[Any], commit: bool) -> list[ArrayImpl]:

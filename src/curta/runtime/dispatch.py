@@ -19,8 +19,8 @@ from curta.errors import CancelledError
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.backends import (
+    CompileOptions,
     Executable,
-    Placement,
     overwriting,
     refuse_checks,
 )
@@ -92,8 +92,8 @@ class CompiledCall:
         self.places = self.destinations.known
         self.special = True
         if self.on_host:
-            lasts = isinstance(self.run, NativeExecutable) and self.run.lasts
-            self.special = bool(lasts or self.places or self.without_bits)
+            is_async = isinstance(self.run, NativeExecutable) and self.run.is_async
+            self.special = bool(is_async or self.places or self.without_bits)
 
     @functools.cached_property
     def executable(self) -> Executable:
@@ -126,7 +126,7 @@ class CompiledCall:
         return run if isinstance(run, NativeExecutable) and run.measured else None
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
-        if self.special or (self.loop is not None and self.loop.lasts):
+        if self.special or (self.loop is not None and self.loop.is_async):
             return self._start(args)
         inputs = []
         for x in args:
@@ -184,8 +184,8 @@ class CompiledCall:
         return results
 
     def _run(self, args: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
-        lent = [i for i, x in enumerate(args) if x is inputs[i]]
-        return start(self.run, inputs, lent)
+        borrowed = [i for i, x in enumerate(args) if x is inputs[i]]
+        return start(self.run, inputs, borrowed)
 
     def _consuming(self, args: Sequence[Any], inputs: list[Any]) -> Sequence[Any]:
         """A call that takes over donated arguments, unless there is no room for it."""
@@ -256,7 +256,7 @@ class CompiledCall:
         if plan is None:
             outs = self.destinations.results(given)
             # Those that no result can take stay, as on the CPU.
-            where = Placement(self.name, devices, given, outs, self.consumed)
+            where = CompileOptions(self.name, devices, given, outs, self.consumed)
             made = Plan(call=device_call.DeviceCall(self.closed, where))
             plan = self._elsewhere.keep(key, made)
             if not (self.on_host or commit or self.places):

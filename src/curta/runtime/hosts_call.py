@@ -29,8 +29,8 @@ from curta.runtime.debug_checks import checked
 from curta.runtime.donation import Donation, refuse_twice
 from curta.runtime.host_runs import on_each_host
 from curta.runtime.hosts_data import (
+    HostLayout,
     HostsData,
-    Layout,
     hosts_here,
     layout_on,
     moved,
@@ -188,7 +188,7 @@ def _without_float0(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[int]]:
     return ClosedJaxpr(jaxpr.replace(outvars=outvars), closed.consts), kept
 
 
-def on_hosts(x: Any, layout: Layout) -> Any:
+def on_hosts(x: Any, layout: HostLayout) -> Any:
     """The parts of an argument that hosts have by a layout."""
     array = x if type(x) is ArrayImpl else to_array(x)
     place = array._storage_or_place()

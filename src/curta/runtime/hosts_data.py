@@ -22,7 +22,7 @@ from curta.runtime.remote_data import NDArray, RemoteData
 
 
 @dataclass(frozen=True)
-class Layout:
+class HostLayout:
     """How the elements of an array are cut along a mesh of hosts."""
 
     mesh: HostMesh
@@ -34,13 +34,13 @@ class Layout:
 
 
 @functools.lru_cache(1024)
-def layout_on(mesh: HostMesh, split: Split) -> Layout:
+def layout_on(mesh: HostMesh, split: Split) -> HostLayout:
     """The layout, one for equal ones: how arrays are laid out is asked by each call."""
-    return Layout(mesh, split)
+    return HostLayout(mesh, split)
 
 
 @functools.lru_cache(4096)
-def _parts(layout: Layout, shape: tuple[int, ...]) -> dict[int, tuple[slice, ...]]:
+def _parts(layout: HostLayout, shape: tuple[int, ...]) -> dict[int, tuple[slice, ...]]:
     mesh, split = layout.mesh, layout.split
     return {host: mesh.index(host, shape, split) for host in mesh.hosts}
 
@@ -61,12 +61,12 @@ def stored_shape(aval: ShapedArray, sharding: Sharding) -> tuple[int, ...]:
     return (*[named.mesh.shape[n] for n in axes], *aval.shape)  # type: ignore
 
 
-def layout_of(sharding: Sharding, aval: ShapedArray) -> Layout:
+def layout_of(sharding: Sharding, aval: ShapedArray) -> HostLayout:
     """How hosts hold an array of a sharding."""
     shape = stored_shape(aval, sharding)
     named = stored_sharding(sharding, aval).named
     if named is None:
-        return Layout(HostMesh((), (), sharding.hosts, ()), ((),) * len(shape))
+        return HostLayout(HostMesh((), (), sharding.hosts, ()), ((),) * len(shape))
     mesh = host_mesh(named.mesh)  # type: ignore[arg-type]
     return layout_on(mesh, mesh.of_sharding(named, shape))
 
@@ -93,7 +93,7 @@ class HostsData(RemoteData):
         self,
         aval: ShapedArray,
         sharding: Sharding,
-        layout: Layout,
+        layout: HostLayout,
         parts: Mapping[int, NDArray],
     ) -> None:
         self.aval = aval
@@ -123,7 +123,7 @@ class HostsData(RemoteData):
     def gathered(self) -> NDArray:
         """All elements, which the processes of its hosts bring to each other."""
         whole = ((),) * len(self.shape)
-        parts = self.at(Layout(HostMesh((), (), self.sharding.hosts, ()), whole))
+        parts = self.at(HostLayout(HostMesh((), (), self.sharding.hosts, ()), whole))
         return next(iter(parts.values()))
 
     def _join(self) -> NDArray:
@@ -160,7 +160,7 @@ class HostsData(RemoteData):
             within.append(slice(start - own.start, stop - own.start))
         return self.parts[host][tuple(within)]
 
-    def at(self, layout: Layout) -> Mapping[int, NDArray]:
+    def at(self, layout: HostLayout) -> Mapping[int, NDArray]:
         """The parts that hosts have by another layout; they exchange what they miss."""
         if layout is self.layout:
             return self.parts
@@ -214,7 +214,7 @@ def _shared(given: Mapping[int, tuple[Any, Any]], make: Any) -> dict[int, Any]:
     return found
 
 
-def sliced(data: NDArray, layout: Layout) -> dict[int, NDArray]:
+def sliced(data: NDArray, layout: HostLayout) -> dict[int, NDArray]:
     """The parts of elements that are all here, for the hosts that are here."""
     indices = layout.parts(data.shape)
 
@@ -227,7 +227,7 @@ def sliced(data: NDArray, layout: Layout) -> dict[int, NDArray]:
 
 
 def one_of_equal(
-    parts: Mapping[int, NDArray], layout: Layout, shape: tuple[int, ...]
+    parts: Mapping[int, NDArray], layout: HostLayout, shape: tuple[int, ...]
 ) -> dict[int, NDArray]:
     """The parts, of those that hosts have alike only one."""
     if len(parts) == 1:

@@ -209,7 +209,7 @@ _OBJECTS: dict[str, Any] = {
 assert set(_OBJECTS) == set(call_code.OBJECTS)
 
 
-def known_layout() -> call_code.Layout | None:
+def known_layout() -> call_code.ObjectLayout | None:
     """Where the fields of arrays lie; None if they are not found or not as needed."""
     header = known_header()
     if header is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -221,7 +221,7 @@ def known_layout() -> call_code.Layout | None:
         return None
     at_data, at_aval, at_device = (p or 0 for p in places)
     weak = ArrayImpl.__weakrefoffset__
-    return call_code.Layout(header, at_data, at_aval, at_device, weak)
+    return call_code.ObjectLayout(header, at_data, at_aval, at_device, weak)
 
 
 def _find(sample: ArrayImpl, field: Any, header: int) -> int | None:

@@ -31,17 +31,17 @@ NDArray = np.ndarray[Any, Any]
 class NativeExecutable:
     """Calls machine code on results from the pool, with nothing in between.
 
-    `otherwise` runs what the native code refuses. Results that `overwrites` has lie
+    `fallback` runs what the native code refuses. Results that `overwrites` has lie
     where arguments lie, which belong to the call.
     """
 
     def __init__(
         self,
-        otherwise: Callable[..., Sequence[Any]],
+        fallback: Callable[..., Sequence[Any]],
         program: NativeProgram,
         overwrites: Mapping[int, int] | None = None,
     ):
-        self.otherwise = otherwise
+        self.fallback = fallback
         self.program = program
         self.overwrites = overwrites or {}
         results = program.signature[: program.results]
@@ -49,9 +49,11 @@ class NativeExecutable:
         self._bytes = _bytes(results)
         tuning = config.tuning
         moved = _bytes(program.signature)
-        self.may_last = program.cost > tuning.queued_cost or moved > tuning.queued_bytes
-        # A loop may turn any number of times: the last call says what to expect.
-        self.lasts = self.may_last and program.cost < UNKNOWN
+        self.may_be_async = (
+            program.cost > tuning.queued_cost or moved > tuning.queued_bytes
+        )
+        # A loop may have any number of iterations: the last call says what to expect.
+        self.is_async = self.may_be_async and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
         # Whether a signal would wait too long for the end of a call: if it may, and
         # the first calls do not show that it does not.
@@ -70,7 +72,7 @@ class NativeExecutable:
         entry = self._entry or self._next_entry()
         # Refused: not aligned, say, or of a dtype that is equal but not identical.
         if not entry(*outs, *args):
-            return self.otherwise(*args)
+            return self.fallback(*args)
         if self.measured:
             self._measure(begin, config.tuning.queued_seconds)
         return outs
@@ -80,7 +82,7 @@ class NativeExecutable:
         begin = time.perf_counter()
         places = self.submit(args)
         if not places:
-            return self.otherwise(*args)
+            return self.fallback(*args)
         outs = [place.wait() for place in places]
         if self.measured:  # to wake a thread and be woken takes long now and then
             self._measure(begin, config.tuning.answer_seconds)
@@ -88,7 +90,7 @@ class NativeExecutable:
 
     def _measure(self, begin: float, most: float) -> None:
         spent = time.perf_counter() - begin
-        self.lasts = spent > most
+        self.is_async = spent > most
         self.lingers = spent > config.tuning.answer_seconds
 
     def _next_entry(self) -> Callable[..., Any]:
@@ -144,18 +146,21 @@ class NativeExecutable:
 
 
 def start(
-    run: Callable[..., Sequence[Any]], args: Sequence[Any], lent: Sequence[int] = ()
+    run: Callable[..., Sequence[Any]], args: Sequence[Any], borrowed: Sequence[int] = ()
 ) -> Sequence[Any]:
     """The results of an executable, or their places if it was left to the queue.
 
-    It is if it lasts, or if an argument is such a place. `lent` are arguments that may
-    change after the return; they are copied unless that would take long.
+    It is if it takes long, or if an argument is such a place. `borrowed` are arguments
+    that may change after the return; they are copied unless that would take long.
     """
     if type(run) is NativeExecutable and is_available():
-        waits = run.lasts or any(type(x) is Pending for x in args)
-        if waits and sum(args[i].nbytes for i in lent) <= config.tuning.copied_bytes:
+        waits = run.is_async or any(type(x) is Pending for x in args)
+        if (
+            waits
+            and sum(args[i].nbytes for i in borrowed) <= config.tuning.copied_bytes
+        ):
             kept = list(args)
-            for i in lent:
+            for i in borrowed:
                 kept[i] = kept[i].copy()
             places = run.submit(kept)
             if places:
@@ -167,7 +172,7 @@ def start(
 
 def starting(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
     """An executable that is started where it lasts; the arguments are no places."""
-    if type(run) is NativeExecutable and run.may_last:
+    if type(run) is NativeExecutable and run.may_be_async:
         return lambda *args: start(run, args)
     return run
 

@@ -2,7 +2,7 @@
 
 An operand given twice, a result that is an operand as it came, two results that are
 one: under two names a value looks needed after it was overwritten, and updates copy it
-in every turn. So it is given once, handed on around the eqn and carried once.
+in every iteration. So it is given once, handed on around the eqn and carried once.
 """
 
 from __future__ import annotations

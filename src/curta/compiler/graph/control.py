@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curta.compiler.graph.batch_vectorisation import lane_code
 from curta.compiler.graph.items import ControlItem, RegisterItem
-from curta.compiler.graph.lanes import lane_code
 from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
 from curta.compiler.host_call import signals_answered
@@ -25,9 +25,9 @@ from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.structure import Reshape
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
-_TURN = 64  # what a turn of a loop costs besides its body
+_ITERATION = 64  # what an iteration of a loop costs besides its body
 LINE = 64  # elements, at least a cache line
 
 
@@ -41,35 +41,35 @@ def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
     return op.branches if isinstance(op, Cond) else ()
 
 
-def control_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
+def control_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item of a control-flow eqn.
 
     Small values need none: all of their loop is one piece of code in registers.
     """
-    operands = tuple(_buffer(maker, a) for a in eqn.invars)
-    places = _carry_places(maker, eqn, operands, results)
+    operands = tuple(_buffer(lowering, a) for a in eqn.invars)
+    places = _carry_places(lowering, eqn, operands, results)
     code = register_code(eqn, operands, places)
     if code is not None:
-        maker.buffers.update(zip(eqn.outvars, places, strict=True))
-        return maker.items.append(RegisterItem(eqn, operands, places, code))
+        lowering.buffers.update(zip(eqn.outvars, places, strict=True))
+        return lowering.items.append(RegisterItem(eqn, operands, places, code))
     code = lane_code(eqn, operands, results)
     if code is not None:
-        return maker.items.append(RegisterItem(eqn, operands, results, code))
+        return lowering.items.append(RegisterItem(eqn, operands, results, code))
     parts = parts_of(eqn)
     if parts is not None:
-        program = maker.compile_part(parts.body, _in_place(eqn))
+        program = lowering.compile_part(parts.body, _in_place(eqn))
         if not program.runs_python:  # which threads other than the caller's must not
-            return _add(maker, eqn, operands, results, (program,), parts)
+            return _add(lowering, eqn, operands, results, (program,), parts)
     if isinstance(eqn.op, Cond):
-        return _add_branches(maker, eqn, operands, results)
+        return _add_branches(lowering, eqn, operands, results)
     *others, body = jaxprs(eqn)
-    programs = [maker.compile_part(jaxpr, {}) for jaxpr in others]
-    programs.append(maker.compile_part(body, _in_place(eqn)))
-    return _add(maker, eqn, operands, results, tuple(programs), None)
+    programs = [lowering.compile_part(jaxpr, {}) for jaxpr in others]
+    programs.append(lowering.compile_part(body, _in_place(eqn)))
+    return _add(lowering, eqn, operands, results, tuple(programs), None)
 
 
 def _carry_places(
-    maker: ItemMaker,
+    lowering: ItemLowering,
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
@@ -78,7 +78,7 @@ def _carry_places(
     places = list(results)
     for i, aval in enumerate(_carried(eqn)):
         start = len(operands) - _after_carry(eqn) + i
-        if aval.size > config.tuning.register_elements and maker.may_overwrite(
+        if aval.size > config.tuning.register_elements and lowering.may_overwrite(
             eqn, eqn.invars[start]
         ):
             places[i] = operands[start]
@@ -86,7 +86,7 @@ def _carry_places(
 
 
 def _add_branches(
-    maker: ItemMaker,
+    lowering: ItemLowering,
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
@@ -95,19 +95,21 @@ def _add_branches(
     pairs = {
         i: out
         for i, out in _updated(eqn.op.branches).items()  # type: ignore[attr-defined]
-        if maker.may_overwrite(eqn, eqn.invars[1 + i])
+        if lowering.may_overwrite(eqn, eqn.invars[1 + i])
     }
     while True:
-        programs = tuple(maker.compile_part(b, pairs) for b in jaxprs(eqn))
+        programs = tuple(lowering.compile_part(b, pairs) for b in jaxprs(eqn))
         common = frozenset(pairs.values()).intersection(*(p.in_place for p in programs))
         if len(common) == len(pairs):
             break
         pairs = {i: out for i, out in pairs.items() if out in common}
     places = list(results)
     for i, out in pairs.items():
-        places[out] = maker.buffers[eqn.outvars[out]] = operands[1 + i]
-    scratch = _scratch(maker, eqn, programs, 1)
-    maker.items.append(ControlItem(eqn, operands, tuple(places), programs, (), scratch))
+        places[out] = lowering.buffers[eqn.outvars[out]] = operands[1 + i]
+    scratch = _scratch(lowering, eqn, programs, 1)
+    lowering.items.append(
+        ControlItem(eqn, operands, tuple(places), programs, (), scratch)
+    )
 
 
 def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
@@ -164,7 +166,7 @@ def _touched(jaxpr: Jaxpr) -> set[int]:
 
 
 def _add(
-    maker: ItemMaker,
+    lowering: ItemLowering,
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
@@ -177,35 +179,35 @@ def _add(
         if parts and not parts.results[i]:
             # Places for each part, no two of them in one cache line.
             aval = aval.update(shape=(parts.count, LINE))
-            two = [maker.new_buffer(aval, f"{n}{i}") for n in ("carry", "next")]
+            two = [lowering.new_buffer(aval, f"{n}{i}") for n in ("carry", "next")]
             carries.append((two[0], two[0] if i in in_place else two[1]))
             continue
         if i in in_place:
             start = len(operands) - _after_carry(eqn) + i
-            if maker.may_overwrite(eqn, eqn.invars[start]):
-                places[i] = maker.buffers[eqn.outvars[i]] = operands[start]
+            if lowering.may_overwrite(eqn, eqn.invars[start]):
+                places[i] = lowering.buffers[eqn.outvars[i]] = operands[start]
             carries.append((places[i], places[i]))
             continue
-        other = maker.new_buffer(aval, f"next{i}")
+        other = lowering.new_buffer(aval, f"next{i}")
         if isinstance(eqn.op, Scan) and eqn.op.length % 2:
-            carries.append((other, places[i]))  # the last turn writes the result
+            carries.append((other, places[i]))  # the last iteration writes the result
         else:
             carries.append((places[i], other))
     chunks = parts.count if parts else 1
     if any(p.arena_bytes for p in programs):
         chunks = min(chunks, config.tuning.part_arenas)
-    scratch = _scratch(maker, eqn, programs, chunks)
+    scratch = _scratch(lowering, eqn, programs, chunks)
     signals = signals_answered() if programs[-1].runs_python else None
     polled = _loop_cost(eqn, programs, parts) > config.tuning.interruptible_cost
     item = ControlItem(
         eqn, operands, tuple(places), programs, tuple(carries), scratch, parts, chunks,
         signals, polled,
     )  # fmt: skip
-    maker.items.append(item)
+    lowering.items.append(item)
 
 
 def _scratch(
-    maker: ItemMaker, eqn: Eqn, programs: tuple[NativeProgram, ...], chunks: int
+    lowering: ItemLowering, eqn: Eqn, programs: tuple[NativeProgram, ...], chunks: int
 ) -> Buffer | None:
     """Arenas for programs of which each chunk runs one after the other."""
     size = max(p.arena_bytes for p in programs)
@@ -213,7 +215,7 @@ def _scratch(
         return None
     row = -(-size // ALIGNMENT) * ALIGNMENT
     arenas = ShapedArray((chunks, row), np.dtype(np.uint8))
-    return maker.new_buffer(arenas, f"{eqn.op.name}.memory")
+    return lowering.new_buffer(arenas, f"{eqn.op.name}.memory")
 
 
 def _after_carry(eqn: Eqn) -> int:
@@ -242,9 +244,9 @@ def _carried(eqn: Eqn) -> list[ShapedArray]:
 
 
 def control_cost(item: ControlItem) -> int:
-    """What all turns of a loop, or the longest branch, cost."""
+    """What all iterations of a loop, or the longest branch, cost."""
     if isinstance(item.eqn.op, Cond):
-        costs = [p.cost + _TURN for p in item.programs]
+        costs = [p.cost + _ITERATION for p in item.programs]
         return max(costs)
     return _loop_cost(item.eqn, item.programs, item.parts)
 
@@ -254,15 +256,15 @@ def _loop_cost(
 ) -> int:
     if not isinstance(eqn.op, Scan):
         return UNKNOWN
-    turns = eqn.op.length * (parts.count if parts else 1)
-    return turns * sum(p.cost + _TURN for p in programs)
+    iterations = eqn.op.length * (parts.count if parts else 1)
+    return iterations * sum(p.cost + _ITERATION for p in programs)
 
 
-def _buffer(maker: ItemMaker, atom: Atom) -> Buffer:
+def _buffer(lowering: ItemLowering, atom: Atom) -> Buffer:
     """Where an operand lies; literals are put into memory."""
-    found = maker.buffer_of(atom)
+    found = lowering.buffer_of(atom)
     if found is None:
-        found = maker.new_buffer(atom.aval, f"literal{len(maker.items)}")
+        found = lowering.new_buffer(atom.aval, f"literal{len(lowering.items)}")
         index = loop_dims(atom.aval.shape)
-        maker.emit_map(found, index, maker.elements.at(atom, index), "literal")
+        lowering.emit_map(found, index, lowering.elements.at(atom, index), "literal")
     return found

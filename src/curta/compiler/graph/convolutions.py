@@ -34,7 +34,7 @@ from curta.primitives.convolution.shapes import taken
 from curta.primitives.windowed.sliding import both, dilated
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
 Dims = tuple[int, ...]
 
@@ -77,7 +77,7 @@ class _Conv:
         return self.inputs * math.prod(self.window)
 
 
-def conv_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+def conv_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a convolution into `result`."""
     op, (lhs, rhs), out = eqn.op, eqn.invars, eqn.outvars[0].aval
     assert isinstance(op, ConvGeneralDilated)
@@ -85,13 +85,15 @@ def conv_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     conv = _Conv(op, lhs, rhs, out, working)
     index = loop_dims(out.shape)
     if not (conv.depth and lhs.aval.size and out.size):
-        return maker.emit_map(result, index, maker.builder.const(0, out.dtype), "zeros")
+        return lowering.emit_map(
+            result, index, lowering.builder.const(0, out.dtype), "zeros"
+        )
     few = _has_few_features(conv)
     if few and conv.depth <= config.tuning.written_products:
-        return maker.emit_map(result, index, _sum(maker, conv, index), op.name)
+        return lowering.emit_map(result, index, _sum(lowering, conv, index), op.name)
     if working in KINDS and not few:
-        return _product_items(maker, conv, result)
-    return _fold(maker, conv, index, result)
+        return _product_items(lowering, conv, result)
+    return _fold(lowering, conv, index, result)
 
 
 def _has_few_features(conv: _Conv) -> bool:
@@ -107,10 +109,14 @@ def _has_few_features(conv: _Conv) -> bool:
 
 
 def _term(
-    maker: ItemMaker, conv: _Conv, index: Sequence[Any], i: Any, tap: Sequence[Any]
+    lowering: ItemLowering,
+    conv: _Conv,
+    index: Sequence[Any],
+    i: Any,
+    tap: Sequence[Any],
 ) -> Any:
     """One product of the sum at an index, whose first factor is zero on padding."""
-    b, op = maker.builder, conv.op
+    b, op = lowering.builder, conv.op
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
     batch, feature = as_index(index[out_spec[0]]), as_index(index[out_spec[1]])
     group = feature // conv.features
@@ -137,34 +143,34 @@ def _term(
         kernel[place] = as_index(at)
 
     def element() -> Any:
-        return b.convert(maker.elements.at(conv.lhs, tuple(source)), conv.working)
+        return b.convert(lowering.elements.at(conv.lhs, tuple(source)), conv.working)
 
     zero = b.const(0, conv.working)
     x = element() if inside is None else b.guarded(inside, element, zero)
-    y = maker.elements.at(conv.rhs, tuple(kernel))
+    y = lowering.elements.at(conv.rhs, tuple(kernel))
     return b.mul(x, b.convert(y, conv.working))
 
 
-def _sum(maker: ItemMaker, conv: _Conv, index: Sequence[Any]) -> Any:
+def _sum(lowering: ItemLowering, conv: _Conv, index: Sequence[Any]) -> Any:
     """The whole sum as one expression."""
-    b, total = maker.builder, None
+    b, total = lowering.builder, None
     for i in range(conv.inputs):
         for tap in np.ndindex(*conv.window):
-            term = _term(maker, conv, index, i, tap)
+            term = _term(lowering, conv, index, i, tap)
             total = term if total is None else b.add(total, term)
     return b.convert(total, conv.out.dtype)
 
 
 def _fold(
-    maker: ItemMaker, conv: _Conv, index: tuple[Any, ...], result: Buffer
+    lowering: ItemLowering, conv: _Conv, index: tuple[Any, ...], result: Buffer
 ) -> None:
     """The sums as loops over the window and the input features."""
-    b = maker.builder
+    b = lowering.builder
     reduced = loop_dims((*conv.window, conv.inputs), len(variables(index)))
     *tap, i = reduced
     code = simple_fold(b, conv.working, conv.out.dtype, b.add)
-    term = _term(maker, conv, index, i, tap)
-    maker.emit_fold(result, index, reduced, (term,), code, conv.op.name)
+    term = _term(lowering, conv, index, i, tap)
+    lowering.emit_fold(result, index, reduced, (term,), code, conv.op.name)
 
 
 # ------------------------------------------------------------------ as a product
@@ -218,7 +224,7 @@ def _walks(conv: _Conv, d: int) -> list[_Walk]:
     return found
 
 
-def _product_items(maker: ItemMaker, conv: _Conv, result: Buffer) -> None:
+def _product_items(lowering: ItemLowering, conv: _Conv, result: Buffer) -> None:
     out_spec, shape = conv.op.dimension_numbers.out_spec, conv.out.shape
     plain = order = tuple(range(len(shape)))
     if out_spec[1] != order[-1]:  # the product has features last
@@ -226,27 +232,27 @@ def _product_items(maker: ItemMaker, conv: _Conv, result: Buffer) -> None:
     product = result
     if order != plain or conv.working != conv.out.dtype:
         aval = ShapedArray(tuple(shape[d] for d in order), conv.working)
-        product = maker.new_buffer(aval, f"{result.name}.product")
+        product = lowering.new_buffer(aval, f"{result.name}.product")
     walks = [_walks(conv, d) for d in range(len(conv.window))]
-    a, places = _padded(maker, conv, walks)
-    kernel = _kernel(maker, conv)
-    strides = _strides(maker.avals[product].shape)
+    a, places = _padded(lowering, conv, walks)
+    kernel = _kernel(lowering, conv)
+    strides = _strides(lowering.avals[product].shape)
     c = tuple(strides[order.index(d)] for d in plain)
     if any(not w.taps for several in walks for w in several):
-        index = loop_dims(maker.avals[product].shape)
-        zero = maker.builder.const(0, conv.working)
-        maker.emit_map(product, index, zero, "zeros")
+        index = loop_dims(lowering.avals[product].shape)
+        zero = lowering.builder.const(0, conv.working)
+        lowering.emit_map(product, index, zero, "zeros")
     for along in itertools.product(*walks):
         if all(w.taps for w in along):
             dot = _pointwise(conv, along, a, kernel) or _contraction(
                 conv, along, (c, places), kernel
             )
-            maker.items.append(DotItem(dot, a, kernel.buffer, product))
+            lowering.items.append(DotItem(dot, a, kernel.buffer, product))
     if product is not result:
         index = loop_dims(shape)
-        value = maker.load(product, tuple(index[d] for d in order))
-        value = maker.builder.convert(value, conv.out.dtype)
-        maker.emit_map(result, index, value, "convert")
+        value = lowering.load(product, tuple(index[d] for d in order))
+        value = lowering.builder.convert(value, conv.out.dtype)
+        lowering.emit_map(result, index, value, "convert")
 
 
 def _strides(shape: Sequence[int]) -> Dims:
@@ -263,23 +269,23 @@ class _Places:
 
 
 def _padded(
-    maker: ItemMaker, conv: _Conv, walks: Sequence[Sequence[_Walk]]
+    lowering: ItemLowering, conv: _Conv, walks: Sequence[Sequence[_Walk]]
 ) -> tuple[Buffer, _Places]:
     """A buffer with all elements of the lhs that are read; dims stay in order."""
-    b, op, lhs = maker.builder, conv.op, conv.lhs
+    b, op, lhs = lowering.builder, conv.op, conv.lhs
     spatial = op.dimension_numbers.lhs_spec[2:]
     shape, low = list(lhs.aval.shape), []
     for d, place in enumerate(spatial):
         low.append(max(0, *(-w.first for w in walks[d])))
         shape[place] = low[d] + 1 + max(w.last for w in walks[d])
-    buffer, own = maker.buffer_of(lhs), lhs.aval.shape
+    buffer, own = lowering.buffer_of(lhs), lhs.aval.shape
     spread = any(n > 1 and not conv.by_phase(d) for d, n in enumerate(op.lhs_dilation))
     fits = not any(low) and all(n <= m for n, m in zip(shape, own, strict=True))
     if fits and not spread and buffer is not None and lhs.aval.dtype == conv.working:
         return buffer, _Places(_strides(own), tuple(low))
     places = _Places(_strides(shape), tuple(low))
-    copy = maker.new_buffer(
-        ShapedArray(tuple(shape), conv.working), f"padded{len(maker.items)}"
+    copy = lowering.new_buffer(
+        ShapedArray(tuple(shape), conv.working), f"padded{len(lowering.items)}"
     )
     index = loop_dims(tuple(shape))
     source, inside = list(map(as_index, index)), None
@@ -293,11 +299,11 @@ def _padded(
         source[place] = at
 
     def element() -> Any:
-        return b.convert(maker.elements.at(lhs, tuple(source)), conv.working)
+        return b.convert(lowering.elements.at(lhs, tuple(source)), conv.working)
 
     zero = b.const(0, conv.working)
     value = element() if inside is None else b.guarded(inside, element, zero)
-    maker.emit_map(copy, index, value, "pad")
+    lowering.emit_map(copy, index, value, "pad")
     return copy, places
 
 
@@ -313,14 +319,14 @@ class _Kernel:
     packed: bool
 
 
-def _kernel(maker: ItemMaker, conv: _Conv) -> _Kernel:
+def _kernel(lowering: ItemLowering, conv: _Conv) -> _Kernel:
     """The kernel in a layout with output features side by side."""
     op, rhs = conv.op, conv.rhs
     rhs_spec = op.dimension_numbers.rhs_spec
     kind, size = KINDS[conv.working], conv.working.itemsize
     width = panel_width(kind, conv.features, target.host().vector_bytes)
     panels = -(-conv.features // width)
-    buffer, strides = maker.buffer_of(rhs), _strides(rhs.aval.shape)
+    buffer, strides = lowering.buffer_of(rhs), _strides(rhs.aval.shape)
     window = tuple(strides[d] for d in rhs_spec[2:])
     close = panels == 1 or strides[rhs_spec[1]] * size < config.tuning.kernel_row_bytes
     large = rhs.aval.size > conv.lhs.aval.size  # the cotangent, in a kernel's gradient
@@ -330,10 +336,10 @@ def _kernel(maker: ItemMaker, conv: _Conv) -> _Kernel:
             inputs = strides[rhs_spec[1]]
             return _Kernel(buffer, conv.features, width, window, inputs, False)
     shape = (conv.groups, panels, *conv.window, conv.inputs, width)
-    copy = maker.new_buffer(
-        ShapedArray(shape, conv.working), f"kernel{len(maker.items)}"
+    copy = lowering.new_buffer(
+        ShapedArray(shape, conv.working), f"kernel{len(lowering.items)}"
     )
-    b, index = maker.builder, loop_dims(shape)
+    b, index = lowering.builder, loop_dims(shape)
     group, panel, *tap, i, j = map(as_index, index)
     column = panel * width + j
     source: list[Any] = [None] * len(rhs_spec)
@@ -342,11 +348,11 @@ def _kernel(maker: ItemMaker, conv: _Conv) -> _Kernel:
         source[place] = where
 
     def element() -> Any:
-        return b.convert(maker.elements.at(rhs, tuple(source)), conv.working)
+        return b.convert(lowering.elements.at(rhs, tuple(source)), conv.working)
 
     inside, zero = b.within(column, conv.features), b.const(0, conv.working)
     value = element() if inside is None else b.guarded(inside, element, zero)
-    maker.emit_map(copy, index, value, "pack")
+    lowering.emit_map(copy, index, value, "pack")
     found = _strides(shape)
     return _Kernel(copy, found[0], found[1], found[2:-2], found[-2], True)
 

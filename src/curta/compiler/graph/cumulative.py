@@ -20,45 +20,45 @@ from curta.core.jaxpr import Eqn
 from curta.primitives.cumulative import Cumulative
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
 
-def cumulative_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+def cumulative_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a cumulative reduction into `result`."""
     op, aval = eqn.op, eqn.outvars[0].aval
     assert isinstance(op, Cumulative)
     if not aval.size:
         return
-    b, dtype = maker.builder, maker.dtype(result)
+    b, dtype = lowering.builder, lowering.dtype(result)
     working = computed_dtype(dtype)
     index = loop_dims(aval.shape)
     place = list(map(as_index, index))
     if op.reverse:
         place[op.axis] = aval.shape[op.axis] - 1 - as_index(index[op.axis])
-    x = b.convert(maker.elements.at(eqn.invars[0], tuple(place)), working)
+    x = b.convert(lowering.elements.at(eqn.invars[0], tuple(place)), working)
     offset = row_major(place, aval.shape)
     if all(d == 1 for d in aval.shape[op.axis + 1 :]):
         combine = partial(op.combine, b)
         code = simple_fold(b, working, dtype, combine, op.identity(dtype))
         kept, along = index[: op.axis], index[op.axis :]
-        maker.emit_fold(result, kept, along, (x,), code, op.name, offset)
+        lowering.emit_fold(result, kept, along, (x,), code, op.name, offset)
     else:
-        _row_by_row(maker, op, (index, place), x, result, working)
+        _row_by_row(lowering, op, (index, place), x, result, working)
 
 
 def _row_by_row(
-    maker: ItemMaker,
+    lowering: ItemLowering,
     op: Cumulative,
     indices: tuple[tuple[Any, ...], list[Any]],
     x: Any,
     result: Buffer,
     working: Any,
 ) -> None:
-    b, (index, place) = maker.builder, indices
-    shape, dtype = maker.avals[result].shape, maker.dtype(result)
+    b, (index, place) = lowering.builder, indices
+    shape, dtype = lowering.avals[result].shape, lowering.dtype(result)
     target = result
     if working != dtype:
-        target = maker.new_buffer(ShapedArray(shape, working), f"{result.name}.wide")
+        target = lowering.new_buffer(ShapedArray(shape, working), f"{result.name}.wide")
 
     def earlier() -> Affine:
         before = list(place)
@@ -70,14 +70,14 @@ def _row_by_row(
         lambda: op.combine(b, b.load(target, earlier(), working), x),
         x,
     )
-    stores = maker.stores(target, row_major(place, shape), value)
+    stores = lowering.stores(target, row_major(place, shape), value)
     independent = len(variables(index[: op.axis]))
-    maker.items.append(
+    lowering.items.append(
         loop_item(
             op.name, variables(index), (), stores, (),
             ordered=True, independent=independent,
         )
     )  # fmt: skip
     if target is not result:
-        narrow = b.convert(maker.load(target, index), dtype)
-        maker.emit_map(result, index, narrow, "convert")
+        narrow = b.convert(lowering.load(target, index), dtype)
+        lowering.emit_map(result, index, narrow, "convert")

@@ -2,7 +2,7 @@
 
 LAPACK keeps matrices column after column, so that it sees ours transposed. Where that
 is as good, it is told so (a triangle is then the other one); elsewhere matrices are
-turned, by ops that join whatever is around them. What fails is NaN, as in `eval`.
+transposed, by ops that join whatever is around them. What fails is NaN, as in `eval`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.dot import DotGeneral, others
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
 Dims = tuple[int, ...]
 KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
@@ -37,7 +37,7 @@ KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
 _COMPLEX_KINDS = {np.dtype("complex64"): "c64", np.dtype("complex128"): "c128"}
 
 
-def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+def dot_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a `dot_general` into `result`."""
     assert isinstance(eqn.op, DotGeneral)
     (left_sum, right_sum), (left_batch, right_batch) = eqn.op.dimension_numbers
@@ -50,19 +50,21 @@ def dot_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
     working = summing_dtype(out.dtype)
     kind = _kind(working, batch * m * n * k)
     if kind is None or min(m, n, k) <= 1 or not batch:
-        return _fold(maker, eqn, result, working)
-    a, a_flipped = _matrix(maker, left, (left_batch, left_free, left_sum), working)
-    b, b_flipped = _matrix(maker, right, (right_batch, right_sum, right_free), working)
+        return _fold(lowering, eqn, result, working)
+    a, a_flipped = _matrix(lowering, left, (left_batch, left_free, left_sum), working)
+    b, b_flipped = _matrix(
+        lowering, right, (right_batch, right_sum, right_free), working
+    )
     dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
     if out.dtype == working:
-        maker.items.append(DotItem(dot, a, b, result))
+        lowering.items.append(DotItem(dot, a, b, result))
         return None
-    wide = maker.new_buffer(ShapedArray(out.shape, working), f"{result.name}.wide")
-    maker.items.append(DotItem(dot, a, b, wide))
+    wide = lowering.new_buffer(ShapedArray(out.shape, working), f"{result.name}.wide")
+    lowering.items.append(DotItem(dot, a, b, wide))
     index = loop_dims(out.shape)
-    value = maker.load(wide, index)
-    return maker.emit_map(
-        result, index, maker.builder.convert(value, out.dtype), "convert"
+    value = lowering.load(wide, index)
+    return lowering.emit_map(
+        result, index, lowering.builder.convert(value, out.dtype), "convert"
     )
 
 
@@ -87,11 +89,11 @@ def _size(x: Atom, dims: Dims) -> int:
 
 
 def _matrix(
-    maker: ItemMaker, x: Atom, groups: tuple[Dims, Dims, Dims], dtype: Any
+    lowering: ItemLowering, x: Atom, groups: tuple[Dims, Dims, Dims], dtype: Any
 ) -> tuple[Buffer, bool]:
     """A buffer with (batch, rows, columns) of `x`, and whether it lies transposed."""
     batch, rows, columns = groups
-    buffer = maker.buffer_of(x)
+    buffer = lowering.buffer_of(x)
     shape = x.aval.shape
     if buffer is not None and x.aval.dtype == dtype:
         for flipped, order in ((False, rows + columns), (True, columns + rows)):
@@ -99,20 +101,20 @@ def _matrix(
             if long == sorted(long):
                 return buffer, flipped
     order = batch + rows + columns
-    known = maker.copies.get((x, order, dtype))
+    known = lowering.copies.get((x, order, dtype))
     if known is not None:
         return known, False
     aval = ShapedArray(tuple(shape[d] for d in order), dtype)
-    copy = maker.new_buffer(aval, f"copy{len(maker.items)}")
+    copy = lowering.new_buffer(aval, f"copy{len(lowering.items)}")
     index = loop_dims(aval.shape)
     source = [index[order.index(d)] for d in range(len(order))]
-    value = maker.builder.convert(maker.elements.at(x, tuple(source)), dtype)
-    maker.emit_map(copy, index, value, "copy")
-    maker.copies[x, order, dtype] = copy
+    value = lowering.builder.convert(lowering.elements.at(x, tuple(source)), dtype)
+    lowering.emit_map(copy, index, value, "copy")
+    lowering.copies[x, order, dtype] = copy
     return copy, False
 
 
-def _fold(maker: ItemMaker, eqn: Eqn, result: Buffer, working: Any) -> None:
+def _fold(lowering: ItemLowering, eqn: Eqn, result: Buffer, working: Any) -> None:
     """The product as a sum over the contracted dims."""
     assert isinstance(eqn.op, DotGeneral)
     (left_sum, right_sum), (left_batch, right_batch) = eqn.op.dimension_numbers
@@ -141,13 +143,13 @@ def _fold(maker: ItemMaker, eqn: Eqn, result: Buffer, working: Any) -> None:
             )
         ),
     ]
-    b = maker.builder
+    b = lowering.builder
     product = b.const(0, working)
     if left.aval.size and right.aval.size:
         x, y = (
-            maker.elements.at(v, tuple(place[d] for d in range(v.aval.ndim)))
+            lowering.elements.at(v, tuple(place[d] for d in range(v.aval.ndim)))
             for v, place in zip((left, right), places, strict=True)
         )
         product = b.mul(b.convert(x, working), b.convert(y, working))
     code = simple_fold(b, working, out.dtype, b.add)
-    maker.emit_fold(result, kept, summed, (product,), code, "dot_general")
+    lowering.emit_fold(result, kept, summed, (product,), code, "dot_general")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from curta.compiler.graph.batched_small_matrices import matrix_program
 from curta.compiler.graph.buckets import together
 from curta.compiler.graph.complex_convolutions import by_parts
-from curta.compiler.graph.lanewise import lanewise
 from curta.compiler.graph.routines import barrier
 from curta.compiler.graph.small_matrices import expanded
 from curta.core.avals import ShapedArray
@@ -30,7 +30,7 @@ def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     elif isinstance(op, ConvGeneralDilated):
         found = by_parts(op, avals)
     elif isinstance(op, MatrixOp):
-        found = lanewise(op, avals) or _in_lanes(op, avals)
+        found = matrix_program(op, avals) or _in_lanes(op, avals)
         if found is None:
             others = importlib.import_module("curta.compiler.graph.decompositions")
             found = others.decomposed(op, avals)
@@ -45,12 +45,12 @@ def natively_in_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None
     Many that are too large for registers are better off in lanes.
     """
     found: ClosedJaxpr | None = None
-    if isinstance(op, MatrixOp) and lanewise(op, avals) is None:
+    if isinstance(op, MatrixOp) and matrix_program(op, avals) is None:
         found = _in_lanes(op, avals)
     return found or expanded(op, avals) or natively(op, avals)
 
 
 def _in_lanes(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    loops = importlib.import_module("curta.compiler.graph.lane_loops")
-    found: ClosedJaxpr | None = loops.in_lanes(op, avals)
+    loops = importlib.import_module("curta.compiler.graph.batched_matrix_loops")
+    found: ClosedJaxpr | None = loops.matrix_loop(op, avals)
     return found

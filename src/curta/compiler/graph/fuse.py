@@ -7,14 +7,14 @@ puts each into a group that is there already, if
 * nothing the item reads is computed after that group,
 * what it reads from the group itself lies at the same outer indices (`aligned`), so
   that the group's outer loops can go around both, and
-* that leaves enough turns of those loops to share out among threads, or little work.
+* that leaves enough iterations of those loops for all threads, or little work.
 
 In a kernel that walks rows, a function of each row is computed one number at a time. It
 stays out, to be computed by vectors in a kernel of its own, if no later loop over the
 row needs it (the logarithm of a sum) or no earlier one makes its argument.
 
 Values that pass between items of one group then live in registers, or in a row of
-memory. `Plan.explain(a, b)` says why two items are together or not.
+memory. `FusionPlan.explain(a, b)` says why two items are together or not.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from curta.compiler.graph.groups import Candidates, Group, depth
-from curta.compiler.graph.itemise import Program
+from curta.compiler.graph.groups import Candidates, FusionGroup, depth
+from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Instr, walk
@@ -36,10 +36,10 @@ Refusals = dict[tuple[Item, Item], str]
 
 
 @dataclass(frozen=True)
-class Plan:
+class FusionPlan:
     """Groups in the order in which they run."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[FusionGroup, ...]
     items: tuple[Item, ...] = ()
 
     @cached_property
@@ -60,12 +60,14 @@ class Plan:
         return reason or "not considered: another kernel runs between them"
 
 
-def fuse(program: Program) -> Plan:
-    """Group the items of a program into kernels."""
-    return Plan(tuple(_fused(program.items)), program.items)
+def fuse(program: Program) -> FusionPlan:
+    """FusionGroup the items of a program into kernels."""
+    return FusionPlan(tuple(_fused(program.items)), program.items)
 
 
-def _fused(items: Sequence[Item], refusals: Refusals | None = None) -> list[Group]:
+def _fused(
+    items: Sequence[Item], refusals: Refusals | None = None
+) -> list[FusionGroup]:
     """The groups of items; with `refusals`, each item asks all, and these are noted."""
     candidates = Candidates()
     groups = candidates.groups
@@ -82,21 +84,21 @@ def _fused(items: Sequence[Item], refusals: Refusals | None = None) -> list[Grou
             at = _choose(item, groups, asked, refusals, item in alone)
         if at is None:
             at = len(groups)
-            candidates.append(Group(item))
+            candidates.append(FusionGroup(item))
         else:
             candidates.changed(at, {*reads(item)})
         place.update((buffer, at) for buffer in written(item))
     return groups
 
 
-def separate(program: Program) -> Plan:
+def separate(program: Program) -> FusionPlan:
     """The plan that fuses nothing: every item is a kernel of its own."""
-    return Plan(tuple(map(Group, program.items)))
+    return FusionPlan(tuple(map(FusionGroup, program.items)))
 
 
 def _choose(
     item: LoopItem,
-    groups: Sequence[Group],
+    groups: Sequence[FusionGroup],
     asked: Iterable[int],
     refusals: Refusals | None,
     alone: bool,
@@ -152,7 +154,7 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
     return found
 
 
-def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
+def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:
     """How many outer dims the group would share with the item in it, or why not."""
     if group.closed:
         return None, group.closed
@@ -168,15 +170,15 @@ def _joined(item: LoopItem, group: Group) -> tuple[int | None, str]:
         shared = aligned(load.offset, group.stored[load.buffer].offset, item, shared)
     if item.work + group.work <= config.tuning.shared_little:
         return shared, ""
-    if not group.has_turns(item, shared) and not (
+    if not group.has_iterations(item, shared) and not (
         group.one_body and _in_body(item, group)
     ):
-        turns = math.prod(v.extent for v in item.dims[:shared])
-        return None, f"only {turns} turns of the shared loops are independent"
+        iterations = math.prod(v.extent for v in item.dims[:shared])
+        return None, f"only {iterations} iterations of the shared loops are independent"
     return (shared, "") if needed else _siblings(item, group, shared)
 
 
-def _in_body(item: LoopItem, group: Group) -> bool:
+def _in_body(item: LoopItem, group: FusionGroup) -> bool:
     """Whether all that is read from the group is read where it is stored."""
     if not group.has_nest(item):
         return False
@@ -187,7 +189,9 @@ def _in_body(item: LoopItem, group: Group) -> bool:
     return True
 
 
-def _siblings(item: LoopItem, group: Group, shared: int) -> tuple[int | None, str]:
+def _siblings(
+    item: LoopItem, group: FusionGroup, shared: int
+) -> tuple[int | None, str]:
     """Independent items share a kernel if that saves reading something twice."""
     if not group.has_nest(item):
         return None, "independent, and over different indices"

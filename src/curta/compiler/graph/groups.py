@@ -27,12 +27,12 @@ def depth(item: LoopItem) -> int:
     return len(item.dims) + len(item.inner)
 
 
-class Group:
+class FusionGroup:
     """Items that share a kernel: the nests of all have the first `shared` dims.
 
     `one_body` says that they even share the whole nest, so that threads can split it
-    where it suits, not only between turns of the shared loops. An item that is no loop
-    is a group of its own.
+    where it suits, not only between iterations of the shared loops. An item that is no
+    loop is a group of its own.
     """
 
     def __init__(self, item: Item) -> None:
@@ -89,10 +89,10 @@ class Group:
         most = config.tuning.most_items
         return f"the kernel has {most} items already" if len(self.items) >= most else ""
 
-    def has_turns(self, item: LoopItem, shared: int) -> bool:
-        """Whether sharing so many dims of the item leaves turns for all threads."""
-        turns = math.prod(v.extent for v in item.dims[:shared])
-        return turns >= config.tuning.shared_turns
+    def has_iterations(self, item: LoopItem, shared: int) -> bool:
+        """Whether sharing so many dims leaves iterations for all threads."""
+        iterations = math.prod(v.extent for v in item.dims[:shared])
+        return iterations >= config.tuning.shared_iterations
 
 
 _ALL, _NONE = "all groups of a nest", "groups that read nothing"
@@ -102,14 +102,14 @@ class Candidates:
     """The groups that may take an item, in order, without those that surely do not."""
 
     def __init__(self) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[FusionGroup] = []
         # The work of little groups, by what an item that joins may not be.
         self.little: dict[tuple[bool, int], FirstFit] = {}
         self.kinds: list[tuple[bool, int]] = []
         # Groups by nest and what they read; some are no longer what they were.
         self.siblings: dict[tuple[Nest, Any], list[int]] = {}
 
-    def append(self, group: Group) -> None:
+    def append(self, group: FusionGroup) -> None:
         """Add a group after all others."""
         self.groups.append(group)
         self.kinds.append((group.only_rows, group.depth))
@@ -177,7 +177,7 @@ class Candidates:
         i = bisect_left(places, start)
         while i < len(places):
             group = self.groups[places[i]]
-            shares = group.one_body or group.has_turns(item, group.shared)
+            shares = group.one_body or group.has_iterations(item, group.shared)
             if group.closed or len(group.nests) > 1:
                 del places[i]  # and so it stays
                 continue

@@ -19,7 +19,7 @@ Names = Mapping[Var, Atom]
 
 @dataclass(eq=False)
 class Carried:
-    """A part of the carry: inside, at the start, after a turn, and as a result."""
+    """A part of the carry: inside, at first, after an iteration, and as a result."""
 
     inner: Var
     start: Atom
@@ -90,12 +90,12 @@ class Loop:
 
     @property
     def length(self) -> int | None:
-        """The number of turns, if it is known."""
+        """The number of iterations, if it is known."""
         op = self.source.op
         return op.length if isinstance(op, Scan) else None
 
     def all_rows(self, aval: ShapedArray) -> ShapedArray:
-        """The aval of the array of what every turn has."""
+        """The aval of the array of what every iteration has."""
         assert self.length is not None
         return aval.update(shape=(self.length, *aval.shape))
 
@@ -283,9 +283,9 @@ def live_eqns(
 ) -> tuple[list[Eqn], set[Atom]]:
     """The eqns that the roots or effects need, and all that is read.
 
-    What is read of `ends`, the carry of a loop, needs what it is after a turn too.
+    What is read of `ends`, the carry of a loop, needs what an iteration makes of it.
     """
-    makers = {v: e for e in eqns for v in e.outvars}
+    producers = {v: e for e in eqns for v in e.outvars}
     kept = {e for e in eqns if e.effects}
     read: set[Atom] = set()
     waiting = [*roots, *(v for e in kept for v in e.invars)]
@@ -294,10 +294,10 @@ def live_eqns(
         if not isinstance(atom, Var) or atom in read:
             continue
         read.add(atom)
-        maker = makers.get(atom)
+        producer = producers.get(atom)
         if atom in ends:
             waiting.append(ends[atom])
-        elif maker is not None and maker not in kept:
-            kept.add(maker)
-            waiting += maker.invars
+        elif producer is not None and producer not in kept:
+            kept.add(producer)
+            waiting += producer.invars
     return [e for e in eqns if e in kept], read

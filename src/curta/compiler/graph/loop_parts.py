@@ -1,10 +1,10 @@
-"""Loops whose turns treat the rows of their arrays apart, cut along those rows.
+"""Loops whose iterations treat the rows of their arrays apart, cut along those rows.
 
 A batch of sequences goes through a recurrent network, particles through a simulation:
-row i of the new carry comes from row i of the old one, and of the `xs`, alone.
-Then some rows can run through all turns before the next ones do. Threads take such
-*parts* without waiting for one another in every turn, and what a part carries stays in
-the first-level cache. Parts are cut by shape, never by the number of threads.
+row i of the new carry comes from row i of the old one, and of the `xs`, alone. Then
+some rows can run through all iterations before the next ones do. Threads take such
+*parts* without waiting for one another in every iteration, and what a part carries
+stays in the first-level cache. Parts are cut by shape, never by the number of threads.
 
 The analysis gives each variable of the body the dim along which it has the rows, if
 any. `sources` knows, for an op and a dim of its result, along which dims of the
@@ -94,7 +94,7 @@ def _rows(extent: int, row_bytes: int) -> int:
 
 
 def _work(body: Jaxpr) -> int:
-    """What a turn costs, in simple operations."""
+    """What an iteration costs, in simple operations."""
     total = 0
     for eqn in body.eqns:
         size = sum(v.aval.size for v in eqn.outvars)

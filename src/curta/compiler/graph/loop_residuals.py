@@ -1,9 +1,9 @@
 """Rows that one loop stores for another, computed again where that is cheaper.
 
-The forward loop of a gradient stores what the backward loop needs of every turn: of
-z = logistic(x) not only z, but also 1 - z and z·(1 - z). What follows from other rows
-by a few simple operations is not stored; the loop that reads it computes it. Memory
-takes longer than arithmetic, and residuals are most of what a gradient holds.
+The forward loop of a gradient stores what the backward loop needs of every iteration:
+of z = logistic(x) not only z, but also 1 - z and z·(1 - z). What follows from other
+rows by a few simple operations is not stored; the loop that reads it computes it.
+Memory takes longer than arithmetic, and residuals are most of what a gradient holds.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Body:
         self.consts = dict(loop.consts)
         self.rows = dict(loop.rows)
         self.kept: dict[Atom, Var] = dict(loop.stacked)
-        self.makers = {v: e for e in loop.eqns for v in e.outvars}
+        self.producers = {v: e for e in loop.eqns for v in e.outvars}
 
 
 @dataclass
@@ -89,7 +89,7 @@ class _Recipe:
         if isinstance(atom, Literal) or atom in self.consts or atom in self.rows:
             return True
         body = self.body
-        eqn = body.makers.get(atom)
+        eqn = body.producers.get(atom)
         if eqn in self.eqns:
             return True
         if atom in body.consts:

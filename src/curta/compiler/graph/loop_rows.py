@@ -78,7 +78,7 @@ def _of_rows(eqn: Eqn) -> Op | None:
 
 
 def _row(loop: Loop, atom: Atom, array: Atom) -> Atom:
-    """What an operand of the op is in a turn."""
+    """What an operand of the op is in an iteration."""
     if isinstance(atom, Literal):
         return atom
     shape = atom.aval.shape

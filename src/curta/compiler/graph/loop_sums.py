@@ -1,9 +1,9 @@
-"""Sums over the turns of a loop, taken after it.
+"""Sums over the iterations of a loop, taken after it.
 
-The gradient of a weight is a sum of a product of matrices in every turn, of which each
-reads and writes all of it. Stacked, the factors of all turns make one product, with the
-turns among what is summed over: `sum of a[t]·b[t]`. The sums are made in another
-order than one by one, as those of products always are.
+The gradient of a weight is a sum of a product of matrices in every iteration, of which
+each reads and writes all of it. Stacked, the factors of all iterations make one
+product, with the iterations among what is summed over: `sum of a[t]·b[t]`. The sums are
+made in another order than one by one, as those of products always are.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def sum_after(loop: Loop) -> None:
 
 
 class _Sums:
-    """Takes out the terms of one kind; `rows` are arrays of what turns have."""
+    """Takes out the terms of one kind; `rows` are arrays of what iterations have."""
 
     def __init__(self, loop: Loop, rows: dict[Atom, Atom], kind: type) -> None:
         self.loop, self.rows, self.kind = loop, rows, kind
         self.fixed = {v for v, _ in loop.consts}
-        self.makers: dict[Atom, Eqn] = {v: e for e in loop.eqns for v in e.outvars}
+        self.producers: dict[Atom, Eqn] = {v: e for e in loop.eqns for v in e.outvars}
         # The eqns that read a variable; None stands for what the body returns.
         self.uses: dict[Atom, list[Eqn | None]] = {}
         for eqn in loop.eqns:
@@ -55,13 +55,17 @@ class _Sums:
             return
         taken = []
         for term in terms:
-            maker = self.makers.get(term)
-            if maker and isinstance(maker.op, self.kind) and self._may_stack(maker):
-                taken.append(maker)
+            producer = self.producers.get(term)
+            if (
+                producer
+                and isinstance(producer.op, self.kind)
+                and self._may_stack(producer)
+            ):
+                taken.append(producer)
         if not taken:
             return
-        for maker in taken:
-            self._drop(maker.outvars[0])
+        for producer in taken:
+            self._drop(producer.outvars[0])
         part.end = called(part.end, self.names)
         total = part.result
         part.result = Var(total.aval)
@@ -69,8 +73,8 @@ class _Sums:
         if part.end is part.inner:  # nothing is left to add
             self.done.add(part)
             so_far = part.start
-        for i, maker in enumerate(taken):
-            found = self._summed(maker)
+        for i, producer in enumerate(taken):
+            found = self._summed(producer)
             out = total if i == len(taken) - 1 else Var(total.aval)
             self.loop.after.append(Eqn(Add(), (so_far, found), (out,)))
             so_far = out
@@ -98,15 +102,15 @@ class _Sums:
             (at,) = eqn.outvars
         return terms if len(self.uses[at]) == 1 else None
 
-    def _may_stack(self, maker: Eqn) -> bool:
-        """Whether the operands change with the turns, and are worth stacking."""
-        (out,) = maker.outvars
-        if len(self.uses[out]) > 1 or out.aval.dtype != maker.invars[0].aval.dtype:
+    def _may_stack(self, producer: Eqn) -> bool:
+        """Whether the operands change with the iterations, and are worth stacking."""
+        (out,) = producer.outvars
+        if len(self.uses[out]) > 1 or out.aval.dtype != producer.invars[0].aval.dtype:
             return False
-        if any(isinstance(v, Literal) or v in self.fixed for v in maker.invars):
+        if any(isinstance(v, Literal) or v in self.fixed for v in producer.invars):
             return False
-        stacked = all(v in self.rows for v in maker.invars)
-        return stacked or not isinstance(maker.op, ReduceSum)
+        stacked = all(v in self.rows for v in producer.invars)
+        return stacked or not isinstance(producer.op, ReduceSum)
 
     def _drop(self, term: Var) -> None:
         """Leave a term out of a chain of additions."""
@@ -116,9 +120,9 @@ class _Sums:
         self.dropped.add(adding)
         self.names[adding.outvars[0]] = called(rest, self.names)
 
-    def _summed(self, maker: Eqn) -> Var:
-        """The term of all turns together, after the loop."""
-        op = maker.op
+    def _summed(self, producer: Eqn) -> Var:
+        """The term of all iterations together, after the loop."""
+        op = producer.op
         if isinstance(op, DotGeneral):
             contracted, batch = op.dimension_numbers
             numbers = (
@@ -129,13 +133,13 @@ class _Sums:
         else:
             assert isinstance(op, ReduceSum)
             op = dataclasses.replace(op, axes=(0, *_later(op.axes)))
-        args = tuple(self._all(v) for v in maker.invars)
+        args = tuple(self._all(v) for v in producer.invars)
         out = Var(op.aval(*[a.aval for a in args]))
         self.loop.after.append(Eqn(op, args, (out,)))
         return out
 
     def _all(self, atom: Atom) -> Atom:
-        """The array of what a value is in every turn."""
+        """The array of what a value is in every iteration."""
         if atom not in self.rows:
             array = Var(self.loop.all_rows(atom.aval))
             self.loop.stacked.append((atom, array))

@@ -14,15 +14,15 @@ from curta.compiler.graph.branches import Branches
 from curta.compiler.graph.expansions import natively, natively_in_loop
 from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.licm import hoist
 from curta.compiler.graph.loop import Loop
-from curta.compiler.graph.loop_blocks import with_products_together
-from curta.compiler.graph.loop_motion import hoist
 from curta.compiler.graph.loop_residuals import recompute
 from curta.compiler.graph.loop_rows import rows_inside
 from curta.compiler.graph.scans import in_blocks
 from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sorting import by_library
+from curta.compiler.graph.strip_mining import with_products_together
 from curta.compiler.graph.winograd import by_winograd
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -103,7 +103,7 @@ def _without_unused(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with what loops need not do in every turn moved out of them."""
+    """The jaxpr with what loops need not do in every iteration moved out of them."""
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
         loop = Loop.of(eqn)

@@ -18,18 +18,24 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.graph.in_place import with_late_updates
+from curta.compiler.graph.in_place_carries import InPlaceCarries, may_be_in_place
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.residents import Residents, may_reside
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import is_virtual
-from curta.compiler.loops.build import NoLowering, ScalarBuilder, component, is_native
+from curta.compiler.loops.build import (
+    CannotLower,
+    ScalarBuilder,
+    component,
+    is_native,
+)
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import LoopVar, as_index, unravel
-from curta.compiler.loops.lower import Elements, Refused
+from curta.compiler.loops.lower import Elements
 from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
 from curta.compiler.loops.registers import (
+    CannotUseRegisters,
     Carry,
     Choice,
     Compute,
@@ -38,7 +44,6 @@ from curta.compiler.loops.registers import (
     Rows,
     Step,
     Table,
-    Unsuited,
     WhileLoop,
     Write,
 )
@@ -68,16 +73,16 @@ def register_code(
     if not _is_small(eqn):
         return None
     try:
-        maker = RegisterMaker()
-        args = maker.arguments([a.aval for a in eqn.invars], operands)
-        outs = maker.control(eqn.op, args, avals, tuple(results))
+        lowering = RegisterLowering()
+        args = lowering.arguments([a.aval for a in eqn.invars], operands)
+        outs = lowering.control(eqn.op, args, avals, tuple(results))
         for out, array in zip(outs, results, strict=True):
             if out is not None:
-                maker.add(Write(maker.register(out), array))
-    except (Unsuited, Refused, NoLowering, MissingRule):
+                lowering.add(Write(lowering.register(out), array))
+    except (CannotLower, MissingRule):
         return None
     return RegisterCode(
-        tuple(dict.fromkeys(operands)), tuple(results), tuple(maker.blocks[0])
+        tuple(dict.fromkeys(operands)), tuple(results), tuple(lowering.blocks[0])
     )
 
 
@@ -93,18 +98,20 @@ def _is_small(eqn: Eqn) -> bool:
     elif isinstance(op, While):
         body = op.body_jaxpr
     large = [i for i, a in enumerate(avals) if a.size > config.tuning.register_elements]
-    return not large or (body is not None and large[-1] < carried and may_reside(body))
+    return not large or (
+        body is not None and large[-1] < carried and may_be_in_place(body)
+    )
 
 
 class RegisterElements(Elements):
     """Elements of values in registers; those of known ones are constants."""
 
-    def __init__(self, maker: RegisterMaker) -> None:
-        super().__init__(maker.builder, maker.buffers, maker.definitions)
-        self._maker = maker
+    def __init__(self, lowering: RegisterLowering) -> None:
+        super().__init__(lowering.builder, lowering.buffers, lowering.definitions)
+        self._lowering = lowering
 
     def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
-        known = self._maker.known.get(atom) if isinstance(atom, Var) else None
+        known = self._lowering.known.get(atom) if isinstance(atom, Var) else None
         if known is not None:
             place = [as_index(i) for i in index]
             if all(i.is_constant for i in place):
@@ -113,11 +120,11 @@ class RegisterElements(Elements):
                     for i, d in zip(place, known.shape, strict=True)
                 )
                 return self.builder.const(known[at].item(), known.dtype)
-            self._maker.register(atom)
+            self._lowering.register(atom)
         return super().at(atom, index)
 
 
-class RegisterMaker:
+class RegisterLowering:
     """Writes the blocks of one piece of code.
 
     `blocks` are those that are open, outermost first. A variable has the `level` of
@@ -141,7 +148,7 @@ class RegisterMaker:
         self._depth: dict[Atom, int] = {}  # of ops that only move elements
         self._branch = 0
         self._steps = 0
-        self.residents = Residents(self)
+        self.in_place_carries = InPlaceCarries(self)
 
     # ------------------------------------------------------------------ values
 
@@ -157,14 +164,14 @@ class RegisterMaker:
         """The dtype of an element."""
         return physical_dtype(aval.dtype)
 
-    def may_reside(self, aval: ShapedArray) -> bool:
+    def may_be_in_place(self, aval: ShapedArray) -> bool:
         """Whether a value is so large that it is to stay in memory."""
         return aval.size > config.tuning.register_elements
 
     def require_own(
         self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
     ) -> None:
-        """Raise `Unsuited` if an update may concern another example than an index."""
+        """Raise `CannotUseRegisters` if an update may concern more than one example."""
 
     def arguments(
         self, avals: Sequence[ShapedArray], arrays: Sequence[Buffer]
@@ -235,7 +242,7 @@ class RegisterMaker:
         return self.register(atom)
 
     def require(self, aval: ShapedArray) -> None:
-        """Raise `Unsuited` unless a value of this aval can lie in registers."""
+        """Raise `CannotUseRegisters` unless a value can lie in registers."""
         require_small(aval)
 
     def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
@@ -246,7 +253,7 @@ class RegisterMaker:
         """
         # Of halves of rows, twice as many.
         if aval.size > 2 * config.tuning.register_elements:
-            raise Unsuited(f"{aval.size} elements")
+            raise CannotUseRegisters(f"{aval.size} elements")
         shape, result = aval.shape, self.buffer(aval)
         lane = LoopVar(f"lane{aval.size}", aval.size)
         if aval.size > 1:
@@ -271,7 +278,7 @@ class RegisterMaker:
         """Append a step to the block of a level, or to the innermost one."""
         self._steps += 1
         if self._steps > config.tuning.register_steps:
-            raise Unsuited("too many steps")
+            raise CannotUseRegisters("too many steps")
         self.blocks[-1 if level is None else level].append(step)
 
     @contextmanager
@@ -301,13 +308,13 @@ class RegisterMaker:
     ) -> Sequence[Atom]:
         """What an op gives for operands that are there."""
         if op.effects or op.runs_python:
-            raise Unsuited(f"{op.name} has effects")
-        self.residents.require_newest(args)
+            raise CannotUseRegisters(f"{op.name} has effects")
+        self.in_place_carries.require_newest(args)
         if isinstance(op, (Scan, While, Cond)):
             results = self.control(op, args, avals)
             return [result for result in results if result is not None]
-        if isinstance(op, WindowUpdate) and args[0] in self.residents:
-            return [self.residents.update(op, args)]
+        if isinstance(op, WindowUpdate) and args[0] in self.in_place_carries:
+            return [self.in_place_carries.update(op, args)]
         for aval in avals:
             self.require(aval)
         constants = [self._constant(a) for a in args]
@@ -320,14 +327,14 @@ class RegisterMaker:
         if unrolled is not None:
             return unrolled
         if not is_virtual(op):
-            raise Unsuited(f"{op.name} has no scalar code")
+            raise CannotUseRegisters(f"{op.name} has no scalar code")
         outs = tuple(Var(a) for a in avals)
         eqn = Eqn(op, args, outs)
         for out in outs:
             self.definitions[out] = eqn
             self._level[out] = self.level(*args)
         depth = 1 + max((self._depth.get(a, 0) for a in args), default=0)
-        moves = op.name in _MOVING and not any(a in self.residents for a in args)
+        moves = op.name in _MOVING and not any(a in self.in_place_carries for a in args)
         if moves and depth < config.tuning.expression_depth:
             self._depth.update((out, depth) for out in outs)
             return outs
@@ -423,15 +430,15 @@ class RegisterMaker:
         level: int,
         arrays: Sequence[Buffer],
     ) -> list[Atom]:
-        """The carry as a turn sees it; what no turn changes is no carry."""
+        """The carry as an iteration sees it; what no iteration changes is no carry."""
         places: Sequence[Buffer | None] = arrays[: len(initial)]
         places = places or [None] * len(initial)
         now: list[Atom] = []
         for x, keep, array in zip(initial, kept, places, strict=True):
             if keep:
                 now.append(x)
-            elif self.may_reside(x.aval):
-                now.append(self.residents.enter(x, level, array))
+            elif self.may_be_in_place(x.aval):
+                now.append(self.in_place_carries.enter(x, level, array))
             else:
                 now.append(self.place(x.aval, level + 1))
         return now
@@ -439,13 +446,13 @@ class RegisterMaker:
     def _then(
         self, now: Sequence[Atom], outs: Sequence[Atom], kept: Sequence[bool]
     ) -> list[Buffer | None]:
-        """Where a turn leaves what it hands on; None for what stays where it is."""
+        """Where an iteration leaves the carry; None for what stays where it is."""
         then: list[Buffer | None] = []
         for inside, out, keep in zip(now, outs, kept, strict=True):
-            resident = inside in self.residents
-            if resident and not keep:
-                self.residents.require_same(inside, out)
-            then.append(None if keep or resident else self.small(out))
+            in_place = inside in self.in_place_carries
+            if in_place and not keep:
+                self.in_place_carries.require_same(inside, out)
+            then.append(None if keep or in_place else self.small(out))
         return then
 
     def _carries(
@@ -463,7 +470,9 @@ class RegisterMaker:
             if keep:
                 last.append(first)
             elif after is None:
-                last.append(None if arrays else self.residents.leave(inside, level))
+                last.append(
+                    None if arrays else self.in_place_carries.leave(inside, level)
+                )
             else:
                 out = self.place(first.aval, level)
                 places = self.register(first), self.register(inside), after
@@ -477,38 +486,38 @@ class RegisterMaker:
         index, *operands = args
         level = self.level(*args)
         which = self.register(index)
-        large = [self.may_reside(a) for a in avals]
+        large = [self.may_be_in_place(a) for a in avals]
         small = [not kept for kept in large]
-        lent = self.residents.lend(operands, level)
+        aliases = self.in_place_carries.alias_for_branches(operands, level)
         blocks, found = [], []
         before, self._branch = self._branch, level + 1
         for branch in op.branches:
             with self.block(level) as block:
-                outs = self.run(branch, lent.names())
-                lent.give_back(list(compress(outs, large)))
+                outs = self.run(branch, aliases.names())
+                aliases.leave(list(compress(outs, large)))
                 found.append(tuple(self.small(x) for x in compress(outs, small)))
             blocks.append(tuple(block))
         self._branch = before
-        kept = iter(lent.results(list(compress(avals, large))))
+        kept = iter(aliases.results(list(compress(avals, large))))
         made = [self.place(a, level) for a in compress(avals, small)]
         places = tuple(self.buffers[r] for r in made)
         self.add(Choice(which, tuple(blocks), tuple(found), places), level)
         rest = iter(made)
-        return [next(kept if resident else rest) for resident in large]
+        return [next(kept if in_place else rest) for in_place in large]
 
 
 def require_native(aval: ShapedArray) -> None:
-    """Raise `Unsuited` for dtypes that instructions do not know."""
+    """Raise `CannotUseRegisters` for dtypes that instructions do not know."""
     dtype = physical_dtype(aval.dtype)
     if dtype.kind != "c" and not is_native(dtype):
-        raise Unsuited(f"values of {dtype}")
+        raise CannotUseRegisters(f"values of {dtype}")
 
 
 def require_small(aval: ShapedArray) -> None:
-    """Raise `Unsuited` for what does not fit registers."""
+    """Raise `CannotUseRegisters` for what does not fit registers."""
     require_native(aval)
     if not 0 < aval.size <= config.tuning.register_elements:
-        raise Unsuited(f"{aval.size} elements")
+        raise CannotUseRegisters(f"{aval.size} elements")
 
 
 def _is_light(values: Sequence[Expr]) -> bool:

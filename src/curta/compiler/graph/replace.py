@@ -1,7 +1,7 @@
 """Which results may replace an argument that the program was told to overwrite.
 
-A result that is stored element by element may, if whatever else reads the argument
-runs before: in an earlier kernel, in an earlier stage of the same turn of the loops
+A result that is stored element by element may, if whatever else reads the argument runs
+before: in an earlier kernel, in an earlier stage of the same iteration of the loops
 that it shares with the store, or in its stage at the same element. Any result may if
 nothing reads the argument. The program stays as it is: whoever calls it passes one
 address for both.
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from curta.compiler.graph.fuse import Plan, aligned
-from curta.compiler.graph.groups import Group
-from curta.compiler.graph.itemise import InPlace, Program
+from curta.compiler.graph.fuse import FusionPlan, aligned
+from curta.compiler.graph.groups import FusionGroup
+from curta.compiler.graph.item_lowering import InPlace, Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.assemble import stage_places
 from curta.compiler.loops.nodes import Buffer, Store
@@ -23,7 +23,7 @@ Place = tuple[int, int]
 
 
 def replaced_arguments(
-    plan: Plan, program: Program, in_place: InPlace
+    plan: FusionPlan, program: Program, in_place: InPlace
 ) -> frozenset[int]:
     """Results that may be given the memory of their argument."""
     if not in_place:
@@ -39,7 +39,7 @@ def replaced_arguments(
 class _Uses:
     """Where the items of a plan read and write buffers."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: FusionPlan) -> None:
         self.plan = plan
         self.readers: dict[Buffer, list[Place]] = {}
         self.writers: dict[Buffer, list[Place]] = {}
@@ -62,7 +62,7 @@ class _Uses:
         assert isinstance(storing, LoopItem)
         within = [self._item(place) for place in readers if place[0] == g]
         return all(
-            _reads_in_turn(
+            _reads_in_iteration(
                 item, argument, storing, storing.writes[0], self._stages(g), group
             )
             for item in within
@@ -91,13 +91,13 @@ def _stores_once(item: Item) -> bool:
     return len(item.writes) == 1
 
 
-def _reads_in_turn(
+def _reads_in_iteration(
     item: Item,
     argument: Buffer,
     storing: LoopItem,
     store: Store,
     places: dict[LoopItem, int],
-    group: Group,
+    group: FusionGroup,
 ) -> bool:
     """Whether an item reads what it needs before its group replaces it."""
     assert isinstance(item, LoopItem)
@@ -105,7 +105,7 @@ def _reads_in_turn(
         return False
     offsets = [e.offset for e in item.loads if e.buffer is argument]
     if places[item] == places[storing]:
-        if item.folds and not storing.folds:  # a turn stores before it folds
+        if item.folds and not storing.folds:  # an iteration stores before it folds
             return False
         return all(offset == store.offset for offset in offsets)
     shared = group.shared

@@ -24,7 +24,7 @@ from curta.lazy_dataclass import dataclass
 from curta.primitives.barrier import OptimizationBarrier
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
 
 class LibraryOp(Op):
@@ -60,21 +60,21 @@ def barrier(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     return stage(lambda *args: Barrier()(*args), avals)
 
 
-def routine_item(maker: ItemMaker, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
+def routine_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item that runs a `LibraryOp`."""
     assert isinstance(eqn.op, LibraryOp)
     routine = eqn.op.routine(*[v.aval for v in eqn.invars])
-    operands = [_in_memory(maker, v) for v in eqn.invars]
+    operands = [_in_memory(lowering, v) for v in eqn.invars]
     memory = ShapedArray((max(routine.scratch, 1),), np.dtype(np.uint8))
-    scratch = maker.new_buffer(memory, f"{results[0].name}.memory")
-    maker.items.append(RoutineItem(routine, tuple(operands), results, scratch))
+    scratch = lowering.new_buffer(memory, f"{results[0].name}.memory")
+    lowering.items.append(RoutineItem(routine, tuple(operands), results, scratch))
 
 
-def _in_memory(maker: ItemMaker, atom: Atom) -> Buffer:
+def _in_memory(lowering: ItemLowering, atom: Atom) -> Buffer:
     """The buffer of an operand; a literal is stored for it."""
-    found = maker.buffer_of(atom)
+    found = lowering.buffer_of(atom)
     if found is None:
-        found = maker.new_buffer(atom.aval, f"literal{len(maker.avals)}")
+        found = lowering.new_buffer(atom.aval, f"literal{len(lowering.avals)}")
         index = loop_dims(atom.aval.shape)
-        maker.emit_map(found, index, maker.elements.at(atom, index), "literal")
+        lowering.emit_map(found, index, lowering.elements.at(atom, index), "literal")
     return found

@@ -39,7 +39,7 @@ class Context:
         self.eqns: list[Eqn] = []
         self.definition: dict[Var, Eqn] = {}
 
-    def maker(self, atom: Atom) -> Eqn | None:
+    def lowering(self, atom: Atom) -> Eqn | None:
         """The eqn that defines a variable."""
         return self.definition.get(atom) if isinstance(atom, Var) else None
 
@@ -145,7 +145,7 @@ def move_twice(eqn: Eqn, context: Context) -> Results | None:
     """reshape (reshape x) -> reshape x; the same for transposes and broadcasts."""
     if not isinstance(eqn.op, (Reshape, Transpose, BroadcastInDim)):
         return None
-    before = context.maker(eqn.invars[0])
+    before = context.lowering(eqn.invars[0])
     if before is None or type(before.op) is not type(eqn.op):
         return None
     (x,) = before.invars
@@ -177,10 +177,10 @@ def is_reshape(eqn: Eqn, context: Context) -> Results | None:
 
 
 def _reshaped(x: Atom, shape: tuple[int, ...], context: Context) -> Results:
-    before = context.maker(x)
+    before = context.lowering(x)
     while before is not None and isinstance(before.op, Reshape):
         (x,) = before.invars
-        before = context.maker(x)
+        before = context.lowering(x)
     return [x if x.aval.shape == shape else context.apply(Reshape(shape), x)]
 
 
@@ -198,7 +198,7 @@ def neutral(eqn: Eqn, context: Context) -> Results | None:
 
 def negated_twice(eqn: Eqn, context: Context) -> Results | None:
     """-(-x) -> x."""
-    before = context.maker(eqn.invars[0]) if isinstance(eqn.op, Neg) else None
+    before = context.lowering(eqn.invars[0]) if isinstance(eqn.op, Neg) else None
     return [before.invars[0]] if before and isinstance(before.op, Neg) else None
 
 
@@ -261,7 +261,7 @@ def transpose_into_dot(eqn: Eqn, context: Context) -> Results | None:
     contract, batch = map(list, eqn.op.dimension_numbers)
     args = list(eqn.invars)
     for side in (0, 1):
-        before = context.maker(args[side])
+        before = context.lowering(args[side])
         if before is None or not isinstance(before.op, Transpose):
             continue
         inner = before.op.permutation
@@ -281,18 +281,18 @@ def transpose_into_dot(eqn: Eqn, context: Context) -> Results | None:
 
 def transpose_of_dot(eqn: Eqn, context: Context) -> Results | None:
     """transpose (dot x y) -> dot y x, for matrices and batches of them."""
-    before = context.maker(eqn.invars[0]) if isinstance(eqn.op, Transpose) else None
+    before = context.lowering(eqn.invars[0]) if isinstance(eqn.op, Transpose) else None
     if before is None or not isinstance(before.op, DotGeneral):
         return None
     (contract, batch), aval = before.op.dimension_numbers, before.outvars[0].aval
     assert isinstance(eqn.op, Transpose)
     count = len(batch[0])
-    turned = (*range(count), count + 1, count)
+    transposed = (*range(count), count + 1, count)
     free = [
         v.aval.ndim - len(c) - count
         for v, c in zip(before.invars, contract, strict=True)
     ]
-    if aval.ndim != count + 2 or free != [1, 1] or eqn.op.permutation != turned:
+    if aval.ndim != count + 2 or free != [1, 1] or eqn.op.permutation != transposed:
         return None
     numbers = contract[::-1], batch[::-1]
     op = dataclasses.replace(before.op, dimension_numbers=numbers)

@@ -98,15 +98,18 @@ def sort_by_library(eqn: Eqn, context: Context) -> Results | None:
         return None
     if any(isinstance(v, Literal) for v in eqn.invars):
         return None
-    turned = [_turned(v, op.dimension, context) for v in eqn.invars]
-    keys = [part for v in turned[: op.num_keys] for part in _keys(v, context)]
+    transposed = [_transposed(v, op.dimension, context) for v in eqn.invars]
+    keys = [part for v in transposed[: op.num_keys] for part in _keys(v, context)]
     if any(kind_of(k.aval.dtype) is None for k in keys):
         return None
-    if len(turned) == 1 and keys == turned:
-        return [_turned_back(context.apply(SortedRows(), *keys), op.dimension, context)]
+    if len(transposed) == 1 and keys == transposed:
+        return [
+            _transposed_back(context.apply(SortedRows(), *keys), op.dimension, context)
+        ]
     order = context.apply(OrderOfRows(), *keys)
     return [
-        _turned_back(_taken(v, order, context), op.dimension, context) for v in turned
+        _transposed_back(_taken(v, order, context), op.dimension, context)
+        for v in transposed
     ]
 
 
@@ -135,7 +138,7 @@ def _keys(x: Atom, context: Context) -> list[Atom]:
     return [x]
 
 
-def _turned(x: Atom, dimension: int, context: Context) -> Atom:
+def _transposed(x: Atom, dimension: int, context: Context) -> Atom:
     """`x` with a dim last."""
     rank = x.aval.ndim
     if dimension == rank - 1:
@@ -144,7 +147,7 @@ def _turned(x: Atom, dimension: int, context: Context) -> Atom:
     return context.apply(Transpose(order), x)
 
 
-def _turned_back(x: Atom, dimension: int, context: Context) -> Atom:
+def _transposed_back(x: Atom, dimension: int, context: Context) -> Atom:
     rank = x.aval.ndim
     if dimension == rank - 1:
         return x
@@ -155,7 +158,7 @@ def _turned_back(x: Atom, dimension: int, context: Context) -> Atom:
 
 def _taken(x: Atom, places: Atom, context: Context) -> Atom:
     """The elements of the rows of `x` at places of them."""
-    source = context.maker(x)
+    source = context.lowering(x)
     if source is not None and isinstance(source.op, Iota):
         if source.op.dimension == x.aval.ndim - 1:
             return _converted(places, x.aval.dtype, context)
@@ -178,19 +181,19 @@ def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
     (x,) = eqn.invars
     if not _fits(x.aval, op.axis):
         return None
-    turned = _turned(x, op.axis, context)
-    (key,) = _keys(turned, context)
+    transposed = _transposed(x, op.axis, context)
+    (key,) = _keys(transposed, context)
     if kind_of(key.aval.dtype) is None:
         return None
     if x.aval.shape[op.axis] <= max(config.tuning.sorted_by_insertion, 2 * op.k):
         order = context.apply(OrderOfRows(descending=True), key)
-        shape = (*turned.aval.shape[:-1], op.k)
+        shape = (*transposed.aval.shape[:-1], op.k)
         places = context.apply(Slice((0,) * len(shape), shape, None), order)
     else:
         places = context.apply(GreatestOfRows(op.k), key)
     return [
-        _turned_back(part, op.axis, context)
-        for part in (_taken(turned, places, context), places)
+        _transposed_back(part, op.axis, context)
+        for part in (_taken(transposed, places, context), places)
     ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold, simple_fold
-from curta.compiler.loops.build import INT32, NoLowering, computed_dtype
+from curta.compiler.loops.build import INT32, CannotLowerOp, computed_dtype
 from curta.compiler.loops.index import as_index, row_major, unravel
 from curta.compiler.loops.lower import Operand
 from curta.config import config
@@ -24,25 +24,28 @@ from curta.primitives.indexing.dynamic import DynamicUpdateSlice
 from curta.primitives.indexing.windows import WindowUpdate, clamp_start
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.registers import RegisterMaker
+    from curta.compiler.graph.registers import RegisterLowering
 
 Index = tuple[Any, ...]
 
 
 def unroll(
-    maker: RegisterMaker, op: Any, args: Sequence[Atom], avals: Sequence[ShapedArray]
+    lowering: RegisterLowering,
+    op: Any,
+    args: Sequence[Atom],
+    avals: Sequence[ShapedArray],
 ) -> list[Atom] | None:
     """The result of such an op, computed; None for any other."""
     if is_fold(op):
-        return [_reduction(maker, op, args, avals[0])]
+        return [_reduction(lowering, op, args, avals[0])]
     if isinstance(op, DotGeneral):
-        return [_product(maker, op, args, avals[0])]
+        return [_product(lowering, op, args, avals[0])]
     if isinstance(op, Cumulative):
-        return [_cumulative(maker, op, args, avals[0])]
-    if isinstance(op, DynamicUpdateSlice) and args[1].aval.size > maker.most_rows:
-        return [_window(maker, args, avals[0])]
+        return [_cumulative(lowering, op, args, avals[0])]
+    if isinstance(op, DynamicUpdateSlice) and args[1].aval.size > lowering.most_rows:
+        return [_window(lowering, args, avals[0])]
     if isinstance(op, WindowUpdate):
-        return [_updates(maker, op, args, avals[0])]
+        return [_updates(lowering, op, args, avals[0])]
     return None
 
 
@@ -50,11 +53,11 @@ def unroll(
 
 
 def _reduction(
-    maker: RegisterMaker, op: Any, args: Sequence[Atom], aval: ShapedArray
+    lowering: RegisterLowering, op: Any, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
     (operand,) = args
     shape, axes = operand.aval.shape, sorted(op.params()["axes"])
-    code = fold_code(op, maker.builder, physical_dtype(operand.aval.dtype))
+    code = fold_code(op, lowering.builder, physical_dtype(operand.aval.dtype))
     reduced = tuple(shape[a] for a in axes)
 
     def element(row: Any, kept: Index) -> tuple[Any, ...]:
@@ -62,10 +65,10 @@ def _reduction(
         rest = iter(kept)
         index = tuple(along[k] if k in along else next(rest) for k in range(len(shape)))
         place = along[axes[0]] if axes else 0
-        return code.inputs(maker.elements.at(operand, index), place)
+        return code.inputs(lowering.elements.at(operand, index), place)
 
     rows = _size(reduced)
-    return fold_rows(maker, args, aval, rows, element, code)
+    return fold_rows(lowering, args, aval, rows, element, code)
 
 
 Element = Callable[[Any, Index], tuple[Any, ...]]
@@ -73,7 +76,7 @@ Element = Callable[[Any, Index], tuple[Any, ...]]
 
 
 def fold_rows(
-    maker: RegisterMaker,
+    lowering: RegisterLowering,
     args: Sequence[Atom],
     aval: ShapedArray,
     rows: int,
@@ -81,8 +84,8 @@ def fold_rows(
     code: FoldCode,
 ) -> Atom:
     """`element(row, index)` folded over the rows, for each index of the result."""
-    while rows > maker.most_rows:
-        args, element = _halved(maker, args, aval, rows, element, code)
+    while rows > lowering.most_rows:
+        args, element = _halved(lowering, args, aval, rows, element, code)
         rows = -(-rows // 2)
 
     def folded(kept: Index) -> Any:
@@ -94,11 +97,11 @@ def fold_rows(
             terms = [code.combine(x, y) for x, y in pairs] + last
         return code.result(terms[0])
 
-    return maker.computed(aval, args, folded)
+    return lowering.computed(aval, args, folded)
 
 
 def _halved(
-    maker: RegisterMaker,
+    lowering: RegisterLowering,
     args: Sequence[Atom],
     aval: ShapedArray,
     rows: int,
@@ -106,7 +109,7 @@ def _halved(
     code: FoldCode,
 ) -> tuple[Sequence[Atom], Element]:
     """Each row of the first half combined with its partner in the second, if any."""
-    b, half = maker.builder, -(-rows // 2)
+    b, half = lowering.builder, -(-rows // 2)
 
     def combined(place: Index, i: int) -> Any:
         row, *kept = place
@@ -120,7 +123,7 @@ def _halved(
         return b.guarded(b.compare("lt", row, rows - half), both, first[i])
 
     found = [
-        maker.computed(
+        lowering.computed(
             ShapedArray((half, *aval.shape), start.dtype),
             args,
             lambda place, i=i: combined(place, i),
@@ -128,27 +131,27 @@ def _halved(
         for i, start in enumerate(code.initial)
     ]
     return found, lambda row, kept: tuple(
-        maker.elements.at(a, (row, *kept)) for a in found
+        lowering.elements.at(a, (row, *kept)) for a in found
     )
 
 
 def _cumulative(
-    maker: RegisterMaker, op: Cumulative, args: Sequence[Atom], aval: ShapedArray
+    lowering: RegisterLowering, op: Cumulative, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
-    b, axis, extent = maker.builder, op.axis, aval.shape[op.axis]
+    b, axis, extent = lowering.builder, op.axis, aval.shape[op.axis]
     dtype = physical_dtype(aval.dtype)
     working = computed_dtype(dtype)
     wide = ShapedArray(aval.shape, working)
     (x,) = args
     if working != dtype:
-        x = maker.computed(
-            wide, args, lambda at: b.convert(maker.elements.at(args[0], at), working)
+        x = lowering.computed(
+            wide, args, lambda at: b.convert(lowering.elements.at(args[0], at), working)
         )
     distance = 1
     while distance < extent:
 
         def summed(index: Index, x: Atom = x, by: int = distance) -> Any:
-            here, along = maker.elements.at(x, index), as_index(index[axis])
+            here, along = lowering.elements.at(x, index), as_index(index[axis])
             before = (*index[:axis], along + (by if op.reverse else -by))
             there = (
                 b.compare("lt", along, extent - by)
@@ -158,17 +161,17 @@ def _cumulative(
             return b.guarded(
                 there,
                 lambda: op.combine(
-                    b, maker.elements.at(x, (*before, *index[axis + 1 :])), here
+                    b, lowering.elements.at(x, (*before, *index[axis + 1 :])), here
                 ),
                 here,
             )
 
-        x = maker.computed(wide, [x], summed)
+        x = lowering.computed(wide, [x], summed)
         distance *= 2
     if working != dtype:
         final = x
-        x = maker.computed(
-            aval, [final], lambda at: b.convert(maker.elements.at(final, at), dtype)
+        x = lowering.computed(
+            aval, [final], lambda at: b.convert(lowering.elements.at(final, at), dtype)
         )
     return x
 
@@ -177,28 +180,28 @@ def _cumulative(
 
 
 def _product(
-    maker: RegisterMaker, op: DotGeneral, args: Sequence[Atom], aval: ShapedArray
+    lowering: RegisterLowering, op: DotGeneral, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
-    b, out = maker.builder, physical_dtype(aval.dtype)
+    b, out = lowering.builder, physical_dtype(aval.dtype)
     working = computed_dtype(out)
     summed = tuple(args[0].aval.shape[d] for d in op.dimension_numbers[0][0])
     rows = _size(summed)
-    if rows * maker.elements_of(aval) > maker.most_products:
-        raise NoLowering(f"{rows} products for each of {aval.size} elements")
+    if rows * lowering.elements_of(aval) > lowering.most_products:
+        raise CannotLowerOp(f"{rows} products for each of {aval.size} elements")
 
     def term(row: Any, kept: Index) -> tuple[Any, ...]:
         places = _places(op, args, kept, unravel(as_index(row), summed))
         x, y = (
-            b.convert(maker.elements.at(v, place), working)
+            b.convert(lowering.elements.at(v, place), working)
             for v, place in zip(args, places, strict=True)
         )
         return (b.mul(x, y),)
 
-    if rows > maker.most_rows and (
+    if rows > lowering.most_rows and (
         rows > config.tuning.unrolled_terms or aval.size <= 2
     ):
         code = simple_fold(b, working, out, b.add)
-        return fold_rows(maker, args, aval, rows, term, code)
+        return fold_rows(lowering, args, aval, rows, term, code)
 
     def total(index: Index) -> Any:
         value = b.const(0, working)
@@ -206,7 +209,7 @@ def _product(
             value = b.add(value, term(as_index(row), index)[0])
         return b.convert(value, out)
 
-    return maker.computed(aval, args, total)
+    return lowering.computed(aval, args, total)
 
 
 def _places(
@@ -231,15 +234,18 @@ def _places(
 
 
 def _updates(
-    maker: RegisterMaker, op: WindowUpdate, args: Sequence[Atom], aval: ShapedArray
+    lowering: RegisterLowering,
+    op: WindowUpdate,
+    args: Sequence[Atom],
+    aval: ShapedArray,
 ) -> Atom:
     """Updates of single elements, one after the other."""
-    b, elements = maker.builder, maker.elements
-    turns = maker.indices(op.update_shape(*[a.aval for a in args]))
-    if len(turns) > config.tuning.unrolled_terms:
-        raise NoLowering(f"{len(turns)} updates in order")
+    b, elements = lowering.builder, lowering.elements
+    iterations = lowering.indices(op.update_shape(*[a.aval for a in args]))
+    if len(iterations) > config.tuning.unrolled_terms:
+        raise CannotLowerOp(f"{len(iterations)} updates in order")
     current = args[0]
-    for at in turns:
+    for at in iterations:
         operands = [Operand(a.aval, a, elements) for a in args]
         place, inside, new = op.lower_update(b, at, *operands)
 
@@ -247,13 +253,13 @@ def _updates(
             index: Index, old: Atom = current, at: Index = at, place: Index = place,
             inside: Any = inside, new: Callable[[Any], Any] = new,
         ) -> Any:  # fmt: skip
-            maker.require_own(index, at, place)
+            lowering.require_own(index, at, place)
             hit = _is_at(b, index, place, aval.shape)
             before = elements.at(old, index)
             hit = hit if inside is None else b.and_(hit, inside)
             return b.select(hit, new(before), before)
 
-        current = maker.computed(aval, [*args, current], updated)
+        current = lowering.computed(aval, [*args, current], updated)
     return current
 
 
@@ -265,10 +271,12 @@ def _is_at(b: Any, index: Index, place: Index, shape: tuple[int, ...]) -> Any:
     return b.compare("eq", b.index_value(here, INT32), b.index_value(there, INT32))
 
 
-def _window(maker: RegisterMaker, args: Sequence[Atom], aval: ShapedArray) -> Atom:
+def _window(
+    lowering: RegisterLowering, args: Sequence[Atom], aval: ShapedArray
+) -> Atom:
     """`dynamic_update_slice`: each element is that of the window, if it is in it."""
     x, update, *starts = args
-    b, elements, sizes = maker.builder, maker.elements, update.aval.shape
+    b, elements, sizes = lowering.builder, lowering.elements, update.aval.shape
     places = []
     for start, extent, size in zip(starts, aval.shape, sizes, strict=True):
         clamped, _ = clamp_start(b, elements.at(start, ()), extent - size)
@@ -285,7 +293,7 @@ def _window(maker: RegisterMaker, args: Sequence[Atom], aval: ShapedArray) -> At
             within = b.and_(within, b.and_(low, high))
         return b.guarded(within, lambda: elements.at(update, tuple(source)), old)
 
-    return maker.computed(aval, args, updated)
+    return lowering.computed(aval, args, updated)
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -24,61 +24,65 @@ from curta.primitives.indexing.gather import Scattering
 from curta.primitives.indexing.windows import WindowUpdate
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
 
-def update_items(maker: ItemMaker, eqn: Eqn, result: Buffer, copy: bool) -> None:
+def update_items(lowering: ItemLowering, eqn: Eqn, result: Buffer, copy: bool) -> None:
     """Add the items that copy the operand to `result`, if asked, and update it."""
     assert isinstance(eqn.op, WindowUpdate)
-    elements, aval = maker.elements, eqn.outvars[0].aval
+    elements, aval = lowering.elements, eqn.outvars[0].aval
     index = loop_dims(aval.shape)
     if copy:
-        maker.emit_map(result, index, elements.at(eqn.invars[0], index), "copy")
+        lowering.emit_map(result, index, elements.at(eqn.invars[0], index), "copy")
     shape = eqn.op.update_shape(*[v.aval for v in eqn.invars])
     if 0 in shape or not aval.size:
         return
     index = loop_dims(shape)
-    place, inside, new = _lowered(maker, eqn, index)
+    place, inside, new = _lowered(lowering, eqn, index)
     free = _independent(place)
-    dims = _in_turn(eqn, index, free)
+    dims = _in_order(eqn, index, free)
     independent = next((i for i, v in enumerate(dims) if v not in free), len(dims))
     if not independent and dims and dims[-1] in free:
-        blocks = _blocks(shape, dims[-1].extent, maker.dtype(result).itemsize)
+        blocks = _blocks(shape, dims[-1].extent, lowering.dtype(result).itemsize)
         if blocks > 1:
             index, dims = _in_blocks(index, dims, blocks)
-            place, inside, new = _lowered(maker, eqn, index)
+            place, inside, new = _lowered(lowering, eqn, index)
             independent = 1
-    shared = None if independent else _shared_out(maker, eqn, result, place, inside)
+    shared = None if independent else _shared_out(lowering, eqn, result, place, inside)
     if shared is not None:
         owner, inside = shared
         dims, independent = (owner, *dims), 1
     offset = row_major(place, aval.shape)
-    old = _load(maker, result, offset, inside)
-    stores = maker.stores(result, offset, new(old), inside)
-    maker.items.append(
+    old = _load(lowering, result, offset, inside)
+    stores = lowering.stores(result, offset, new(old), inside)
+    lowering.items.append(
         loop_item(eqn.op.name, dims, (), stores, (), True, independent, bool(shared))
     )
 
 
-def _load(maker: ItemMaker, result: Buffer, offset: Any, inside: Any) -> Any:
+def _load(lowering: ItemLowering, result: Buffer, offset: Any, inside: Any) -> Any:
     def load() -> Any:
-        return maker.builder.load(result, offset, maker.dtype(result))
+        return lowering.builder.load(result, offset, lowering.dtype(result))
 
-    return load() if inside is None else maker.builder.under(inside, load)
+    return load() if inside is None else lowering.builder.under(inside, load)
 
 
-def _lowered(maker: ItemMaker, eqn: Eqn, index: tuple[Any, ...]) -> Any:
+def _lowered(lowering: ItemLowering, eqn: Eqn, index: tuple[Any, ...]) -> Any:
     assert isinstance(eqn.op, WindowUpdate)
-    operands = [Operand(v.aval, v, maker.elements) for v in eqn.invars]
-    return eqn.op.lower_update(maker.builder, tuple(map(as_index, index)), *operands)
+    operands = [Operand(v.aval, v, lowering.elements) for v in eqn.invars]
+    return eqn.op.lower_update(lowering.builder, tuple(map(as_index, index)), *operands)
 
 
 def _shared_out(
-    maker: ItemMaker, eqn: Eqn, result: Buffer, place: tuple[Any, ...], inside: Any
+    lowering: ItemLowering,
+    eqn: Eqn,
+    result: Buffer,
+    place: tuple[Any, ...],
+    inside: Any,
 ) -> tuple[LoopVar, Expr] | None:
     """The owners of the parts of the operand, and when an update is the owner's own."""
-    b, aval = maker.builder, eqn.outvars[0].aval
-    nbytes = aval.size * maker.dtype(result).itemsize
+    b, aval = lowering.builder, eqn.outvars[0].aval
+    nbytes = aval.size * lowering.dtype(result).itemsize
     if (
         not isinstance(eqn.op, Scattering)
         or eqn.invars[2].aval.size < config.tuning.update_work
@@ -99,7 +103,7 @@ def _shared_out(
     return (owner, own) if cost <= tuning.owner_cost else None
 
 
-def _in_turn(eqn: Eqn, index: tuple[Any, ...], free: set[Any]) -> tuple[LoopVar, ...]:
+def _in_order(eqn: Eqn, index: tuple[Any, ...], free: set[Any]) -> tuple[LoopVar, ...]:
     """The loops in an order in which one window after the other is written.
 
     Windows may overlap along those of their dims that start at data.

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable
 
 from curta.compiler.graph.folds import is_fold
-from curta.compiler.graph.regions import read_by_maps
+from curta.compiler.graph.index_set_splitting import read_by_maps
 from curta.config import config
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op

@@ -30,39 +30,39 @@ from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndSca
 from curta.primitives.windowed.sliding import Sliding, both
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
 
 Scalars = tuple[Any, ...]
 
 
-def window_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+def window_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a windowed op into `result`."""
     op = eqn.op
     if isinstance(op, SelectAndScatterAdd):
-        return _scatter_items(maker, eqn, result)
+        return _scatter_items(lowering, eqn, result)
     if isinstance(op, SelectAndGatherAdd):
         compared = eqn.invars[1]
-        code = _chosen(maker, op, compared.aval.dtype, maker.dtype(result), 0)
-        return _fold_windows(maker, eqn.invars[::-1], op.window, code, result, op)
+        code = _chosen(lowering, op, compared.aval.dtype, lowering.dtype(result), 0)
+        return _fold_windows(lowering, eqn.invars[::-1], op.window, code, result, op)
     assert isinstance(op, WindowReduction)
-    b, dtype = maker.builder, maker.dtype(result)
+    b, dtype = lowering.builder, lowering.dtype(result)
     wide = computed_dtype(dtype)
     combine = functools.partial(op.combine, b)
     one = simple_fold(b, wide, dtype, combine, op.identity(dtype))
     code = dataclasses.replace(one, inputs=lambda xs, _: one.inputs(xs[0], None))
-    return _fold_windows(maker, eqn.invars, op.window, code, result, op)
+    return _fold_windows(lowering, eqn.invars, op.window, code, result, op)
 
 
 def _chosen(
-    maker: ItemMaker,
+    lowering: ItemLowering,
     op: SelectAndGatherAdd | SelectAndScatterAdd,
     dtype: Any,
     carried: Any,
     start: int,
 ) -> FoldCode:
     """Choosing the extremum of a window: its value, and something it carries along."""
-    b = maker.builder
+    b = lowering.builder
 
     def combine(x: Scalars, y: Scalars) -> Scalars:
         keeps = op.keeps(b, x[0], y[0])
@@ -77,13 +77,13 @@ def _chosen(
 
 
 def _in_any_order(
-    maker: ItemMaker, op: SelectAndGatherAdd | SelectAndScatterAdd, code: FoldCode
+    lowering: ItemLowering, op: SelectAndGatherAdd | SelectAndScatterAdd, code: FoldCode
 ) -> FoldCode:
     """The choice by folds, which take elements in any order, with their numbers.
 
     Of equal elements the first is chosen; before all is what a tangent starts with.
     """
-    b = maker.builder
+    b = lowering.builder
     start = -1 if isinstance(op, SelectAndGatherAdd) else np.iinfo(INT32).max
 
     def combine(x: Scalars, y: Scalars) -> Scalars:
@@ -96,7 +96,7 @@ def _in_any_order(
 
 
 def _fold_windows(
-    maker: ItemMaker,
+    lowering: ItemLowering,
     operands: Sequence[Atom],
     window: Sliding,
     code: FoldCode,
@@ -105,28 +105,28 @@ def _fold_windows(
 ) -> None:
     """Fold `code` over each window of the operands, which have one shape."""
     shape = operands[0].aval.shape
-    kept = loop_dims(maker.avals[result].shape)
+    kept = loop_dims(lowering.avals[result].shape)
 
     def inputs(tap: Sequence[Any]) -> Scalars:
-        return _elements(maker, operands, window, code, kept, tap)
+        return _elements(lowering, operands, window, code, kept, tap)
 
     if math.prod(window.dimensions) <= config.tuning.window_places:
         total = code.initial
         for tap in window.taps() if 0 not in shape else ():
             total = code.combine(total, inputs(tap))
-        return maker.emit_map(result, kept, code.result(total), op.name)
+        return lowering.emit_map(result, kept, code.result(total), op.name)
     reduced = loop_dims(window.dimensions, len(variables(kept)))
     if 0 in shape:
-        return maker.emit_map(result, kept, code.result(code.initial), op.name)
+        return lowering.emit_map(result, kept, code.result(code.initial), op.name)
     found = inputs(reduced)
     if isinstance(op, SelectAndGatherAdd):
-        found = (*found, maker.builder.index_value(_flat(window, reduced), INT32))
-        code = _in_any_order(maker, op, code)
-    return maker.emit_fold(result, kept, reduced, found, code, op.name)
+        found = (*found, lowering.builder.index_value(_flat(window, reduced), INT32))
+        code = _in_any_order(lowering, op, code)
+    return lowering.emit_fold(result, kept, reduced, found, code, op.name)
 
 
 def _elements(
-    maker: ItemMaker,
+    lowering: ItemLowering,
     operands: Sequence[Atom],
     window: Sliding,
     code: FoldCode,
@@ -134,13 +134,13 @@ def _elements(
     tap: Sequence[Any],
 ) -> Scalars:
     """What one element under a window contributes; the initial values if not there."""
-    b = maker.builder
+    b = lowering.builder
     at = tuple(map(as_index, index))
     within = tuple(map(as_index, tap))
     place, inside = window.source(b, at, within, operands[0].aval.shape)
 
     def read() -> Scalars:
-        return code.inputs([maker.elements.at(x, place) for x in operands], None)
+        return code.inputs([lowering.elements.at(x, place) for x in operands], None)
 
     if inside is None:
         return read()
@@ -153,16 +153,16 @@ def _elements(
 # ------------------------------------------------------- gradients of maxima
 
 
-def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
+def _scatter_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     op, (source, operand) = eqn.op, eqn.invars
     assert isinstance(op, SelectAndScatterAdd)
-    chosen = maker.new_buffer(
+    chosen = lowering.new_buffer(
         ShapedArray(source.aval.shape, INT32), f"{result.name}.chosen"
     )
     if source.aval.size:
-        _choose_items(maker, op, operand, chosen)
+        _choose_items(lowering, op, operand, chosen)
     index = loop_dims(operand.aval.shape)
-    b, dtype = maker.builder, maker.dtype(result)
+    b, dtype = lowering.builder, lowering.dtype(result)
     wide = computed_dtype(dtype)
     zero = b.const(0, wide)
     at = tuple(map(as_index, index))
@@ -172,8 +172,8 @@ def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
         where = b.index_value(tap, INT32)
 
         def taken() -> Any:
-            mine = b.compare("eq", maker.load(chosen, place), where)
-            given = b.convert(maker.elements.at(source, place), wide)
+            mine = b.compare("eq", lowering.load(chosen, place), where)
+            given = b.convert(lowering.elements.at(source, place), wide)
             return b.select(mine, given, zero)
 
         return taken() if inside is None else b.guarded(inside, taken, zero)
@@ -183,23 +183,23 @@ def _scatter_items(maker: ItemMaker, eqn: Eqn, result: Buffer) -> None:
         total = zero
         for back in itertools.product(*map(range, reaching)):
             total = b.add(total, part(back))
-        return maker.emit_map(result, index, b.convert(total, dtype), op.name)
+        return lowering.emit_map(result, index, b.convert(total, dtype), op.name)
     reduced = loop_dims(reaching, len(variables(index)))
     code = simple_fold(b, wide, dtype, b.add)
-    return maker.emit_fold(result, index, reduced, (part(reduced),), code, op.name)
+    return lowering.emit_fold(result, index, reduced, (part(reduced),), code, op.name)
 
 
 def _choose_items(
-    maker: ItemMaker, op: SelectAndScatterAdd, operand: Atom, chosen: Buffer
+    lowering: ItemLowering, op: SelectAndScatterAdd, operand: Atom, chosen: Buffer
 ) -> None:
     """The items that find the tap which each window chose."""
-    b, dtype, window = maker.builder, operand.aval.dtype, op.window
-    compare = _chosen(maker, op, dtype, INT32, 0)
-    kept = loop_dims(maker.avals[chosen].shape)
+    b, dtype, window = lowering.builder, operand.aval.dtype, op.window
+    compare = _chosen(lowering, op, dtype, INT32, 0)
+    kept = loop_dims(lowering.avals[chosen].shape)
     read = dataclasses.replace(compare, initial=compare.initial[:1])
 
     def candidate(tap: Sequence[Any]) -> Scalars:
-        (x,) = _elements(maker, [operand], window, read, kept, tap)
+        (x,) = _elements(lowering, [operand], window, read, kept, tap)
         return x, b.index_value(_flat(window, tap), INT32)
 
     if math.prod(window.dimensions) <= config.tuning.window_places:
@@ -208,10 +208,12 @@ def _choose_items(
             new = candidate(tap)
             best = new if best is None else compare.combine(best, new)
         assert best is not None
-        return maker.emit_map(chosen, kept, best[1], "select")
+        return lowering.emit_map(chosen, kept, best[1], "select")
     reduced = loop_dims(window.dimensions, len(variables(kept)))
-    compare = _in_any_order(maker, op, read)
-    return maker.emit_fold(chosen, kept, reduced, candidate(reduced), compare, "select")
+    compare = _in_any_order(lowering, op, read)
+    return lowering.emit_fold(
+        chosen, kept, reduced, candidate(reduced), compare, "select"
+    )
 
 
 def _flat(window: Sliding, tap: Sequence[Any]) -> Any:

@@ -5,9 +5,10 @@ that the results come in order (stockham.py; C. Van Loan, Computational Framewor
 the Fast Fourier Transform, 1992, 1.7). Lanes never meet in it. What they are:
 
     columns    neighbours along the dims after the transformed one
-    rows       as many rows, turned into columns and back
+    rows       as many rows, transposed into columns and back
     split      columns of the row itself, seen as a matrix (Van Loan, 3.3): its columns
-               are transformed, multiplied by roots of unity and turned, then its rows
+               are transformed, multiplied by roots of unity and transposed, then its
+               rows
 
 A last block of columns that is not full overlaps the one before it.
 """
@@ -122,8 +123,8 @@ class Transform(Routine):
         return self.chunks * (self.columns + self.steps * self.block)
 
     @property
-    def turned(self) -> tuple[Type, ...]:
-        """The vectors of blocks that are turned."""
+    def transposed(self) -> tuple[Type, ...]:
+        """The vectors of blocks that are transposed."""
         return () if self.layout[0] == "columns" else (Type(self.kind, self.lanes),)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curta.compiler.library.butterflies import Complex, product
-from curta.compiler.library.packing import turn_rows
+from curta.compiler.library.packing import transpose_rows
 from curta.compiler.library.routine import emit_chunks, run_chunks
 from curta.compiler.library.stockham import Columns
 from curta.compiler.llvm.builder import Builder, Module, Values
@@ -84,13 +84,13 @@ class FourierCode:
         b, (result, source, table, block) = self._begin("rows")
         start = b.min(b.arguments[1] * lanes, what.outer - lanes) * row
         x, c = (b.offset(p, start, self.element) for p in (source, result))
-        turn_rows(b, self.vector, (block, lanes), (x, row), row)
+        transpose_rows(b, self.vector, (block, lanes), (x, row), row)
         done = self.columns.transform(b, what.size, table, block, scale=self.scale)
         with b.loop(0, -(-row // lanes)) as loop:
             first = b.min(loop.index * lanes, row - lanes)
             square = b.offset(done, first * lanes, self.element)
             to = b.offset(c, first, self.element)
-            turn_rows(b, self.vector, (to, row), (square, lanes), lanes)
+            transpose_rows(b, self.vector, (to, row), (square, lanes), lanes)
         b.ret()
         return b.name
 
@@ -128,7 +128,7 @@ class FourierCode:
         return b.name
 
     def _first(self) -> tuple[str, int]:
-        """Columns of the matrix, turned into blocks of columns in the memory."""
+        """Columns of the matrix, transposed into blocks of columns in the memory."""
         lanes, (rows, width) = self.lanes, self.what.layout[2]
         b, (_, source, table, memory) = self._begin("first", PTR)
         _, number, block = b.arguments
@@ -149,12 +149,14 @@ class FourierCode:
                     b.offset(p, part * lanes, self.element)
                     for p in (self.columns.point(b, memory, place), point)
                 )
-                turn_rows(b, self.vector, (to, 2 * lanes), (square, 2 * lanes), lanes)
+                transpose_rows(
+                    b, self.vector, (to, 2 * lanes), (square, 2 * lanes), lanes
+                )
         b.ret()
         return b.name, -(-width // lanes)
 
     def _second(self) -> tuple[str, int]:
-        """Blocks of columns of the turned matrix, times roots of unity."""
+        """Blocks of columns of the transposed matrix, times roots of unity."""
         what, lanes, (width, rows) = self.what, self.lanes, self.what.layout[2]
         b, (result, _, table, memory) = self._begin("second", PTR)
         _, number, block = b.arguments
@@ -164,12 +166,12 @@ class FourierCode:
         )
         c = b.offset(result, start * 2, self.element)
         point = self.columns.point
-        turned = point(b, memory, number * rows)
+        transposed = point(b, memory, number * rows)
         fine = point(b, fine, number * lanes)
         coarse = point(b, coarse, number * -(-rows // lanes))
 
         def load(index: Value) -> Complex:
-            x = self.columns.load(b, turned, index)
+            x = self.columns.load(b, transposed, index)
             x = product(b, x, self.columns.load(b, fine, b.and_(index, lanes - 1)))
             return product(b, x, self.columns.load(b, coarse, b.udiv(index, lanes)))
 

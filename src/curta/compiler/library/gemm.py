@@ -152,7 +152,7 @@ def emit_tiled(module: Module, name: str, dot: Dot) -> None:
     """Add `void name(ptr c, ptr a, ptr b, ptr parallel_for)` to the module.
 
     It wants the code generator's GOOD level: sums that spill to memory are useless. A
-    transposed B needs the function of `packing.emit_turn`, to be imported.
+    transposed B needs the function of `packing.emit_transpose`, to be imported.
     """
     if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in TILED:
         raise ValueError(f"no tiled code for {dot}")

@@ -161,13 +161,13 @@ class LUFactors(LaneAlgorithm):
 class Substitution(LaneAlgorithm):
     """x of a x = b, for a lower or upper triangle a, of which n by `width` b is left.
 
-    `turned` says of a and of b that they lie transposed.
+    `transposed` says of a and of b that they lie transposed.
     """
 
     n: int
     width: int
     lower: bool
-    turned: tuple[bool, bool]
+    transposed: tuple[bool, bool]
     conjugate: bool
     unit: bool
     operands: ClassVar[tuple[int, ...]] = (0, 1)
@@ -188,12 +188,12 @@ class Substitution(LaneAlgorithm):
             return number if self.lower else b.sub(n - 1, number)
 
         def element(row: Value, column: Value) -> Number:
-            row, column = (column, row) if self.turned[0] else (row, column)
+            row, column = (column, row) if self.transposed[0] else (row, column)
             found = m.load(a, row * n + column)
             return m.conjugate(found) if self.conjugate else found
 
         def place(row: Value, column: Value) -> Value:
-            if self.turned[1]:
+            if self.transposed[1]:
                 return column * n + row
             return row * self.width + column
 

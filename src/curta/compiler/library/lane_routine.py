@@ -1,9 +1,9 @@
 """Many matrices factored at a time, a matrix in every lane of the vectors.
 
 LAPACK takes a matrix after the other; where they are small it mostly begins and ends.
-Here a block of as many matrices as a vector has lanes is turned, so that a vector has
-the same element of each; the loops of lane_factors.py run on it; and what they make is
-turned back. A last block that is not full overlaps the one before it.
+Here a block of as many matrices as a vector has lanes is transposed, so that a vector
+has the same element of each; the loops of lane_factors.py run on it; and what they make
+is transposed back. A last block that is not full overlaps the one before it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from curta.compiler.library.lane_factors import LaneAlgorithm
 from curta.compiler.library.lane_numbers import LaneNumbers
-from curta.compiler.library.packing import turn_rows
+from curta.compiler.library.packing import transpose_rows
 from curta.compiler.library.routine import Routine, emit_chunks
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
@@ -61,8 +61,8 @@ class LaneRoutine(Routine):
         return self.chunks * self.spaces[-1]
 
     @property
-    def turned(self) -> Sequence[Type]:
-        """The vectors of blocks that are turned."""
+    def transposed(self) -> Sequence[Type]:
+        """The vectors of blocks that are transposed."""
         return (Type(self.kind, self.lanes),)
 
     def emit(self, module: Module, name: str) -> None:
@@ -117,7 +117,7 @@ def _read(b: Builder, vector: Type, to: Value, source: Value, size: int) -> None
     """Make columns of as many rows as there are lanes."""
     lanes, element = vector.lanes, vector.with_lanes(1)
     if size >= lanes:
-        return turn_rows(b, vector, (to, lanes), (source, size), size)
+        return transpose_rows(b, vector, (to, lanes), (source, size), size)
     with b.loop(0, size) as loop:
         column = b.strided(b.offset(source, loop.index, element), size, vector)
         place = b.offset(to, loop.index * lanes, element)
@@ -138,4 +138,4 @@ def _write(b: Builder, vector: Type, to: Value, source: Value, size: int) -> Non
         first = b.min(loop.index * lanes, size - lanes)
         square = b.offset(source, first * lanes, element)
         row = b.offset(to, first, element)
-        turn_rows(b, vector, (row, size), (square, lanes), lanes)
+        transpose_rows(b, vector, (row, size), (square, lanes), lanes)

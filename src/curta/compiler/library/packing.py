@@ -42,9 +42,9 @@ def pack(
 def pack_transposed(
     b: Builder, vector: Type, to: Rows, source: Rows, columns: int, steps: Value
 ) -> None:
-    """Turn columns that lie in memory as rows, a vector of columns at a time.
+    """Transpose columns that lie in memory as rows, a vector of columns at a time.
 
-    It calls the function of `emit_turn`, because LLVM takes long over many shuffles.
+    It calls the function of `emit_transpose`: LLVM takes long over many shuffles.
     """
     element, lanes = vector.with_lanes(1), vector.lanes
     width, row = (b.const(I64, stride) for stride in (to[1], source[1]))
@@ -52,30 +52,32 @@ def pack_transposed(
         first = b.offset(source[0], j * source[1], element)
         place = b.offset(to[0], j, element)
         last = b.const(I64, min(columns - j, lanes) - 1)
-        b.call(turn_name(vector), None, place, width, first, row, last, steps)
+        b.call(transpose_name(vector), None, place, width, first, row, last, steps)
 
 
-def turn_rows(b: Builder, vector: Type, to: Rows, source: Rows, steps: int) -> None:
+def transpose_rows(
+    b: Builder, vector: Type, to: Rows, source: Rows, steps: int
+) -> None:
     """Make columns of as many rows as a vector has lanes, of so many elements."""
     widths = [b.const(I64, width) for _, width in (to, source)]
     last, count = b.const(I64, vector.lanes - 1), b.const(I64, steps)
-    name = turn_name(vector)
+    name = transpose_name(vector)
     b.call(name, None, to[0], widths[0], source[0], widths[1], last, count)
 
 
-def turn_name(vector: Type) -> str:
-    return f"turn_{vector.suffix}"
+def transpose_name(vector: Type) -> str:
+    return f"transpose_{vector.suffix}"
 
 
-def emit_turn(module: Module, vector: Type) -> None:
-    """Add `void turn(ptr to, i64 width, ptr from, i64 row, i64 last, i64 steps)`.
+def emit_transpose(module: Module, vector: Type) -> None:
+    """Add `void transpose(ptr to, i64 width, ptr from, i64 row, i64 last, i64 steps)`.
 
     Rows 0 to `last` become as many columns. There are always as many columns as lanes:
-    rows that are missing are read as the last one. Squares are turned in registers;
+    rows that are missing are read as the last one. Squares are transposed in registers;
     the last one may overlap the one before.
     """
     parameters = [PTR, I64, PTR, I64, I64, I64]
-    b = module.function(turn_name(vector), parameters)
+    b = module.function(transpose_name(vector), parameters)
     to, width, source, row, last, steps = b.arguments
     element, lanes = vector.with_lanes(1), vector.lanes
     rows = [b.offset(source, b.mul(b.min(last, i), row), element) for i in range(lanes)]

@@ -116,7 +116,7 @@ class Quicksort:
                 b.store(word, b.offset(stack, place * 3 + i, I64))
             b.store(place + 1, top)
 
-        def turn(_: Values) -> Values:
+        def iteration(_: Values) -> Values:
             place = b.load(I64, top) - 1
             b.store(place, top)
             first, last, bad = (
@@ -136,7 +136,7 @@ class Quicksort:
             return []
 
         push(*bounds, b.const(I1, 0))
-        b.while_loop([], lambda _: b.load(I64, top) > 0, turn)
+        b.while_loop([], lambda _: b.load(I64, top) > 0, iteration)
 
     def _split(
         self,

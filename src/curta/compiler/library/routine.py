@@ -23,8 +23,8 @@ class Routine(ABC):
         """The bytes of memory it needs besides operands and results."""
 
     @property
-    def turned(self) -> Sequence[Type]:
-        """The vectors for which it calls `packing.turn_name`."""
+    def transposed(self) -> Sequence[Type]:
+        """The vectors for which it calls `packing.transpose_name`."""
         return ()
 
     @property

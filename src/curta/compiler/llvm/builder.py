@@ -100,7 +100,7 @@ def _table_text(name: str, key: tuple[Type, tuple[float, ...]]) -> str:
     return f"@{name} = internal unnamed_addr constant {array}, align 64"
 
 
-class Loop:
+class LoopBuilder:
     """A counted loop in the making: what its body reads and hands on."""
 
     def __init__(self, index: Value, carried: Values) -> None:
@@ -110,7 +110,7 @@ class Loop:
         self._next: Values = carried
 
     def next(self, *values: Value) -> None:
-        """The carried values of the next turn (unless called, they stay)."""
+        """The carried values of the next iteration (unless called, they stay)."""
         if [v.type for v in values] != [v.type for v in self.carried]:
             raise TypeError(f"the loop carries {self.carried}, not {list(values)}")
         self._next = list(values)
@@ -237,17 +237,17 @@ class Builder(VectorInstructions):
         stop: Operand,
         step: int = 1,
         carried: Sequence[Value] = (),
-    ) -> Iterator[Loop]:
+    ) -> Iterator[LoopBuilder]:
         """Run the `with` body for index = start, start + step, ... while below stop.
 
-        Bounds are i64 values or ints. `loop.carried` are the values from the turn
+        Bounds are i64 values or ints. `loop.carried` are the values from the iteration
         before; the body says what follows by `loop.next(...)`; after it,
-        `loop.results` are the last ones (the given ones when there was no turn).
+        `loop.results` are the last ones (the given ones when there was no iteration).
         A loop known to run once is no loop at all.
         """
         known = isinstance(start, int) and isinstance(stop, int) and start < stop
         if known and stop <= start + step:
-            once = Loop(self._operand(start, I64), list(carried))
+            once = LoopBuilder(self._operand(start, I64), list(carried))
             yield once
             once.results = once._next
             return
@@ -259,7 +259,7 @@ class Builder(VectorInstructions):
             self._branch(self.compare("lt", first, last), body, done)
         self._begin(body)
         hole = len(self._lines)
-        loop = Loop(self._new(I64), [self._new(v.type) for v in carried])
+        loop = LoopBuilder(self._new(I64), [self._new(v.type) for v in carried])
         yield loop
         after = self._new(I64)
         self.emit(f"  {after.text} = add nsw i64 {loop.index.text}, {step}")
@@ -328,16 +328,16 @@ class Builder(VectorInstructions):
     ) -> Values:
         """Repeat the body on the carried values while the condition, one `i1`, holds.
 
-        The condition is tested before the first turn.
+        The condition is tested before the first iteration.
         """
-        test, turn, done = self._label(), self._label(), self._label()
+        test, iteration, done = self._label(), self._label(), self._label()
         before = self._block
         self._jump(test)
         self._begin(test)
         hole = len(self._lines)
         carried = [self._new(v.type) for v in initial]
-        self._branch(condition(carried), turn, done)
-        self._begin(turn)
+        self._branch(condition(carried), iteration, done)
+        self._begin(iteration)
         following = body(carried)
         self._jump(test)
         self._fill(hole, carried, (initial, before), (following, self._block))
@@ -349,15 +349,15 @@ class Builder(VectorInstructions):
         initial: Sequence[Value],
         condition: Callable[[Values], Value],
         body: Callable[[Values], Values],
-        turns: int,
+        iterations: int,
         goes_on: Callable[[], Value],
     ) -> Values:
-        """`while_loop`, which after every so many turns asks whether to go on.
+        """`while_loop`, which after every so many iterations asks whether to go on.
 
         Two loops, one in the other, of which the inner one is left by one branch where
         the condition fails: nothing of the asking is on the way of a short loop.
         """
-        block, test, turn, ask, done = (self._label() for _ in range(5))
+        block, test, iteration, ask, done = (self._label() for _ in range(5))
         before = self._block
         self._jump(block)
         self._begin(block)
@@ -366,9 +366,9 @@ class Builder(VectorInstructions):
         self._begin(test)
         hole, carried = len(self._lines), [self._new(v.type) for v in initial]
         left = self._new(I64)
-        self._branch(condition(carried), turn, done)
+        self._branch(condition(carried), iteration, done)
         tested = self._block
-        self._begin(turn)
+        self._begin(iteration)
         following = body(carried)
         rest = left - 1
         self._branch(self.compare("gt", rest, 0), test, ask)
@@ -376,7 +376,7 @@ class Builder(VectorInstructions):
         self._begin(ask)
         self._branch(goes_on(), block, done)
         asked = self._block
-        full = self.const(I64, turns)
+        full = self.const(I64, iterations)
         inner = ([*start, full], block), ([*following, rest], latch)
         self._fill(hole, [*carried, left], *inner)
         self._fill(outer_hole, start, (initial, before), (following, asked))

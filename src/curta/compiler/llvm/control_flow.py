@@ -1,8 +1,8 @@
 """Loops and branches over native programs: `scan`, `while` and `cond`.
 
-A program is called with a table of addresses, so a turn of a loop is a few stores
-into its table and a call. A carry has two places, from which turns read and to which
-they write in turn.
+A program is called with a table of addresses, so an iteration of a loop is a few stores
+into its table and a call. A carry has two places, from which iterations read and to
+which they write in turn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import count
 from curta.compiler.graph.items import ControlItem
 from curta.compiler.library.routine import run_chunks
 from curta.compiler.llvm.builder import Builder, Values
-from curta.compiler.llvm.polls import poll, turns_between
+from curta.compiler.llvm.polls import iterations_between, poll
 from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
 from curta.compiler.loops.nodes import Buffer
@@ -155,9 +155,9 @@ def _emit_loop(
     else:
         last = _while(b, op, calls, operands, places)
     for i, value in enumerate(last):
-        turn, other = item.carries[i]
-        there = turn is other or isinstance(op, Scan)
-        if not there or item.results[i] not in (turn, other):
+        iteration, other = item.carries[i]
+        there = iteration is other or isinstance(op, Scan)
+        if not there or item.results[i] not in (iteration, other):
             # What all parts have alike, each of them stores.
             b.copy(part.own(results[i], i), value, sizes[i])
 
@@ -195,7 +195,7 @@ class ProgramCall:
         """Look now and then whether the call of all this was cancelled."""
         b = self.b
         self._every(
-            turns_between(self.program.cost),
+            iterations_between(self.program.cost),
             lambda: b.return_when(poll(b, self._token), STOPPED),
         )
 
@@ -263,11 +263,11 @@ def _scan(
     rows = operands[constants + carried :]
     with b.loop(0, op.length, 1, places) as loop:
         now, then = loop.carried[:carried], loop.carried[carried:]
-        turn = b.sub(op.length - 1, loop.index) if op.reverse else loop.index
+        iteration = b.sub(op.length - 1, loop.index) if op.reverse else loop.index
 
         def row(array: Value, place: int) -> Value:
             size = row_bytes(body.program, place) * part.count(place)
-            return part.own(b.offset(array, b.mul(turn, size), I8), place)
+            return part.own(b.offset(array, b.mul(iteration, size), I8), place)
 
         body.arguments(now, constants)
         body.results(then)
@@ -300,14 +300,14 @@ def _while(
         condition.run()
         return b.ne(b.load(I8, goes_on), 0)
 
-    def turn(carry: Values) -> Values:
+    def iteration(carry: Values) -> Values:
         now, then = carry[:carried], carry[carried:]
         body.arguments(now, len(body_consts))
         body.results(then)
         body.run()
         return [*then, *now]
 
-    return b.while_loop(places, test, turn)[:carried]
+    return b.while_loop(places, test, iteration)[:carried]
 
 
 def _cond(

@@ -1,7 +1,8 @@
 """A scheduled kernel to LLVM IR.
 
 `void name(ptr arguments, i64 chunk)` runs one chunk of a kernel: `arguments` is an
-array of the addresses of the buffers in memory, in the order of `Placement.arguments`.
+array of the addresses of the buffers in memory, in the order of
+`BufferPlacement.arguments`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from curta.compiler.llvm.updates import (
     place_for_choice,
     worth_unrolling,
 )
-from curta.compiler.loops.bufferize import Placement
+from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store
 from curta.compiler.loops.schedule import Schedule, Vectors
@@ -37,7 +38,11 @@ Values = list[Value]
 
 
 def emit_kernel(
-    module: Module, name: str, kernel: Kernel, plan: Schedule, placement: Placement
+    module: Module,
+    name: str,
+    kernel: Kernel,
+    plan: Schedule,
+    placement: BufferPlacement,
 ) -> Builder:
     """Add the kernel to the module as a function."""
     b = module.function(name, [PTR, I64], None, exported=False)
@@ -64,7 +69,7 @@ class _KernelEmitter:
         values: Evaluator,
         kernel: Kernel,
         plan: Schedule,
-        placement: Placement,
+        placement: BufferPlacement,
     ) -> None:
         self.b = b
         self.values = values
@@ -75,21 +80,21 @@ class _KernelEmitter:
         self.rows: dict[Fold, list[Value]] = {}
         self.streams = False
 
-    # ----------------------------------------------------------------- turns
+    # ----------------------------------------------------------------- iterations
 
     def emit(self, chunk: Value) -> None:
-        """The loop over the turns of a chunk."""
+        """The loop over the iterations of a chunk."""
         b, plan = self.b, self.plan
         self._hoist_kernel()
-        if plan.turns == 1:
-            return self._turn(b.const(I64, 0))
+        if plan.iterations == 1:
+            return self._iteration(b.const(I64, 0))
         if plan.chunks == 1:
-            bounds = b.const(I64, 0), b.const(I64, plan.turns)
+            bounds = b.const(I64, 0), b.const(I64, plan.iterations)
         else:
             first = b.mul(chunk, plan.grain)
-            bounds = first, b.min(b.add(first, plan.grain), plan.turns)
+            bounds = first, b.min(b.add(first, plan.grain), plan.iterations)
         with b.loop(*bounds) as loop, self.values.scope():
-            self._turn(loop.index)
+            self._iteration(loop.index)
         return None
 
     def _hoist_kernel(self) -> None:
@@ -101,21 +106,21 @@ class _KernelEmitter:
     def _piece_vars(self) -> list[LoopVar]:
         return [piece_index(self.plan.pieces)] if self.plan.split else []
 
-    def _turn(self, turn: Value) -> None:
+    def _iteration(self, iteration: Value) -> None:
         b, plan = self.b, self.plan
         if plan.split is not None:
-            which = b.urem(turn, plan.pieces)
-            turn = b.udiv(turn, plan.pieces)
+            which = b.urem(iteration, plan.pieces)
+            iteration = b.udiv(iteration, plan.pieces)
             self.values.bind(piece_index(plan.pieces), which)
             first = b.mul(which, plan.piece)
             last = b.min(b.add(first, plan.piece), plan.split.extent)
             self.piece = first, last
         if plan.block == 1:
-            self._bind_outer(plan.outer, turn)
+            self._bind_outer(plan.outer, iteration)
             return self._stages()
         blocks = -(-plan.outer[-1].extent // plan.block)
-        self._bind_outer(plan.outer[:-1], b.udiv(turn, blocks))
-        return self._tile(b.mul(b.urem(turn, blocks), plan.block))
+        self._bind_outer(plan.outer[:-1], b.udiv(iteration, blocks))
+        return self._tile(b.mul(b.urem(iteration, blocks), plan.block))
 
     def _tile(self, first_row: Value) -> None:
         """A tile of a transpose: all at once, or row by row if it is no square."""
@@ -139,13 +144,13 @@ class _KernelEmitter:
             self.values.bind(row, loop.index)
             self._stages()
 
-    def _bind_outer(self, outer: Sequence[LoopVar], turn: Value) -> None:
-        """The indices of the outer dims: the digits of the turn's number."""
+    def _bind_outer(self, outer: Sequence[LoopVar], iteration: Value) -> None:
+        """The indices of the outer dims: the digits of the iteration's number."""
         for variable in reversed(outer[1:]):
-            self.values.bind(variable, self.b.urem(turn, variable.extent))
-            turn = self.b.udiv(turn, variable.extent)
+            self.values.bind(variable, self.b.urem(iteration, variable.extent))
+            iteration = self.b.udiv(iteration, variable.extent)
         if outer:
-            self.values.bind(outer[0], turn)
+            self.values.bind(outer[0], iteration)
 
     def _stages(self) -> None:
         plan = self.plan
@@ -282,7 +287,7 @@ class _KernelEmitter:
                         self._nest(plain, rest, vectors, [])
 
     def _unrolled_updates(self, stage: Stage, lane: LoopVar) -> None:
-        """Updates one by one, several in a turn: fewer jumps."""
+        """Updates one by one, several in an iteration: fewer jumps."""
         first, last = self._bounds(lane)
         most = config.tuning.updates_at_once
         whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))

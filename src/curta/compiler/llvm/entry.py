@@ -32,7 +32,7 @@ from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.polls import is_cancelled
 from curta.compiler.llvm.registers import emit_registers
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
-from curta.compiler.loops.bufferize import Arena, Placement
+from curta.compiler.loops.bufferize import Arena, BufferPlacement
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks, is_long
 from curta.compiler.loops.schedule import Schedule
@@ -49,7 +49,7 @@ class Scheduled:
 
     kernel: Kernel
     plan: Schedule
-    placement: Placement
+    placement: BufferPlacement
 
 
 Work = Scheduled | DotItem | RoutineItem | ControlItem | RegisterItem | HostItem

@@ -21,7 +21,7 @@ from curta.compiler.llvm.scalar_instructions import (
 )
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.llvm.vectors import LINE
-from curta.compiler.loops.index import Affine, Atom, LoopVar, Quotient, Remainder
+from curta.compiler.loops.index import Affine, IndexAtom, LoopVar, Quotient, Remainder
 from curta.compiler.loops.nodes import (
     Buffer,
     Const,
@@ -127,7 +127,7 @@ class Evaluator:
         self.lane, self.lanes, self.mask = before
 
     def hoist(self, body: Sequence[Expr], inside: Iterable[Any], lanes: int) -> None:
-        """Compute now what the expressions of a loop body share over all its turns.
+        """Compute now what the iterations of a loop share.
 
         `inside` are the variables of the loop and of those in it, and the buffers
         written there; `lanes` is how wide the body will be.
@@ -437,8 +437,8 @@ class Evaluator:
         self, buffer: Buffer, offset: Affine, inner: frozenset[LoopVar]
     ) -> None:
         offset = self._within(buffer, offset)
-        moving: dict[Atom, int] = {}
-        still: dict[Atom, int] = {}
+        moving: dict[IndexAtom, int] = {}
+        still: dict[IndexAtom, int] = {}
         for atom, k in offset.terms.items():
             varies = self._index_depends(atom.as_index()) & inner
             (moving if varies else still)[atom] = k
@@ -485,7 +485,7 @@ class Evaluator:
             total = self.b.add(total, self.b.mul(self._lane_atom(atom, type_), k))
         return total
 
-    def _lane_atom(self, atom: Atom, type_: Type) -> Value:
+    def _lane_atom(self, atom: IndexAtom, type_: Type) -> Value:
         if isinstance(atom, LoopVar):
             first = self.b.convert(self._variables[atom], type_.kind)
             return self.b.add(self.b.splat(first, self.lanes), self.b.lane_index(type_))
@@ -534,7 +534,7 @@ class Evaluator:
         self._remember(("scalar", index), total)
         return total
 
-    def _scalar_atom(self, atom: Atom) -> Value:
+    def _scalar_atom(self, atom: IndexAtom) -> Value:
         if isinstance(atom, LoopVar):
             return self._variables[atom]
         if isinstance(atom, DataIndex):

@@ -1,8 +1,9 @@
 """Loops that look now and then whether their call was cancelled.
 
-A loop polls if nobody knows how often it turns, or if it may take longer than a signal
-should wait. Between two looks are so many turns that nobody notices them. The code that
-looks is outside of the loop over those turns, so that it takes none of its registers.
+A loop polls if nobody knows its trip count, or if it may take longer than a signal
+should wait. Between two looks are so many iterations that nobody notices them. The code
+that looks is outside of the loop over those iterations, so that it takes none of its
+registers.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from curta.compiler.support import cancellation_code
 from curta.config import config
 
 
-def turns_between(cost: int) -> int:
-    """How many turns of a loop pass without a look, a power of two.
+def iterations_between(cost: int) -> int:
+    """How many iterations of a loop pass without a look, a power of two.
 
-    A turn of unknown cost has a loop that looks by itself, if it takes long.
+    An iteration of unknown cost has a loop that looks by itself, if it takes long.
     """
-    tuning, turns = config.tuning, 1
+    tuning, iterations = config.tuning, 1
     if cost >= UNKNOWN:
-        return tuning.polled_turns_outside
-    while turns < tuning.polled_turns and 2 * turns * cost <= tuning.polled_cost:
-        turns *= 2
-    return turns
+        return tuning.polled_iterations_outside
+    while (
+        iterations < tuning.polled_iterations
+        and 2 * iterations * cost <= tuning.polled_cost
+    ):
+        iterations *= 2
+    return iterations
 
 
 def is_cancelled(b: Builder, token: Value) -> Value:
@@ -59,10 +63,12 @@ def polled_while(
     condition: Callable[[Values], Value],
     body: Callable[[Values], Values],
     token: Value,
-    turns: int,
+    iterations: int,
 ) -> Values:
     """`b.while_loop`, which also ends where the call was cancelled."""
-    return b.while_in_blocks(first, condition, body, turns, lambda: ~poll(b, token))
+    return b.while_in_blocks(
+        first, condition, body, iterations, lambda: ~poll(b, token)
+    )
 
 
 def polled_loop(
@@ -71,12 +77,12 @@ def polled_loop(
     carried: Values,
     body: Callable[[Value, Values], Values],
     token: Value,
-    turns: int,
+    iterations: int,
 ) -> Values:
-    """What `length` turns make of values, unless the call was cancelled."""
+    """What `length` iterations make of values, unless the call was cancelled."""
 
     def block(state: Values) -> Values:
-        end = b.min(state[0] + turns, length)
+        end = b.min(state[0] + iterations, length)
         with b.loop(state[0], end, carried=state[1:-1]) as loop:
             loop.next(*body(loop.index, loop.carried))
         done = b.eq(end, length)

@@ -20,10 +20,10 @@ from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.polls import (
+    iterations_between,
     poll,
     polled_loop,
     polled_while,
-    turns_between,
 )
 from curta.compiler.llvm.scalar_instructions import kind, memory_kind
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
@@ -362,10 +362,10 @@ class _Emitter:
         values.in_lanes = True
         count = -(-lane.extent // plan.lanes)
         first = b.mul(chunk, plan.grain)
-        turns = turns_between(code_cost(code.steps))
+        iterations = iterations_between(code_cost(code.steps))
         with b.loop(first, b.min(b.add(first, plan.grain), count)) as loop:
             if self.token is not None:
-                with b.when(b.eq(b.and_(loop.index, turns - 1), 0)):
+                with b.when(b.eq(b.and_(loop.index, iterations - 1), 0)):
                     b.return_when(poll(b, self.token))
             start = b.mul(loop.index, plan.lanes)
             mask = None
@@ -442,8 +442,8 @@ class _Emitter:
             with self.values.scope():
                 self._hold([c.now for c in carries], carried)
                 at = b.sub(loop.length - 1, index) if loop.reverse else index
-                if loop.turn is not None:
-                    self.values.bind(loop.turn, at)
+                if loop.iteration is not None:
+                    self.values.bind(loop.iteration, at)
                 for rows, array in zip(loop.reads, reads, strict=True):
                     self._read_row(rows, self._row(rows, array, at))
                 self.run(loop.body)
@@ -451,20 +451,20 @@ class _Emitter:
                     self.values.put(rows.row, self._row(rows, array, at))
                 return self._flat([c.then for c in carries])
 
-        turns = turns_between(code_cost(loop.body))
-        if self.token is not None and is_polled(loop) and turns < loop.length:
-            last = polled_loop(b, loop.length, last, body, self.token, turns)
+        iterations = iterations_between(code_cost(loop.body))
+        if self.token is not None and is_polled(loop) and iterations < loop.length:
+            last = polled_loop(b, loop.length, last, body, self.token, iterations)
         elif loop.length:
-            with b.loop(0, loop.length, carried=last) as turn:
-                turn.next(*body(turn.index, turn.carried))
-            last = turn.results
+            with b.loop(0, loop.length, carried=last) as iteration:
+                iteration.next(*body(iteration.index, iteration.carried))
+            last = iteration.results
         self._hold([c.last for c in carries], last)
         for rows, array in zip(loop.writes, writes, strict=True):
             if rows.array not in self.pointers:
                 self.read(rows.array, array)
 
-    def _row(self, rows: Rows, array: Value, turn: Value) -> Value:
-        return self.b.offset(array, self.b.mul(turn, rows.row.nbytes), I8)
+    def _row(self, rows: Rows, array: Value, iteration: Value) -> Value:
+        return self.b.offset(array, self.b.mul(iteration, rows.row.nbytes), I8)
 
     def _read_row(self, rows: Rows, pointer: Value) -> None:
         if rows.row.size <= 2 * config.tuning.register_elements:
@@ -499,8 +499,8 @@ class _Emitter:
         if self.token is None:  # not from a program
             last = self.b.while_loop(first, condition, body)
         else:
-            turns = turns_between(code_cost(loop.condition + loop.body))
-            last = polled_while(self.b, first, condition, body, self.token, turns)
+            iterations = iterations_between(code_cost(loop.condition + loop.body))
+            last = polled_while(self.b, first, condition, body, self.token, iterations)
         self._hold([c.last for c in carries], last)
 
     def _any(self, flags: Buffer) -> Value:

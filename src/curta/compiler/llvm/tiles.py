@@ -2,7 +2,7 @@
 
 Where a map reads along one dim and writes along another, going by either dim touches a
 new cache line with every element. A tile of whole cache lines on both sides is read
-line by line, turned by shuffles, and written line by line.
+line by line, transposed by shuffles, and written line by line.
 """
 
 from __future__ import annotations

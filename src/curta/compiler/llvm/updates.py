@@ -1,4 +1,4 @@
-"""The updates of ordered stages: how many in a turn, and which of them at all.
+"""The updates of ordered stages: how many in an iteration, and which of them at all.
 
 An owner of a part of the operand skips the updates of the other parts. To jump over
 them one by one would be to guess wrong time and again, so the indices of its own are

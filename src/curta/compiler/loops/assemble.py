@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from curta.compiler.graph.groups import Group
+from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.items import LoopItem
 from curta.compiler.loops.build import ScalarBuilder
-from curta.compiler.loops.index import Affine, Atom, LoopVar, as_index
+from curta.compiler.loops.index import Affine, IndexAtom, LoopVar, as_index
 from curta.compiler.loops.nodes import (
     Buffer,
     Const,
@@ -25,7 +25,7 @@ from curta.compiler.loops.nodes import (
 from curta.lazy_dataclass import dataclass
 
 
-def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
+def assemble(group: FusionGroup, builder: ScalarBuilder) -> Kernel:
     """The kernel of a group of loop items."""
     items = group.loops()
     if items[0].ordered:
@@ -43,13 +43,13 @@ def assemble(group: Group, builder: ScalarBuilder) -> Kernel:
     return kernel
 
 
-def stage_places(group: Group) -> dict[LoopItem, int]:
+def stage_places(group: FusionGroup) -> dict[LoopItem, int]:
     """In which stage of the kernel each item of a group is."""
     stages = _stages(group.loops(), _depth(group))
     return {item: at for at, stage in enumerate(stages) for item in stage.items}
 
 
-def _depth(group: Group) -> int:
+def _depth(group: FusionGroup) -> int:
     """The number of loops around the stages."""
     items = group.loops()
     one_nest = len({i.dims + i.inner for i in items}) == 1
@@ -173,8 +173,8 @@ def _as_one(a: LoopVar, b: LoopVar, indices: list[Affine]) -> bool:
 
 def _replacement(
     merge: dict[LoopVar, tuple[LoopVar, LoopVar] | None],
-) -> Callable[[Atom], Atom | int | None]:
-    def replace(atom: Atom) -> Atom | int | None:
+) -> Callable[[IndexAtom], IndexAtom | int | None]:
+    def replace(atom: IndexAtom) -> IndexAtom | int | None:
         if not isinstance(atom, LoopVar) or atom not in merge:
             return None
         found = merge[atom]
@@ -207,7 +207,9 @@ class Rewriter:
     """Expressions with atoms of their indices exchanged."""
 
     def __init__(
-        self, builder: ScalarBuilder, replace: Callable[[Atom], Atom | int | None]
+        self,
+        builder: ScalarBuilder,
+        replace: Callable[[IndexAtom], IndexAtom | int | None],
     ) -> None:
         self.builder = builder
         self._replace = replace
@@ -235,7 +237,7 @@ class Rewriter:
     def index(self, index: Affine) -> Affine:
         return index.substitute(self._atom)
 
-    def _atom(self, atom: Atom) -> object:
+    def _atom(self, atom: IndexAtom) -> object:
         if isinstance(atom, DataIndex):
             return as_index(self._done[atom.value])
         return self._replace(atom)

@@ -1,7 +1,7 @@
 """Where buffers live: arguments, registers, a row on the stack, or the arena.
 
 A value that only its own kernel reads need not be memory. If every load of it reads
-what the same turn of the loops has just stored, it is a register. If it is read at
+what the same iteration of the loops has just stored, it is a register. If it is read at
 other inner indices but the same outer ones, one row of it will do. Everything else
 that is not an argument or a result of the program shares one arena, in which the places
 of dead values are used again.
@@ -23,7 +23,7 @@ ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class Placement:
+class BufferPlacement:
     """Where the buffers of one kernel lie.
 
     `arguments` are in memory; the kernel gets their addresses in this order. `scratch`
@@ -35,7 +35,7 @@ class Placement:
     scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]]
 
 
-def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> Placement:
+def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> BufferPlacement:
     """The placement for a kernel; `outside` are the buffers others see."""
     seen = set(outside)
     stored = {s.buffer: (stage, s) for stage in kernel.stages for s in stage.written()}
@@ -56,11 +56,11 @@ def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> Placemen
     loaded = [e.buffer for e in kernel.loads()]
     memory = dict.fromkeys([*stored, *loaded])
     arguments = [b for b in memory if b not in registers and b not in scratch]
-    return Placement(tuple(arguments), frozenset(registers), scratch)
+    return BufferPlacement(tuple(arguments), frozenset(registers), scratch)
 
 
 def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
-    """Whether all loads give what the same turn of the innermost loop stored."""
+    """Whether all loads give what the same iteration of the innermost loop stored."""
     stores = {s.offset: (i, stage, s) for i, stage in enumerate(kernel.stages)
               for s in stage.written() if s.buffer is buffer}  # fmt: skip
     for at, stage in enumerate(kernel.stages):
@@ -87,7 +87,7 @@ def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool
 
 
 def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int | None:
-    """The bytes of the row of a turn; None if turns share what they read."""
+    """The bytes of the row of an iteration; None if iterations share what they read."""
     offsets = [
         s.offset for g in kernel.stages for s in g.written() if s.buffer is buffer
     ]
@@ -139,7 +139,7 @@ def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena
     dying: list[tuple[int, int, int]] = []  # last step, offset, bytes of what is there
     for buffer, begins in first.items():
         while dying and dying[0][0] < begins:
-            gaps.give_back(*heapq.heappop(dying)[1:])
+            gaps.free(*heapq.heappop(dying)[1:])
         size = aligned_size(buffer)
         offsets[buffer] = gaps.take(size)
         heapq.heappush(dying, (last[buffer], offsets[buffer], size))
@@ -172,7 +172,7 @@ class _Gaps:
         self.end = start + size
         return start
 
-    def give_back(self, start: int, size: int) -> None:
+    def free(self, start: int, size: int) -> None:
         """Make a gap of what was used, one with those beside it."""
         i = bisect_left(self.starts, start)
         if i < len(self.starts) and self.starts[i] == start + size:

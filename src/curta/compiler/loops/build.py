@@ -46,7 +46,11 @@ _COMPLEX = complexes.FUNCTIONS | complex_exponentials.FUNCTIONS | INVERSES
 _ROUNDING = frozenset({"floor", "ceil", "trunc", "round_even", "sqrt"})
 
 
-class NoLowering(Exception):
+class CannotLower(Exception):
+    """What the compiler has no code for; something more general takes it."""
+
+
+class CannotLowerOp(CannotLower):
     """The op cannot be compiled for these dtypes; it runs its `eval` rule."""
 
 
@@ -298,10 +302,10 @@ class ScalarBuilder:
         if isinstance(xs[0], ComplexExpr):
             rule = _COMPLEX.get(name)
             if rule is None:
-                raise NoLowering(f"{name} of complex numbers")
+                raise CannotLowerOp(f"{name} of complex numbers")
             return rule(self, *xs)
         if name not in _ROUNDING and name not in FUNCTIONS:
-            raise NoLowering(f"{name} is not in the vector math library")
+            raise CannotLowerOp(f"{name} is not in the vector math library")
         return self._in_float32(name if name in _ROUNDING else f"math.{name}", *xs)
 
     def floor(self, x: Scalar) -> Scalar:
@@ -327,7 +331,7 @@ class ScalarBuilder:
         if isinstance(x, ComplexExpr):
             return self.and_(self.is_finite(x.re), self.is_finite(x.im))
         if not is_native(x.dtype):
-            raise NoLowering(f"is_finite of {x.dtype}")
+            raise CannotLowerOp(f"is_finite of {x.dtype}")
         if not is_float(x.dtype):
             return self.const(True, BOOL)
         return self.compare("lt", self.abs(x), self.const(np.inf, x.dtype))
@@ -384,7 +388,7 @@ class ScalarBuilder:
         if x.dtype == dtype:
             return x
         if x.dtype.kind == "c" or dtype.kind == "c":
-            raise NoLowering("bitcasts of complex numbers")
+            raise CannotLowerOp("bitcasts of complex numbers")
         return self.instruction("bitcast", dtype, x)
 
     # -------------------------------------------- comparison, choice, dtype
@@ -477,7 +481,7 @@ class ScalarBuilder:
         """An instruction as it stands."""
         for touched in (dtype, *(a.dtype for a in args)):
             if not is_native(touched):
-                raise NoLowering(f"{name} of {touched}")
+                raise CannotLowerOp(f"{name} of {touched}")
         found: Expr = self._intern((name, dtype, args), Instr, name, args, dtype)
         return found
 

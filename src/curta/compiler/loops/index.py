@@ -21,7 +21,7 @@ Bounds = tuple[int, int]
 """The least and the greatest value, both inclusive."""
 
 
-class Atom:
+class IndexAtom:
     """What an affine sum is made of; hashable, with `bounds`."""
 
     __slots__ = ()
@@ -35,7 +35,7 @@ class Atom:
 
 
 @dataclass(frozen=True)
-class LoopVar(Atom):
+class LoopVar(IndexAtom):
     """A loop counter in `range(extent)`; equal names of equal extent are one loop."""
 
     name: str
@@ -47,7 +47,7 @@ class LoopVar(Atom):
 
 
 @dataclass(frozen=True)
-class Quotient(Atom):
+class Quotient(IndexAtom):
     """`of // by`, rounded down."""
 
     of: Affine
@@ -60,7 +60,7 @@ class Quotient(Atom):
 
 
 @dataclass(frozen=True)
-class Remainder(Atom):
+class Remainder(IndexAtom):
     """`of % by`, never negative."""
 
     of: Affine
@@ -77,10 +77,10 @@ class Affine:
 
     __slots__ = ("_bounds", "_hash", "const", "terms")
 
-    terms: Mapping[Atom, int]
+    terms: Mapping[IndexAtom, int]
     const: int
 
-    def __init__(self, terms: dict[Atom, int], const: int) -> None:
+    def __init__(self, terms: dict[IndexAtom, int], const: int) -> None:
         self.terms = terms
         self.const = const
         self._hash: int | None = None
@@ -114,7 +114,7 @@ class Affine:
     def is_constant(self) -> bool:
         return not self.terms
 
-    def coefficient(self, atom: Atom) -> int:
+    def coefficient(self, atom: IndexAtom) -> int:
         """The multiple of `atom` itself (it may hide in other atoms as well)."""
         return self.terms.get(atom, 0)
 
@@ -177,24 +177,24 @@ class Affine:
             return whole, rest
         return whole + Quotient(rest, by).as_index(), Remainder(rest, by).as_index()
 
-    def substitute(self, replace: Callable[[Atom], IndexLike | None]) -> Affine:
+    def substitute(self, replace: Callable[[IndexAtom], IndexLike | None]) -> Affine:
         """This sum with atoms exchanged; None leaves one as it is.
 
         `replace` sees every atom, also those inside quotients and remainders; what
         it is given there has already been rewritten inside.
         """
-        kept: dict[Atom, int] = {}
+        kept: dict[IndexAtom, int] = {}
         changed = ZERO
         for atom, k in self.terms.items():
             inner = _rebuild(atom, replace)
-            new = replace(inner) if isinstance(inner, Atom) else inner
+            new = replace(inner) if isinstance(inner, IndexAtom) else inner
             if new is not None:
                 changed = changed + as_index(new) * k
-            elif isinstance(inner, Atom):
+            elif isinstance(inner, IndexAtom):
                 kept[inner] = kept.get(inner, 0) + k
         return Affine(kept, self.const) + changed
 
-    def atoms(self) -> Iterable[Atom]:
+    def atoms(self) -> Iterable[IndexAtom]:
         """All atoms, those inside quotients and remainders included."""
         for atom in self.terms:
             yield atom
@@ -206,7 +206,7 @@ class Affine:
 
 
 IndexLike = Any
-"""An int, an `Affine`, an `Atom`, or an integer scalar expression."""
+"""An int, an `Affine`, an `IndexAtom`, or an integer scalar expression."""
 
 ZERO = Affine({}, 0)
 
@@ -242,7 +242,9 @@ def unravel(offset: Affine, shape: tuple[int, ...]) -> tuple[Affine, ...]:
     return tuple(reversed(index))
 
 
-def _rebuild(atom: Atom, replace: Callable[[Atom], IndexLike | None]) -> Atom | Affine:
+def _rebuild(
+    atom: IndexAtom, replace: Callable[[IndexAtom], IndexLike | None]
+) -> IndexAtom | Affine:
     if isinstance(atom, (Quotient, Remainder)):
         of = atom.of.substitute(replace)
         if of != atom.of:
@@ -258,7 +260,7 @@ def pretty_index(index: Affine) -> str:
     return " + ".join(parts).replace("+ -", "- ")
 
 
-def _pretty_term(atom: Atom, k: int) -> str:
+def _pretty_term(atom: IndexAtom, k: int) -> str:
     if isinstance(atom, LoopVar):
         text = atom.name
     elif isinstance(atom, Quotient):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from curta.compiler.loops.build import NoLowering, ScalarBuilder
+from curta.compiler.loops.build import CannotLower, CannotLowerOp, ScalarBuilder
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
@@ -35,7 +35,7 @@ class Operand:
         return self._elements.at(self._atom, index)
 
 
-class Refused(Exception):
+class CannotLowerEqn(CannotLower):
     """An eqn whose op has no compiled code for its dtypes."""
 
     def __init__(self, eqn: Eqn) -> None:
@@ -48,8 +48,8 @@ def refusals(eqn: Eqn) -> Iterator[None]:
     """Say which eqn it was that could not be lowered."""
     try:
         yield
-    except (NoLowering, MissingRule) as reason:
-        raise Refused(eqn) from reason
+    except (CannotLowerOp, MissingRule) as reason:
+        raise CannotLowerEqn(eqn) from reason
 
 
 class Elements:

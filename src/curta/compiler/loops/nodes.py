@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.loops.index import Affine, Atom, Bounds, LoopVar
+from curta.compiler.loops.index import Affine, Bounds, IndexAtom, LoopVar
 from curta.lazy_dataclass import dataclass
 
 # ------------------------------------------------------------------ expressions
@@ -89,7 +89,7 @@ class Placeholder(Expr):
 
 
 @dataclass(frozen=True)
-class DataIndex(Atom):
+class DataIndex(IndexAtom):
     """An index read from data: an integer expression, sign- or zero-extended."""
 
     value: Expr

@@ -2,14 +2,15 @@
 
 A value of few elements is a `Buffer` that lies in registers: in scalars, or in lanes
 of one vector. Straight code is a list of steps, each of which computes one value;
-loops hand values from turn to turn, and a choice runs one of several blocks. Arrays in
-memory are read and written row by row, at the turn of a loop, or as a whole.
+loops carry values, and a choice runs one of several blocks. Arrays in
+memory are read and written row by row, one an iteration, or as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from curta.compiler.loops.build import CannotLower
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import (
     Buffer,
@@ -31,7 +32,7 @@ from curta.lazy_dataclass import dataclass
 _WEIGHT = 32  # of an expression, since nothing runs side by side
 
 
-class Unsuited(Exception):
+class CannotUseRegisters(CannotLower):
     """A loop or branch cannot be code in registers."""
 
 
@@ -97,7 +98,7 @@ class Update:
 
 @dataclass(frozen=True, eq=False)
 class Carry:
-    """What a loop hands on: before it, in a turn, after the turn, and in the end."""
+    """A carried value: before the loop, in an iteration, after it, and in the end."""
 
     first: Buffer
     now: Buffer
@@ -107,7 +108,7 @@ class Carry:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of an array, one a turn, which are read or written."""
+    """Rows of an array, one an iteration, which are read or written."""
 
     array: Buffer
     row: Buffer
@@ -115,7 +116,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class CountedLoop:
-    """`length` turns, the rows in order, or in `reverse`; `turn` is the row's index."""
+    """`length` iterations, maybe in `reverse`; `iteration` is the index of the row."""
 
     length: int
     reverse: bool
@@ -123,12 +124,12 @@ class CountedLoop:
     reads: tuple[Rows, ...]
     writes: tuple[Rows, ...]
     body: tuple[Step, ...]
-    turn: LoopVar | None = None
+    iteration: LoopVar | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class WhileLoop:
-    """Turns as long as `goes_on`, which `condition` computes before each of them."""
+    """Iterations while `goes_on`, which `condition` computes before each."""
 
     carries: tuple[Carry, ...]
     condition: tuple[Step, ...]
@@ -188,7 +189,7 @@ def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]
         else:
             carried = ", ".join(c.now.name for c in step.carries)
             if isinstance(step, CountedLoop):
-                yield f"{indent}{step.length} turns, carrying {carried}:"
+                yield f"{indent}{step.length} iterations, carrying {carried}:"
             else:
                 yield f"{indent}while, carrying {carried}:"
                 yield from pretty_steps(step.condition, deeper)
@@ -196,19 +197,21 @@ def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]
             yield from pretty_steps(step.body, deeper)
 
 
-def code_cost(steps: tuple[Step, ...], turns: int = UNKNOWN) -> int:
+def code_cost(steps: tuple[Step, ...], iterations: int = UNKNOWN) -> int:
     """What running the steps costs, in simple scalar operations.
 
-    `turns` is how often a while loop is taken to turn: nobody knows.
+    `iterations` is the trip count assumed for a while loop: nobody knows.
     """
     total = 0
     for step in steps:
         if isinstance(step, CountedLoop):
-            total += step.length * (1 + code_cost(step.body, turns))
+            total += step.length * (1 + code_cost(step.body, iterations))
         elif isinstance(step, WhileLoop):
-            total += turns * (1 + code_cost(step.condition + step.body, turns))
+            total += iterations * (
+                1 + code_cost(step.condition + step.body, iterations)
+            )
         elif isinstance(step, Choice):
-            total += max(code_cost(block, turns) for block in step.blocks)
+            total += max(code_cost(block, iterations) for block in step.blocks)
         elif isinstance(step, (Compute, Update)):
             total += _WEIGHT * len(step.values)
     return total
@@ -261,9 +264,11 @@ def blocks(code: RegisterCode, vector_bytes: int) -> Blocks:
     while lanes >= 2 * code.lane.extent:
         lanes //= 2
     count = -(-code.lane.extent // lanes)
-    cost = 2 * code_cost(code.steps, config.tuning.likely_turns) // _WEIGHT * lanes
+    cost = (
+        2 * code_cost(code.steps, config.tuning.assumed_trip_count) // _WEIGHT * lanes
+    )
     tuning = config.tuning
-    least = 4 * tuning.chunk_cost  # as the turns of a loop are a guess
+    least = 4 * tuning.chunk_cost  # as the iterations of a loop are a guess
     grain = max(1, -(-least // max(1, cost)), -(-count // tuning.most_chunks))
     return Blocks(lanes, min(grain, count), -(-count // min(grain, count)))
 

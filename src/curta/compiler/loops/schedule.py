@@ -1,9 +1,9 @@
 """When and how wide: the order in which a kernel's indices are walked.
 
-A kernel walks its `turns` one by one: every index of its outer dims and, where a long
-dim is split, every piece of that. `grain` turns make a chunk, the unit that threads
-take; it depends on shapes alone, never on how many threads there are, and so do the
-results. Inside, one variable is walked by vectors, `lane`:
+A kernel walks its `iterations` one by one: every index of its outer dims and, where a
+long dim is split, every piece of that. `grain` iterations make a chunk, the unit that
+threads take; it depends on shapes alone, never on how many threads there are, and so do
+the results. Inside, one variable is walked by vectors, `lane`:
 
 *rows*: the last inner dim of each stage; folds end in scalars, in registers.
 *columns*: the last outer dim, for folds over the other dims of row-major arrays; they
@@ -42,8 +42,8 @@ class Schedule:
     """How a kernel is walked; see the module's text.
 
     `column` is the outer dim walked by vectors, or None; `vectors` has the width of the
-    vectors of each stage. With a `block` of more than one, a turn takes so many indices
-    of the last outer dim and a piece of the split dim: the tile of a transpose.
+    vectors of each stage. With a `block` of more than one, an iteration takes so many
+    indices of the last outer dim and a piece of the split dim: the tile of a transpose.
     """
 
     outer: tuple[LoopVar, ...]
@@ -59,16 +59,16 @@ class Schedule:
         return 1 if self.split is None else -(-self.split.extent // self.piece)
 
     @property
-    def turns(self) -> int:
-        return count_turns(self.outer, self.pieces, self.block)
+    def iterations(self) -> int:
+        return trip_count(self.outer, self.pieces, self.block)
 
     @property
     def chunks(self) -> int:
-        return max(1, -(-self.turns // self.grain))
+        return max(1, -(-self.iterations // self.grain))
 
 
-def count_turns(outer: tuple[LoopVar, ...], pieces: int, block: int) -> int:
-    """How many turns there are."""
+def trip_count(outer: tuple[LoopVar, ...], pieces: int, block: int) -> int:
+    """How many iterations there are."""
     extents = [v.extent for v in outer]
     if block > 1:
         extents[-1] = -(-extents[-1] // block)
@@ -96,10 +96,10 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
         for s in kernel.stages
     )
     pieces = 1 if split is None else -(-split.extent // piece)
-    turns = count_turns(outer, pieces, block)
+    iterations = trip_count(outer, pieces, block)
     least = tuning.chunk_cost_in_loop if often else tuning.chunk_cost
-    grain = -(-least * turns // max(1, kernel_cost(kernel)))
-    grain = max(1, min(turns, max(grain, -(-turns // tuning.most_chunks))))
+    grain = -(-least * iterations // max(1, kernel_cost(kernel)))
+    grain = max(1, min(iterations, max(grain, -(-iterations // tuning.most_chunks))))
     return Schedule(outer, split, piece, column, vectors, grain, block)
 
 
@@ -134,7 +134,7 @@ def _is_long(variable: LoopVar) -> bool:
 
 
 def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:
-    """The long dim that turns take a piece of, and the piece."""
+    """The long dim that iterations take a piece of, and the piece."""
     if kernel.piece:
         return kernel.stages[0].dims[0], kernel.piece
     tuning = config.tuning

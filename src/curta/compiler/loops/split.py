@@ -1,9 +1,9 @@
 """Long folds with few results, in two levels.
 
-The sum of a whole array has one turn and nothing to share out. Its inner dim is cut
-into pieces by its length alone; every piece has accumulators of its own in memory, and
-a second, small kernel folds those, in the order of the pieces. The result is the same
-for any number of threads.
+The sum of a whole array has one iteration and nothing to share out. Its inner dim is
+cut into pieces by its length alone; every piece has accumulators of its own in memory,
+and a second, small kernel folds those, in the order of the pieces. The result is the
+same for any number of threads.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def _piece(kernel: Kernel, stage: Stage) -> int:
     """How much of the first inner dim is a piece; all of it if not worth a split."""
     tuning = config.tuning
     extent, width = stage.dims[0].extent, tuning.piece_of_columns
-    turns = math.prod(v.extent for v in kernel.dims)
+    iterations = math.prod(v.extent for v in kernel.dims)
     if prefers_columns(kernel):
         columns = kernel.dims[-1].extent
         if columns > 4 * width:
             return extent
-        turns = turns // columns * -(-columns // width)
+        iterations = iterations // columns * -(-columns // width)
     least, most = tuning.fold_piece_cost, tuning.most_fold_pieces
-    pieces = min(kernel_cost(kernel) // (turns * least), most)
-    if turns >= tuning.fold_few_turns or pieces < 2:
+    pieces = min(kernel_cost(kernel) // (iterations * least), most)
+    if iterations >= tuning.fold_few_iterations or pieces < 2:
         return extent
     size = -(-extent // pieces)
     if len(stage.dims) == 1 and not prefers_columns(kernel):

@@ -222,23 +222,23 @@ def each_drawn(
     ]
     types = [x.value.type for x in carried]
     condition = _counts_to(b, types, count)
-    with b.region(types) as turn:
-        place, *rest = turn.block.arguments
+    with b.region(types) as iteration:
+        place, *rest = iteration.block.arguments
         values = [
-            Words(turn, v, x.aval) for v, x in zip(rest, carried[1:], strict=True)
+            Words(iteration, v, x.aval) for v, x in zip(rest, carried[1:], strict=True)
         ]
-        zero = turn.constant(np.int32(0))
+        zero = iteration.constant(np.int32(0))
         one = ShapedArray((1, words), states.dtype)
-        row = turn.op(
+        row = iteration.op(
             "dynamic_slice",
             [values[0].value, place, zero],
             tensor_type(one),
             slice_sizes=(1, words),
         )
-        state = Words(turn, row, one).reshape(words)
+        state = Words(iteration, row, one).reshape(words)
         updates = drawn(state, shape, dtype, algorithm)
         following = [
-            turn.op(
+            iteration.op(
                 "dynamic_update_slice",
                 [x.value, new.reshape(1, *new.shape).value, place]
                 + [zero] * len(new.shape),
@@ -246,8 +246,8 @@ def each_drawn(
             )
             for x, new in zip(values, updates, strict=True)
         ]
-        place = turn.op("add", [place, turn.constant(np.int32(1))], types[0])
-        body = turn.finish(place, *following)
+        place = iteration.op("add", [place, iteration.constant(np.int32(1))], types[0])
+        body = iteration.finish(place, *following)
     found = b.emit(
         "stablehlo.while", [x.value for x in carried], types, [condition, body]
     )

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from curta.compiler.llvm.vector_math import FUNCTIONS
-from curta.compiler.loops.build import NoLowering, ScalarBuilder
+from curta.compiler.loops.build import CannotLowerOp, ScalarBuilder
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.nodes import Const, Expr, Instr, Placeholder, walk
 from curta.compiler.stablehlo.ir import Value
@@ -43,7 +43,7 @@ def elementwise(
         emitter.define(hole, x, dtype)
     try:
         found = code(made, *operands)
-    except NoLowering as error:
+    except CannotLowerOp as error:
         raise NotImplementedError(f"StableHLO of {error}") from error
     several = found if isinstance(found, (list, tuple)) else [found]
     return [emitter.scalar(x) for x in several]

@@ -85,7 +85,7 @@ class TensorLoop:
         self.following = carried
 
     def next(self, *values: Tensor) -> None:
-        """The carried values of the next turn."""
+        """The carried values of the next iteration."""
         self.following = list(values)
 
 
@@ -345,8 +345,8 @@ class TensorBuilder:
         with self._within(types) as carried:
             test = self._end([condition(carried)])
         with self._within(types) as carried:
-            turn = self._end(body(carried))
-        return self._structured("stablehlo.while", initial, types, [test, turn])
+            iteration = self._end(body(carried))
+        return self._structured("stablehlo.while", initial, types, [test, iteration])
 
     @contextmanager
     def loop(
@@ -361,8 +361,8 @@ class TensorBuilder:
         with self._within(types) as inside:
             loop = TensorLoop(inside[0], inside[1:])
             yield loop
-            turn = self._end([inside[0] + 1, *loop.following])
-        found = self._structured("stablehlo.while", initial, types, [test, turn])
+            iteration = self._end([inside[0] + 1, *loop.following])
+        found = self._structured("stablehlo.while", initial, types, [test, iteration])
         loop.results = found[1:]
 
     def apart(self, name: str, rule: Callable[..., Tensor], xs: Tensors) -> Tensor:

@@ -90,7 +90,7 @@ _USABLE = 0x1 | 0x100  # C-contiguous and aligned
 
 
 @dataclass(frozen=True)
-class Layout:
+class ObjectLayout:
     """Where the fields of objects lie: bytes from the beginning of the object."""
 
     header: int
@@ -100,7 +100,7 @@ class Layout:
     weak_references: int
 
 
-def call_module(module: Module, layout: Layout) -> str:
+def call_module(module: Module, layout: ObjectLayout) -> str:
     """IR with `fast_call`."""
     _Code(module, layout).emit()
     declared = "".join(f"@{name} = external global i8\n" for name in OBJECTS)
@@ -108,7 +108,7 @@ def call_module(module: Module, layout: Layout) -> str:
 
 
 class _Code:
-    def __init__(self, module: Module, layout: Layout) -> None:
+    def __init__(self, module: Module, layout: ObjectLayout) -> None:
         self.module = module
         self.layout = layout
 

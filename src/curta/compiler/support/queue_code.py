@@ -94,7 +94,7 @@ def _serve(module: Module, system: System) -> None:
     """The thread: run what comes, or sleep; for ever."""
     b = module.function("serve", [PTR], PTR, exported=False)
 
-    def turn(carried: Values) -> Values:
+    def iteration(carried: Values) -> Values:
         seen = atomics.load(b, WAKE, I32)
         with b.when(_has_work(b)):
             b.call("run_until", I1, atomics.load(b, SUBMITTED, I64))
@@ -116,7 +116,7 @@ def _serve(module: Module, system: System) -> None:
             atomics.sleep(b, system, WAKE, woken, atomics.timespec(b, _GRACE))
         return carried
 
-    b.while_loop([b.const(I1, 1)], lambda carried: carried[0], turn)
+    b.while_loop([b.const(I1, 1)], lambda carried: carried[0], iteration)
     b.ret(Value("null", PTR, b))
 
 

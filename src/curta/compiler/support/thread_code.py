@@ -206,17 +206,17 @@ def _join(b: Builder, system: atomics.System, count: Operand) -> None:
     def unfinished(_: Values) -> Value:
         return b.ne(atomics.load(b, DONE, I32), count)
 
-    def wait(turn: Values) -> Values:
+    def wait(iteration: Values) -> Values:
         atomics.pause(b, system)
-        with b.when(turn[0] > _CALLER_SPINS):
+        with b.when(iteration[0] > _CALLER_SPINS):
             b.call("sched_yield", I32)
-        with b.when(turn[0] > _CALLER_SPINS + _CALLER_YIELDS):
+        with b.when(iteration[0] > _CALLER_SPINS + _CALLER_YIELDS):
             atomics.set(b, WAITING, I32, 1)
             done = atomics.load(b, DONE, I32)
             with b.when(b.ne(done, count)):
                 atomics.sleep(b, system, DONE, done, patience)
             atomics.set(b, WAITING, I32, 0)
             b.call(POLL, None)
-        return [turn[0] + 1]
+        return [iteration[0] + 1]
 
     b.while_loop([b.const(I32, 0)], unfinished, wait)

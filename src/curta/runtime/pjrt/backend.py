@@ -24,9 +24,9 @@ from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
 from curta.runtime.backends import (
     Backend,
+    CompileOptions,
     Executable,
     NumpyExecutable,
-    Placement,
     has_no_machine_type,
 )
 from curta.runtime.device_data import DeviceData, as_words, from_words, put
@@ -52,10 +52,10 @@ class PjrtBackend(Backend):
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def compile(self, closed: ClosedJaxpr, placement: Placement) -> Executable:
+    def compile(self, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
         """A `DeviceExecutable`; a `PluginExecutable` where no devices are given."""
-        if placement.devices:
-            return DeviceExecutable(closed, placement)
+        if options.devices:
+            return DeviceExecutable(closed, options)
         if has_no_machine_type(closed):
             return NumpyExecutable(closed)
         return PluginExecutable(closed, self._client)
@@ -84,18 +84,18 @@ class DeviceProgram(NamedTuple):
         )
 
 
-def lower_for_devices(closed: ClosedJaxpr, placement: Placement) -> DeviceProgram:
+def lower_for_devices(closed: ClosedJaxpr, options: CompileOptions) -> DeviceProgram:
     """The StableHLO of a program with the shardings of its arguments and results."""
-    devices = placement.devices
-    ins = _everywhere(placement.in_shardings, devices)
-    outs = _everywhere(placement.out_shardings, devices)
+    devices = options.devices
+    ins = _everywhere(options.in_shardings, devices)
+    outs = _everywhere(options.out_shardings, devices)
     platform = lowered_for(devices[0].hardware.client)
     # On one device in its own memory there is nothing to say; CPUs have only one.
     kinds = {s.memory_kind for s in (*ins, *outs)} - {None, "device"}
     said = len(devices) > 1 or bool(kinds and platform != "cpu")
     entry = Entry(
-        placement.name,
-        donated=[i in placement.donated for i in range(len(ins))],
+        options.name,
+        donated=[i in options.donated for i in range(len(ins))],
         in_shardings=ins if said else (),
         out_shardings=outs if said else (),
         keep_unused=True,
@@ -112,12 +112,12 @@ class DeviceExecutable:
     `in_shardings` and `out_shardings` say where these are, for each of them.
     """
 
-    def __init__(self, closed: ClosedJaxpr, placement: Placement) -> None:
+    def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         refuse_tokens(closed)
-        self._count = len(placement.devices)
-        self._client = placement.devices[0].hardware.client
+        self._count = len(options.devices)
+        self._client = options.devices[0].hardware.client
         self._client.check_open()
-        lowered = lower_for_devices(closed, placement)
+        lowered = lower_for_devices(closed, options)
         self.out_avals = closed.out_avals
         self.in_shardings = lowered.in_shardings
         self.out_shardings = lowered.out_shardings

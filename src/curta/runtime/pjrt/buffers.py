@@ -55,12 +55,12 @@ class _More:
 
     `host` is memory of the host whose elements the buffer uses, with the event that
     says when it does no more; `transfer` is one to the host that is under way, with its
-    event; `lent` counts who uses the buffer's memory.
+    event; `borrowed` counts who uses the buffer's memory.
     """
 
     host: tuple[int, Any] | None = None
     transfer: tuple[int, Any] | None = None
-    lent = 0
+    borrowed = 0
 
 
 class Buffer:
@@ -192,27 +192,27 @@ class Buffer:
 
     # ---- its memory, for other libraries
 
-    def lend(self) -> int:
+    def borrow(self) -> int:
         """The address of its memory on the device, kept there until `take_back`."""
         self.block_until_ready()
         self._call("IncreaseExternalReferenceCount")
-        self._has().lent += 1
-        self.client.lent.add(self.handle)
+        self._has().borrowed += 1
+        self.client.borrowed.add(self.handle)
         return self._call("OpaqueDeviceMemoryDataPointer").device_memory_ptr or 0
 
     def take_back(self) -> None:
-        """What `lend` gave is not used any more."""
+        """What `borrow` gave is not used any more."""
         more = self._has()
-        more.lent -= 1
-        if not more.lent:
-            self.client.lent.discard(self.handle)
+        more.borrowed -= 1
+        if not more.borrowed:
+            self.client.borrowed.discard(self.handle)
         if not self.client.closed:
             self._call("DecreaseExternalReferenceCount")
 
     @property
     def is_lent(self) -> bool:
         """Whether other libraries use its memory: then programs must not."""
-        return self.more is not None and self.more.lent > 0
+        return self.more is not None and self.more.borrowed > 0
 
     def address(self) -> int:
         """The address of its memory, as the platform names it."""

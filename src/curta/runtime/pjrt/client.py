@@ -65,7 +65,7 @@ class Client:
         self.buffers: set[int] = set()
         self.executables: set[int] = set()
         #: Handles of buffers whose memory other libraries use.
-        self.lent: set[int] = set()
+        self.borrowed: set[int] = set()
         #: What `sweep` looks after: handles that nobody has any more, but that could
         #: not be freed at once, and memory of the host that the plugin still reads,
         #: with events that say when it does no more.

@@ -142,7 +142,7 @@ def capsule(buffer: Buffer, versioned: bool = False) -> Any:
     if versioned:
         managed.major, managed.flags = 1, _READ_ONLY
     tensor = managed.tensor
-    tensor.data = buffer.lend()
+    tensor.data = buffer.borrow()
     tensor.device_type, tensor.device_id = where
     tensor.code, tensor.bits, tensor.lanes = *kind, 1
     tensor.ndim, tensor.shape = len(buffer.shape), ctypes.addressof(dims)

@@ -125,7 +125,7 @@ class LoadedExecutable:
         except IndexError:
             call = _Call(self, len(handles))
         call.row[: len(handles)] = handles
-        if keep or client.lent:
+        if keep or client.borrowed:
             self._run_keeping(call, {*keep, *_lent(operands)})
         elif error := self.function(call.address):
             client.library.retry(error, self.function, call.arguments, [call.options])

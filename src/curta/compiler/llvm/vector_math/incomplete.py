@@ -121,7 +121,7 @@ def _until_all(
     def goes_on(carried: Values) -> Value:
         return b.any_lane(carried[1]) & (carried[0] < _MOST_STEPS)
 
-    def turn(carried: Values) -> Values:
+    def iteration(carried: Values) -> Values:
         number, on, *values = carried
         number = number + 1
         index = b.splat(b.convert(number, "f64"), on.lanes)
@@ -129,7 +129,7 @@ def _until_all(
         kept = [b.select(on, x, y) for x, y in zip(found, values, strict=True)]
         return [number, on & more, *kept]
 
-    return b.while_loop([b.const(I64, 0), active, *initial], goes_on, turn)[2:]
+    return b.while_loop([b.const(I64, 0), active, *initial], goes_on, iteration)[2:]
 
 
 def _series(b: MathBuilder, a: Value, x: Value, with_slope: bool) -> Values:
@@ -241,7 +241,7 @@ def _beta_weight(b: MathBuilder, p: Value, q: Value, y: Value) -> Value:
 
 
 def _beta_fraction(b: MathBuilder, p: Value, q: Value, y: Value, legal: Value) -> Value:
-    """The continued fraction of I_y(p, q) (NIST DLMF 8.17.22), two steps a turn."""
+    """The continued fraction of I_y(p, q) (NIST DLMF 8.17.22), two steps at once."""
     both = p + q
 
     def step(m: Value, values: Values) -> tuple[Value, Values]:

@@ -60,10 +60,10 @@ def sin_cos_reduced(b: MathBuilder, r: Value) -> tuple[Value, Value]:
     return sine, cosine
 
 
-def _turned(b: MathBuilder, x: Value, quarter_turns: int) -> Value:
-    """sin(x + quarter_turns * pi/2)."""
+def _turned(b: MathBuilder, x: Value, quarter_iterations: int) -> Value:
+    """sin(x + quarter_iterations * pi/2)."""
     r, low, n = _reduced(b, x)
-    n = n + quarter_turns if quarter_turns else n
+    n = n + quarter_iterations if quarter_iterations else n
     sine, cosine = _terms(b, r, low)
     odd = b.ne(n & 1, 0)
     large, small = (b.select(odd, c, s) for s, c in zip(sine, cosine, strict=True))

@@ -135,17 +135,17 @@ def _tolerated(a: Tensor) -> Tensor:
     return a.squared().sum() * float(np.finfo(a.dtype).eps) ** 2
 
 
-def _is_not_diagonal(turn: Tensor, a: Tensor, v: Tensor) -> Tensor:
-    return (_off_diagonal(a) > _tolerated(a)) & (turn.reshape(1, 1) < _SWEEPS)
+def _is_not_diagonal(iteration: Tensor, a: Tensor, v: Tensor) -> Tensor:
+    return (_off_diagonal(a) > _tolerated(a)) & (iteration.reshape(1, 1) < _SWEEPS)
 
 
-def _eigh_sweep(turn: Tensor, a: Tensor, v: Tensor) -> Sequence[Tensor]:
+def _eigh_sweep(iteration: Tensor, a: Tensor, v: Tensor) -> Sequence[Tensor]:
     rounds = a.shape[0] - 1
-    return [_counted(turn), *repeat(rounds, _eigh_round, [a, v])]
+    return [_counted(iteration), *repeat(rounds, _eigh_round, [a, v])]
 
 
-def _counted(turn: Tensor) -> Tensor:
-    return Tensor(add(turn.value, INT.type(1)))
+def _counted(iteration: Tensor) -> Tensor:
+    return Tensor(add(iteration.value, INT.type(1)))
 
 
 def _eigh_round(i: Any, a: Tensor, v: Tensor) -> Sequence[Tensor]:
@@ -234,12 +234,12 @@ def _orthogonalised(a: Tensor, with_v: bool) -> tuple[Tensor, list[Tensor]]:
     kind = part_dtype(a.dtype)
     limit = 4 * float(np.finfo(kind).eps) * m**0.5
 
-    def goes_on(turn: Tensor, worst: Tensor, *rest: Tensor) -> Tensor:
-        return (worst > limit) & (turn.reshape(1, 1) < _SWEEPS)
+    def goes_on(iteration: Tensor, worst: Tensor, *rest: Tensor) -> Tensor:
+        return (worst > limit) & (iteration.reshape(1, 1) < _SWEEPS)
 
-    def sweep(turn: Tensor, worst: Tensor, *rest: Tensor) -> Sequence[Tensor]:
+    def sweep(iteration: Tensor, worst: Tensor, *rest: Tensor) -> Sequence[Tensor]:
         carry = [filled(1, 1, kind), *rest]
-        return [_counted(turn), *repeat(size - 1, _svd_round, carry)]
+        return [_counted(iteration), *repeat(size - 1, _svd_round, carry)]
 
     carry = [Tensor(INT.type(0)), filled(1, 1, kind, 1), a]
     if with_v:

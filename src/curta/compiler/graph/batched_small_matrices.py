@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from curta.compiler.graph.batch_vectorisation import batch_code
 from curta.compiler.graph.items import RegisterItem
-from curta.compiler.graph.lanes import batch_code
 from curta.compiler.graph.small_matrices import expanded
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -26,7 +26,7 @@ from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.structure import Reshape
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.itemise import ItemMaker
+    from curta.compiler.graph.item_lowering import ItemLowering
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class OnMany(Op):
 
 
 @dataclass(frozen=True)
-class Lanewise(OnMany):
+class BatchedSmallMatrices(OnMany):
     """An op on small matrices, of which the first dim numbers the lanes."""
 
-    name: ClassVar[str] = "lanewise"
+    name: ClassVar[str] = "batched_small_matrices"
 
 
-def lanewise(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def matrix_program(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that does an op lane by lane; None if it does not suit the shapes."""
     if not isinstance(op, MatrixOp) or expanded(op, avals) is None:
         return None
@@ -78,24 +78,27 @@ def _lanewise(
             Reshape((count, *typeof(x).shape[typeof(x).ndim - rank :]))(x)
             for x, rank in zip(args, op.ranks, strict=True)
         ]
-        return [Reshape((*batch, *typeof(x).shape[1:]))(x) for x in Lanewise(op)(*flat)]
+        return [
+            Reshape((*batch, *typeof(x).shape[1:]))(x)
+            for x in BatchedSmallMatrices(op)(*flat)
+        ]
 
     return stage(run, avals)
 
 
-def lanewise_item(maker: ItemMaker, eqn: Eqn) -> bool:
-    """Add the item of a `Lanewise`, if it can be code in registers."""
+def batched_matrices_item(lowering: ItemLowering, eqn: Eqn) -> bool:
+    """Add the item of a `BatchedSmallMatrices`, if it can be code in registers."""
     closed = expanded(eqn.op.op, [v.aval for v in eqn.invars])  # type: ignore[attr-defined]
-    buffers = [maker.buffer_of(v) for v in eqn.invars]
+    buffers = [lowering.buffer_of(v) for v in eqn.invars]
     operands = tuple(b for b in buffers if b is not None)
     if closed is None or len(operands) < len(buffers):
         return False
     results = tuple(
-        maker.new_buffer(v.aval, f"lanes{i}") for i, v in enumerate(eqn.outvars)
+        lowering.new_buffer(v.aval, f"lanes{i}") for i, v in enumerate(eqn.outvars)
     )
     code = batch_code(closed, eqn, operands, results)
     if code is None:
         return False
-    maker.buffers.update(zip(eqn.outvars, results, strict=True))
-    maker.items.append(RegisterItem(eqn, operands, results, code))
+    lowering.buffers.update(zip(eqn.outvars, results, strict=True))
+    lowering.items.append(RegisterItem(eqn, operands, results, code))
     return True

@@ -1,8 +1,8 @@
 """Many matrices of medium size decomposed at a time, by loops over lanes.
 
-What is too large to be written out (lanewise.py) and too small for LAPACK to be worth
-its calls. The ops stay themselves, on as many matrices as before; routines of the
-library (library/lane_routine.py) run them.
+What is too large to be written out (batched_small_matrices.py), and too small for
+LAPACK to be worth its calls. The ops stay themselves, on as many matrices as before;
+routines of the library (library/lane_routine.py) run them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.compiler.graph.lanewise import OnMany
+from curta.compiler.graph.batched_small_matrices import OnMany
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.graph.small_matrices import staged_in_single
 from curta.compiler.library.lane_factors import (
@@ -47,10 +47,10 @@ _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
 
 
 @dataclass(frozen=True)
-class LaneLoops(OnMany, LibraryOp):
+class BatchedMatrixLoops(OnMany, LibraryOp):
     """An op on matrices, run for as many at a time as a vector has lanes."""
 
-    name: ClassVar[str] = "lane_loops"
+    name: ClassVar[str] = "batched_matrix_loops"
 
     def routine(self, *avals: ShapedArray) -> LaneRoutine:
         op, dtype = self.op, avals[0].dtype
@@ -67,7 +67,7 @@ class LaneLoops(OnMany, LibraryOp):
         )
 
 
-def in_lanes(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def matrix_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that does an op by loops over lanes; None if LAPACK does better."""
     if type(op) not in _RULES or not isinstance(op, MatrixOp):
         return None
@@ -105,18 +105,18 @@ def _in_lanes(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
 
 
 def _itself(op: Op, *args: Any) -> Sequence[Any]:
-    return LaneLoops(op)(*args)
+    return BatchedMatrixLoops(op)(*args)
 
 
 def _qr(op: Any, a: Any) -> Sequence[Any]:
     *_, m, n = typeof(a).shape
     k = m if op.full_matrices else min(m, n)
-    packed, taus = LaneLoops(Geqrf())(a)
+    packed, taus = BatchedMatrixLoops(Geqrf())(a)
     r = triu(rows(packed, 0, k))
     if k > n:
         padding = (*[(0, 0, 0)] * (typeof(a).ndim - 1), (0, k - n, 0))
         packed = Pad(padding)(packed, np.zeros((), typeof(a).dtype))
-    (q,) = LaneLoops(HouseholderProduct())(columns(packed, 0, k), taus)
+    (q,) = BatchedMatrixLoops(HouseholderProduct())(columns(packed, 0, k), taus)
     return [q, r]
 
 
@@ -125,13 +125,13 @@ def _substitution(
 ) -> Substitution:
     # x op(a) = b is op(a)^T x^T = b^T, and that lies in memory as it is.
     from_right = not op.left_side
-    turned = op.transpose_a != from_right
+    transposed = op.transpose_a != from_right
     width = b[0] if from_right else b[1]
     return Substitution(
         a[0],
         width,
-        op.lower_triangle != turned,
-        (turned, from_right),
+        op.lower_triangle != transposed,
+        (transposed, from_right),
         op.conjugate_a,
         op.unit_diagonal,
     )

@@ -62,7 +62,7 @@ def _is_plain(op: Op) -> bool:
     return isinstance(op, Pad) and not any(between for *_, between in op.padding_config)
 
 
-def regions(
+def split_index_set(
     var: Var, definitions: Mapping[Var, Eqn], is_there: Callable[[Atom], bool]
 ) -> list[Region]:
     """The regions of a map, at most three along a dim; one if there are no seams.

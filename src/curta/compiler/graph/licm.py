@@ -1,10 +1,10 @@
-"""What a loop need not do in every turn, done before it.
+"""What a loop need not do in every iteration, done before it.
 
 *Invariant* code depends on constants alone; it is computed once. Products of rows of
 `xs` with constants (the `x·W` of a recurrent network) are one product of matrices for
-all turns: a product with few rows reads its matrix from memory in every turn, and
-that takes most of its time. A constant matrix that lies the wrong way for a product is
-turned once.
+all iterations: a product with few rows reads its matrix from memory in every iteration,
+and that takes most of its time. A constant matrix that lies the wrong way for a product
+is transposed once.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ CONSTANT, BY_ROW, CARRIED = range(3)
 
 
 def hoist(loop: Loop) -> None:
-    """Move invariant code in front of the loop, and turn its matrices there."""
+    """Move invariant code in front of the loop, and transpose its matrices there."""
     depends = _dependence(loop)
     _hoist_invariant(loop, depends)
-    _turn_matrices(loop, depends)
+    _transpose_matrices(loop, depends)
 
 
 def _dependence(loop: Loop) -> dict[Var, int]:
@@ -74,15 +74,15 @@ def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
 
 
 def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
-    if not loop.length:  # it may have no turn, and what raises or has no end must wait
+    if not loop.length:  # maybe no iteration: what raises or has no end must wait
         if eqn.op.runs_python or any(jaxprs_in_params(eqn.op.params())):
             return False
     return not is_virtual(eqn.op) or op_cost(eqn.op) >= config.tuning.shared_cost
 
 
-def _turn_matrices(loop: Loop, depends: dict[Var, int]) -> None:
-    """Turn constant matrices that products would otherwise turn in every turn."""
-    turned: dict[Var, Var] = {}
+def _transpose_matrices(loop: Loop, depends: dict[Var, int]) -> None:
+    """Transpose constant matrices once, where products would in every iteration."""
+    transposed: dict[Var, Var] = {}
     outside: dict[Var, Atom] = dict(loop.consts)
     for at, eqn in enumerate(loop.eqns):
         matrix = eqn.invars[-1] if eqn.invars else None
@@ -95,13 +95,13 @@ def _turn_matrices(loop: Loop, depends: dict[Var, int]) -> None:
         rows = eqn.invars[0].aval.size // matrix.aval.shape[1]
         if right != (1,) or rows < 2:
             continue
-        if matrix not in turned:
+        if matrix not in transposed:
             aval = matrix.aval.update(shape=matrix.aval.shape[::-1])
             fresh = Var(aval)
             loop.before.append(Eqn(Transpose((1, 0)), (outside[matrix],), (fresh,)))
-            turned[matrix] = loop.add_const(fresh)
+            transposed[matrix] = loop.add_const(fresh)
         op = _with_numbers(eqn.op, ((left, (0,)), batch))
-        args = (eqn.invars[0], turned[matrix])
+        args = (eqn.invars[0], transposed[matrix])
         loop.eqns[at] = eqn.replace(op=op, invars=args)
 
 
@@ -117,7 +117,7 @@ def _is_product(eqn: Eqn, depends: dict[Var, int]) -> bool:
 
 
 def hoist_products(loop: Loop) -> None:
-    """Multiply the rows of all turns by constant matrices at once."""
+    """Multiply the rows of all iterations by constant matrices at once."""
     depends = _dependence(loop)
     early = [e for e in loop.eqns if _level(e, depends) < CARRIED]
     chosen = {

@@ -7,15 +7,18 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from curta.compiler.graph.batched_small_matrices import (
+    BatchedSmallMatrices,
+    batched_matrices_item,
+)
 from curta.compiler.graph.control import control_item, jaxprs
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
 from curta.compiler.graph.in_place import Overwriting
+from curta.compiler.graph.index_set_splitting import split_index_set
 from curta.compiler.graph.items import HostItem, Item, loop_item
-from curta.compiler.graph.lanewise import Lanewise, lanewise_item
-from curta.compiler.graph.regions import regions
 from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
@@ -31,8 +34,8 @@ from curta.compiler.loops.build import ScalarBuilder, component
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import Affine, as_index, row_major
 from curta.compiler.loops.lower import (
+    CannotLowerEqn,
     Elements,
-    Refused,
     loop_dims,
     refusals,
     variables,
@@ -79,7 +82,7 @@ def _no_parts(_: ClosedJaxpr, __: InPlace) -> NativeProgram:
     raise ValueError("the jaxpr has loops or branches, and nobody to compile them")
 
 
-def itemise(
+def lower_to_items(
     jaxpr: Jaxpr, compile_part: CompilePart = _no_parts, in_place: InPlace | None = None
 ) -> Program:
     """The items of a jaxpr without calls.
@@ -90,14 +93,14 @@ def itemise(
     host: frozenset[Eqn] = frozenset()
     free = {jaxpr.invars[i]: out for i, out in (in_place or {}).items()}
     while True:
-        maker = ItemMaker(jaxpr, decide(jaxpr, host), host, compile_part, free)
-        refused = maker.run()
+        lowering = ItemLowering(jaxpr, decide(jaxpr, host), host, compile_part, free)
+        refused = lowering.run()
         if refused is None:
-            return maker.program()
+            return lowering.program()
         host |= {refused}
 
 
-class ItemMaker:
+class ItemLowering:
     """Makes the items of one jaxpr."""
 
     def __init__(
@@ -130,7 +133,7 @@ class ItemMaker:
             for eqn in self.jaxpr.eqns:
                 self._eqn(eqn)
             self._return()
-        except Refused as refusal:
+        except CannotLowerEqn as refusal:
             return refusal.eqn
         return None
 
@@ -177,7 +180,9 @@ class ItemMaker:
                 window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
         elif eqn not in self.host and isinstance(eqn.op, LibraryOp):
             routine_item(self, eqn, tuple(self._buffer(v, "v") for v in eqn.outvars))
-        elif isinstance(eqn.op, Lanewise) and lanewise_item(self, eqn):
+        elif isinstance(eqn.op, BatchedSmallMatrices) and batched_matrices_item(
+            self, eqn
+        ):
             return
         elif eqn in self.host or not is_virtual(eqn.op):
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
@@ -256,7 +261,7 @@ class ItemMaker:
     def _in_regions(self, var: Var) -> bool:
         """Make an item for each region of a map with seams, if it has some."""
         there = self.values.materialised
-        found = regions(var, self.values.definitions, there.__contains__)
+        found = split_index_set(var, self.values.definitions, there.__contains__)
         if len(found) == 1:
             return False
         shape, buffer = var.aval.shape, self._buffer(var, "v")

@@ -15,7 +15,7 @@ from tests.compiler.test_decompositions import (
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.graph.lane_loops import LaneLoops, in_lanes
+from curta.compiler.graph.batched_matrix_loops import BatchedMatrixLoops, matrix_loop
 from curta.compiler.llvm import target
 from curta.primitives.linalg import (
     LU,
@@ -39,7 +39,7 @@ def _wide():
 
 def assert_in_lanes(op, *args):
     if target.host().lanes("f64") > 1:
-        assert in_lanes(op, [curta.typeof(a) for a in args]) is not None
+        assert matrix_loop(op, [curta.typeof(a) for a in args]) is not None
     assert_same(op, *args)
 
 
@@ -63,7 +63,7 @@ def test_orthogonal_factors(dtype):
     packed, taus = Geqrf().eval(numbers((BATCH, 7, 5), dtype))
     assert_in_lanes(HouseholderProduct(), packed, taus)
     assert_in_lanes(HouseholderProduct(), packed, taus[:, :2])
-    assert in_lanes(QR(True), [curta.typeof(packed)]) is None
+    assert matrix_loop(QR(True), [curta.typeof(packed)]) is None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -167,13 +167,13 @@ def test_reflections_of_extreme_numbers(dtype):
 def test_few_or_large_matrices_go_to_lapack():
     for shape in ((3, 6, 6), (100, 40, 40), (6, 6), (0, 6, 6), (100, 0, 0)):
         aval = curta.typeof(np.zeros(shape, "float32"))
-        assert in_lanes(Cholesky(), [aval]) is None
+        assert matrix_loop(Cholesky(), [aval]) is None
 
 
 def test_batches_are_cut_by_shape():
     x = positive((700, 20, 20), "float32")
-    closed = in_lanes(Cholesky(), [curta.typeof(x)])
-    op = next(e.op for e in closed.eqns if isinstance(e.op, LaneLoops))
+    closed = matrix_loop(Cholesky(), [curta.typeof(x)])
+    op = next(e.op for e in closed.eqns if isinstance(e.op, BatchedMatrixLoops))
     assert 1 < op.routine(curta.typeof(x)).chunks <= 16
     assert_same(Cholesky(), x)
 

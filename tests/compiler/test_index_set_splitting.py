@@ -6,7 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.itemise import itemise
+from curta.compiler.graph.item_lowering import lower_to_items
 
 RNG = np.random.default_rng(0)
 U = RNG.normal(size=(200, 130)).astype(np.float32)
@@ -64,7 +64,7 @@ def test_gradient_of_a_stencil():
 
 def test_a_stencil_makes_no_copies():
     closed = inline_calls(curta.make_jaxpr(lambda u: heat(jnp, u))(U))
-    program = itemise(closed.jaxpr)
+    program = lower_to_items(closed.jaxpr)
     assert {s.buffer for i in program.items for s in i.stores} == {*program.outputs}
     assert len(program.items) == 9
     middle = max(program.items, key=lambda i: i.work)

@@ -1,10 +1,10 @@
-"""Products of many turns at once, a block of turns at a time.
+"""Products of many iterations at once, a block of iterations at a time.
 
-Products of rows before the turns and sums of products after them need room for what
-goes into or comes out of every turn. A long loop is cut into blocks of turns, a loop
-of loops, so that this room stays in the second-level cache:
+Products of rows before the iterations and sums of products after them need room for
+what goes into or comes out of every iteration. A long loop is cut into blocks of
+iterations, a loop of loops, so that this room stays in the second-level cache:
 
-    for each block: rows·W of its turns; its turns; its part of the sums
+    for each block: rows·W of its iterations; its iterations; its part of the sums
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import dataclasses
 
 import numpy as np
 
+from curta.compiler.graph.licm import hoist_products
 from curta.compiler.graph.loop import Carried, Loop
-from curta.compiler.graph.loop_motion import hoist_products
 from curta.compiler.graph.loop_sums import sum_after
 from curta.config import config
 from curta.control.scan import Scan
@@ -30,18 +30,18 @@ def with_products_together(eqn: Eqn) -> list[Eqn]:
     size = _move(whole, eqn)
     if not size or not whole.length:
         return [eqn]
-    turns = _block(whole.length, size)
-    if turns == whole.length:
+    iterations = _block(whole.length, size)
+    if iterations == whole.length:
         return whole.all_eqns()
-    if turns >= config.tuning.loop_block_turns and _can_be_cut(eqn):
-        return _blocked(eqn, turns)
+    if iterations >= config.tuning.loop_block_iterations and _can_be_cut(eqn):
+        return _blocked(eqn, iterations)
     return (
         whole.all_eqns() if size * whole.length <= config.tuning.loop_bytes else [eqn]
     )
 
 
 def _move(loop: Loop, eqn: Eqn) -> int:
-    """Move products out of the loop; the bytes a turn that this takes."""
+    """Move products out of the loop; the bytes an iteration that this takes."""
     hoist_products(loop)
     sum_after(loop)
     after = [v for e in loop.after for v in e.invars]
@@ -50,7 +50,7 @@ def _move(loop: Loop, eqn: Eqn) -> int:
 
 
 def _new_row_bytes(loop: Loop, eqn: Eqn) -> int:
-    """The bytes of a turn in arrays with a row for each that `eqn` has not."""
+    """The bytes of an iteration in arrays with a row for each that `eqn` has not."""
     found = Loop.of(eqn)
     assert found is not None
     there = {v for v, _ in found.rows} | {v for _, v in found.stacked}
@@ -60,7 +60,7 @@ def _new_row_bytes(loop: Loop, eqn: Eqn) -> int:
 
 
 def _block(length: int, size: int) -> int:
-    """How many turns make a block: a divisor of the length, if there is one."""
+    """How many iterations make a block: a divisor of the length, if there is one."""
     most = max(1, min(length, config.tuning.loop_block_bytes // size))
     return next(n for n in range(most, 0, -1) if length % n == 0)
 
@@ -70,15 +70,15 @@ def _can_be_cut(eqn: Eqn) -> bool:
     return all(isinstance(a.dtype, np.dtype) for a in avals)
 
 
-def _blocked(eqn: Eqn, turns: int) -> list[Eqn]:
-    """A loop over blocks around one over the turns of a block."""
+def _blocked(eqn: Eqn, iterations: int) -> list[Eqn]:
+    """A loop over blocks around one over the iterations of a block."""
     inner = Loop.of(eqn)
     assert inner is not None and inner.length and isinstance(eqn.op, Scan)
-    count = inner.length // turns
+    count = inner.length // iterations
     before, after = list[Eqn](), list[Eqn]()
 
     def cut(aval: ShapedArray) -> tuple[int, ...]:
-        return (count, turns, *aval.shape[1:])
+        return (count, iterations, *aval.shape[1:])
 
     outer = Loop(_with_length(eqn, count), [], [], [], [], [])
     outer.consts = [(Var(a.aval), a) for _, a in inner.consts]
@@ -105,7 +105,7 @@ def _blocked(eqn: Eqn, turns: int) -> list[Eqn]:
         outer.stacked.append((block, blocks))
         stacked.append((atom, block))
     inner.stacked = stacked
-    inner.source = _with_length(eqn, turns)
+    inner.source = _with_length(eqn, iterations)
     _move(inner, inner.to_eqn())
     outer.eqns = inner.all_eqns()
     return [*before, outer.to_eqn(), *after]

@@ -16,7 +16,7 @@ from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import Operand
 from curta.compiler.loops.nodes import Buffer
-from curta.compiler.loops.registers import Rename, Unsuited, Update, Write
+from curta.compiler.loops.registers import CannotUseRegisters, Rename, Update, Write
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.control.cond import Cond
@@ -27,18 +27,18 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.primitives.indexing.windows import WindowUpdate
 
 if TYPE_CHECKING:
-    from curta.compiler.graph.registers import RegisterMaker
+    from curta.compiler.graph.registers import RegisterLowering
 
 
-class Residents:
-    """The arrays in memory that the code of one maker updates.
+class InPlaceCarries:
+    """The arrays in memory that the code of one lowering updates.
 
     `_roots` says in which memory a name lies; `_old` are the names of which that is no
     longer what they stand for.
     """
 
-    def __init__(self, maker: RegisterMaker) -> None:
-        self.maker = maker
+    def __init__(self, lowering: RegisterLowering) -> None:
+        self.lowering = lowering
         self._roots: dict[Atom, Buffer] = {}
         self._old: set[Atom] = set()
 
@@ -46,37 +46,37 @@ class Residents:
         return atom in self._roots
 
     def require_newest(self, atoms: Sequence[Atom]) -> None:
-        """Raise `Unsuited` if something has been overwritten that is needed again."""
+        """Raise `CannotUseRegisters` if what is needed again has been overwritten."""
         if not self._old.isdisjoint(atoms):
-            raise Unsuited("an array is needed as it was before an update")
+            raise CannotUseRegisters("an array is needed as it was before an update")
 
     def enter(self, x: Atom, level: int, array: Buffer | None) -> Var:
         """The name of an array inside of a loop or branch that may update it.
 
         `array` is where the result of an outermost loop goes.
         """
-        maker = self.maker
+        lowering = self.lowering
         if array is not None:
             root = array
-            if (source := maker.register(x)) is not array:
-                maker.add(Write(source, array), level)
+            if (source := lowering.register(x)) is not array:
+                lowering.add(Write(source, array), level)
         elif self.owns(x, level):
             root = self._roots[x]
             self._old.add(x)
         else:
-            raise Unsuited("a loop carries an array that others may need")
+            raise CannotUseRegisters("a loop carries an array that others may need")
         return self.name(x.aval, root, level, level + 1)
 
     def owns(self, x: Atom, level: int) -> bool:
         """Whether code at a level may update an array."""
-        here = level == len(self.maker.blocks) - 1
-        return here and x in self._roots and self.maker.level(x) == level
+        here = level == len(self.lowering.blocks) - 1
+        return here and x in self._roots and self.lowering.level(x) == level
 
     def require_same(self, x: Atom, then: Atom) -> None:
-        """Raise `Unsuited` unless one array is the other, as updates have left it."""
+        """Raise `CannotUseRegisters` unless one is the other as updates left it."""
         self.require_newest([then])
         if self._roots.get(then) is not self._roots[x]:
-            raise Unsuited("an array is not handed on in its own memory")
+            raise CannotUseRegisters("an array is not handed on in its own memory")
 
     def leave(self, inside: Atom, level: int) -> Var:
         """The name of an array after the loop that has updated it."""
@@ -91,7 +91,7 @@ class Residents:
         """Where a result of a branch lies, if updates have led to it."""
         self.require_newest([x])
         if x not in self._roots:
-            raise Unsuited("a branch makes a large array")
+            raise CannotUseRegisters("a branch makes a large array")
         return self._roots[x]
 
     def end(self, x: Atom, roots: Sequence[Buffer], aliases: Sequence[Var]) -> None:
@@ -99,21 +99,23 @@ class Residents:
         if self._roots[x] in roots or not self._old.isdisjoint(aliases):
             self._old.add(x)
 
-    def lend(self, operands: Sequence[Atom], level: int) -> Loan:
+    def alias_for_branches(self, operands: Sequence[Atom], level: int) -> BranchAliases:
         """The operands of a choice, whose branches may update the arrays among them."""
-        return Loan(self, operands, level)
+        return BranchAliases(self, operands, level)
 
     def update(self, op: WindowUpdate, args: Sequence[Atom]) -> Var:
         """The steps of an update, one for each element; the new name of the array."""
-        maker, (array, *rest) = self.maker, args
-        level = maker.level(array)
+        lowering, (array, *rest) = self.lowering, args
+        level = lowering.level(array)
         shape = op.update_shape(*[a.aval for a in args])
         if (
             not self.owns(array, level)
-            or not 0 < math.prod(shape) <= config.tuning.resident_updates
+            or not 0 < math.prod(shape) <= config.tuning.in_place_updates
         ):
-            raise Unsuited("an update of many elements, or of what others need")
-        for place in maker.indices(shape):
+            raise CannotUseRegisters(
+                "an update of many elements, or of what others need"
+            )
+        for place in lowering.indices(shape):
             array = self._element(op, array, rest, place, level)
         assert isinstance(array, Var)
         return array
@@ -126,11 +128,11 @@ class Residents:
         index: Sequence[Any],
         level: int,
     ) -> Var:
-        maker, aval, b = self.maker, array.aval, self.maker.builder
-        operands = [Operand(a.aval, a, maker.elements) for a in (array, *rest)]
+        lowering, aval, b = self.lowering, array.aval, self.lowering.builder
+        operands = [Operand(a.aval, a, lowering.elements) for a in (array, *rest)]
         place, inside, new = op.lower_update(b, tuple(map(as_index, index)), *operands)
-        source, offset = maker.register(array), row_major(place, aval.shape)
-        dtype = maker.dtype(aval)
+        source, offset = lowering.register(array), row_major(place, aval.shape)
+        dtype = lowering.dtype(aval)
 
         def value() -> Any:
             return new(b.load(source, offset, dtype))
@@ -138,57 +140,61 @@ class Residents:
         values = parts(value() if inside is None else b.under(inside, value))
         out = self._name(aval, self._roots[array], level)
         first = offset * len(values)
-        maker.add(Update(source, maker.buffers[out], first, values, inside), level)
+        lowering.add(
+            Update(source, lowering.buffers[out], first, values, inside), level
+        )
         self._old.add(array)
         return out
 
     def name(self, aval: ShapedArray, root: Buffer, at: int, level: int) -> Var:
         """A further name of an array, given in the block `at`, of a level."""
         var = self._name(aval, root, level)
-        self.maker.add(Rename(root, self.maker.buffers[var]), at)
+        self.lowering.add(Rename(root, self.lowering.buffers[var]), at)
         return var
 
     def _name(self, aval: ShapedArray, root: Buffer, level: int) -> Var:
-        var = self.maker.row(aval, level)
+        var = self.lowering.row(aval, level)
         self._roots[var] = root
         return var
 
 
-class Loan:
+class BranchAliases:
     """Arrays that the branches of a choice may update, each in a block of its own."""
 
     def __init__(
-        self, residents: Residents, operands: Sequence[Atom], level: int
+        self, in_place_carries: InPlaceCarries, operands: Sequence[Atom], level: int
     ) -> None:
-        self._residents, self._operands, self._level = residents, operands, level
-        self._lent = [x for x in dict.fromkeys(operands) if residents.owns(x, level)]
+        self._residents, self._operands, self._level = in_place_carries, operands, level
+        self._owned = [
+            x for x in dict.fromkeys(operands) if in_place_carries.owns(x, level)
+        ]
         self._aliases: list[dict[Atom, Var]] = []
         self._roots: list[Buffer] | None = None
 
     def names(self) -> list[Atom]:
         """The operands as the next branch knows them."""
-        found = {x: self._residents.alias(x, self._level) for x in self._lent}
+        found = {x: self._residents.alias(x, self._level) for x in self._owned}
         self._aliases.append(found)
         return [found.get(x, x) for x in self._operands]
 
-    def give_back(self, outs: Sequence[Atom]) -> None:
+    def leave(self, outs: Sequence[Atom]) -> None:
         """Take the large results of a branch; every branch leaves them alike."""
         roots = [self._residents.newest_root(x) for x in outs]
         if len(set(roots)) < len(roots) or self._roots not in (None, roots):
-            raise Unsuited("branches hand on arrays in different memories")
+            raise CannotUseRegisters("branches hand on arrays in different memories")
         self._roots = roots
 
     def results(self, avals: Sequence[ShapedArray]) -> list[Var]:
         """The names of the large results; what has been updated is gone."""
         roots = self._roots or []
-        for x in self._lent:
+        for x in self._owned:
             self._residents.end(x, roots, [found[x] for found in self._aliases])
         level = self._level
         pairs = zip(avals, roots, strict=True)
         return [self._residents.name(aval, r, level, level) for aval, r in pairs]
 
 
-def may_reside(closed: ClosedJaxpr) -> bool:
+def may_be_in_place(closed: ClosedJaxpr) -> bool:
     """Whether the large values of a loop's body may all be updates: a first look."""
     return all(map(_is_light, closed.jaxpr.eqns))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from curta.core.layout import (
+from curta.core.pretty_printer import (
     TYPE,
     concat,
     group,

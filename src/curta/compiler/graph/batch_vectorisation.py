@@ -20,24 +20,23 @@ from typing import Any
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.registers import (
     RegisterElements,
-    RegisterMaker,
+    RegisterLowering,
     constant_of,
     require_native,
     unchanged,
 )
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
-from curta.compiler.loops.build import NoLowering, component
+from curta.compiler.loops.build import CannotLower, component
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major, unravel
-from curta.compiler.loops.lower import Refused
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import (
+    CannotUseRegisters,
     Compute,
     CountedLoop,
     RegisterCode,
     Save,
-    Unsuited,
     WhileLoop,
 )
 from curta.config import config
@@ -54,7 +53,7 @@ from curta.primitives.structure import BroadcastInDim
 from curta.transforms.dce import dce_jaxpr
 
 
-class Crossing(Unsuited):
+class Crossing(CannotUseRegisters):
     """An example would read what belongs to another."""
 
 
@@ -67,8 +66,8 @@ def lane_code(
         return None
     avals = [v.aval for v in eqn.outvars]
 
-    def run(maker: LaneMaker, args: Sequence[Atom]) -> Sequence[Atom | None]:
-        return maker.control(eqn.op, args, avals, tuple(results))
+    def run(lowering: BatchLowering, args: Sequence[Atom]) -> Sequence[Atom | None]:
+        return lowering.control(eqn.op, args, avals, tuple(results))
 
     return _code(run, extent, eqn, operands, results)
 
@@ -78,30 +77,30 @@ def batch_code(
 ) -> RegisterCode | None:
     """The code of a jaxpr, which an eqn stands for, over the first dim of arrays."""
 
-    def run(maker: LaneMaker, args: Sequence[Atom]) -> Sequence[Atom | None]:
-        return maker.run(closed, args)
+    def run(lowering: BatchLowering, args: Sequence[Atom]) -> Sequence[Atom | None]:
+        return lowering.run(closed, args)
 
     return _code(run, eqn.invars[0].aval.shape[0], eqn, operands, results)
 
 
 def _code(
-    run: Callable[[LaneMaker, Sequence[Atom]], Sequence[Atom | None]],
+    run: Callable[[BatchLowering, Sequence[Atom]], Sequence[Atom | None]],
     extent: int,
     eqn: Eqn,
     operands: Sequence[Buffer],
     results: Sequence[Buffer],
 ) -> RegisterCode | None:
-    maker = LaneMaker(extent)
+    lowering = BatchLowering(extent)
     try:
-        args = maker.arguments([a.aval for a in eqn.invars], operands)
-        for out, array in zip(run(maker, args), results, strict=True):
+        args = lowering.arguments([a.aval for a in eqn.invars], operands)
+        for out, array in zip(run(lowering, args), results, strict=True):
             if out is not None:
-                maker.save(out, array, as_index(0))
-    except (Unsuited, Refused, NoLowering, MissingRule):
+                lowering.save(out, array, as_index(0))
+    except (CannotLower, MissingRule):
         return None
-    steps = tuple(maker.blocks[0])
+    steps = tuple(lowering.blocks[0])
     return RegisterCode(
-        tuple(dict.fromkeys(operands)), tuple(results), steps, maker.lane
+        tuple(dict.fromkeys(operands)), tuple(results), steps, lowering.lane
     )
 
 
@@ -125,19 +124,19 @@ def _examples(eqn: Eqn) -> int | None:
 class LaneElements(RegisterElements):
     """Elements of values of which a lane has those of one example."""
 
-    _maker: LaneMaker
+    _lowering: BatchLowering
 
     def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
-        maker = self._maker
+        lowering = self._lowering
         if isinstance(atom, Literal):
             return super().at(atom, index)
-        known = maker.known.get(atom)
+        known = lowering.known.get(atom)
         if known is not None:
             return self._pick(index, known.shape, lambda at: super_at(self, atom, at))
-        row = maker.rows.get(atom)
-        if atom in maker.buffers:
-            buffer = maker.buffers[atom]
-            kept, shape = maker.own(index, atom.aval.shape, maker.dims[buffer])
+        row = lowering.rows.get(atom)
+        if atom in lowering.buffers:
+            buffer = lowering.buffers[atom]
+            kept, shape = lowering.own(index, atom.aval.shape, lowering.dims[buffer])
             if kept is not None:
                 dtype = physical_dtype(atom.aval.dtype)
                 return self._pick(
@@ -146,7 +145,7 @@ class LaneElements(RegisterElements):
                     lambda at: self.builder.load(buffer, row_major(at, shape), dtype),
                 )
             if row is None:
-                raise Crossing(f"index {index[maker.dims[buffer] or 0]}")
+                raise Crossing(f"index {index[lowering.dims[buffer] or 0]}")
         if row is not None:
             source, place = row
             if isinstance(source, Buffer):
@@ -180,7 +179,7 @@ def super_at(elements: RegisterElements, atom: Atom, index: tuple[Any, ...]) -> 
     return RegisterElements.at(elements, atom, index)
 
 
-class LaneMaker(RegisterMaker):
+class BatchLowering(RegisterLowering):
     """Writes the code of a block of examples.
 
     `dims` says which dim of a value in registers is that of the examples, None if all
@@ -232,13 +231,13 @@ class LaneMaker(RegisterMaker):
         size = self.elements_of(aval)
         return 0 < size <= config.tuning.lane_vectors
 
-    def may_reside(self, aval: ShapedArray) -> bool:
+    def may_be_in_place(self, aval: ShapedArray) -> bool:
         return False
 
     def require(self, aval: ShapedArray) -> None:
         require_native(aval)
         if not self._fits(aval):
-            raise Unsuited(f"{aval.size} elements")
+            raise CannotUseRegisters(f"{aval.size} elements")
 
     def buffer(self, aval: ShapedArray) -> Buffer:
         (dim, *_) = self.candidates(aval.shape)
@@ -264,7 +263,7 @@ class LaneMaker(RegisterMaker):
                 continue
             self._values += len(values)
             if self._values > config.tuning.lane_values:
-                raise Unsuited("too many values")
+                raise CannotUseRegisters("too many values")
             result = self._buffer(aval, dim)
             lane = None if dim is None else self.lane
             self.add(Compute(result, lane, values), level)
@@ -333,35 +332,37 @@ class LaneMaker(RegisterMaker):
         consts, initial, xs = op.parts(args)
         n, level = len(initial), self.level(*args)
         if len(avals) > n and not arrays:
-            raise Unsuited("rows that an inner loop writes")
-        turn = LoopVar(f"turn{self.builder.fresh()}", op.length)
+            raise CannotUseRegisters("rows that an inner loop writes")
+        iteration = LoopVar(f"iteration{self.builder.fresh()}", op.length)
         jaxpr = op.jaxpr.jaxpr
         kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, n)
         now = self._carried(initial, kept, level, ())
-        rows = [self._row_of(x, turn, level + 1) for x in xs]
+        rows = [self._row_of(x, iteration, level + 1) for x in xs]
         with self.block(level) as body:
             outs = self.run(op.jaxpr, [*consts, *now, *rows])
             for out, array in zip(outs[n:], arrays[n:], strict=True):
-                self.save(out, array, as_index(turn) * out.aval.size)
+                self.save(out, array, as_index(iteration) * out.aval.size)
             then = self._then(now, outs[:n], kept)
         carries, last = self._carries(initial, now, then, kept, level, ())
-        loop = CountedLoop(op.length, op.reverse, carries, (), (), tuple(body), turn)
+        loop = CountedLoop(
+            op.length, op.reverse, carries, (), (), tuple(body), iteration
+        )
         self.add(loop, level)
         return [*last, *(None for _ in arrays[n:])]
 
-    def _row_of(self, x: Atom, turn: LoopVar, level: int) -> Var:
-        """A variable for the row of an array at a turn."""
+    def _row_of(self, x: Atom, iteration: LoopVar, level: int) -> Var:
+        """A variable for the row of an array at an iteration."""
         aval = x.aval.update(shape=x.aval.shape[1:])
         row = Var(aval)
         self._level[row] = level
-        self.rows[row] = x, as_index(turn)
+        self.rows[row] = x, as_index(iteration)
         if (
             isinstance(x, Var)
             and x in self.rows
             and isinstance(self.rows[x][0], Buffer)
         ):
             array, first = self.rows[x]
-            self.rows[row] = array, first + as_index(turn) * aval.size
+            self.rows[row] = array, first + as_index(iteration) * aval.size
         return row
 
     def _while(
