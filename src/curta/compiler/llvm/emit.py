@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import zip_longest
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator, Streams
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
+from curta.compiler.llvm.stage_body import StageBody
 from curta.compiler.llvm.streams import streamed, unaligned_head
 from curta.compiler.llvm.tiles import turnable, turned_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
@@ -27,7 +27,7 @@ from curta.compiler.llvm.updates import (
 )
 from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Fold, Kernel, Stage, Store
+from curta.compiler.loops.nodes import Fold, Kernel, Stage
 from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 from curta.config import config
@@ -62,7 +62,7 @@ def emit_kernel(
     return b
 
 
-class _KernelEmitter:
+class _KernelEmitter(StageBody):
     def __init__(
         self,
         b: Builder,
@@ -71,11 +71,9 @@ class _KernelEmitter:
         plan: Schedule,
         placement: BufferPlacement,
     ) -> None:
-        self.b = b
-        self.values = values
+        super().__init__(b, values, placement)
         self.kernel = kernel
         self.plan = plan
-        self.placement = placement
         self.piece: tuple[Value, Value] | None = None
         self.rows: dict[Fold, list[Value]] = {}
         self.streams = False
@@ -320,131 +318,6 @@ class _KernelEmitter:
             whole = self.b.sub(last, left)
             yield first, whole, False
             yield whole, last, True
-
-    def _body(self, stage: Stage, carried: Values) -> Values:
-        """The stores and the folds of one index (or of a vector of them)."""
-        if stage.ordered:
-            self._update(stage.stores)
-        else:
-            self._store_all(stage.stores)
-        result: Values = []
-        for fold in stage.folds:
-            count = len(fold.initial)
-            old, carried = carried[:count], carried[count:]
-            inputs = [self.values.compute_lanes(x) for x in fold.inputs]
-            if fold.running:
-                result += self._run(fold, old, inputs)
-                continue
-            new = self._combine(fold, old, inputs)
-            if self.values.mask is not None:
-                mask = self.values.mask
-                new = [self.b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
-            result += new
-        return result
-
-    def _update(self, stores: Sequence[Store]) -> None:
-        """Stores that may meet: all is read before anything is written."""
-        guards = {store.where for store in stores}
-        guard = guards.pop() if len(guards) == 1 else None
-        holds = None if guard is None else self.values.compute(guard)
-        if guard is None or holds is None or holds.lanes > 1:
-            for store in stores:
-                self.values.compute(store.value)
-            return self._store_all(stores)
-        with self.b.when(holds), self.values.scope(), self.values.assumed(guard):
-            return self._update([replace(s, where=None) for s in stores])
-
-    def _run(self, fold: Fold, before: Values, inputs: Values) -> Values:
-        """Store the running results of a vector; the last one, in all lanes.
-
-        Each lane takes in the one before it, then two before, four, eight.
-        """
-        b, lanes, distance = self.b, inputs[0].lanes, 1
-        running = inputs
-        while distance < lanes:
-            order = [*range(distance), *range(lanes - distance)]
-            shifted = [b.shuffle(x, None, order) for x in running]
-            both = self._combine(fold, shifted, running)
-            mask = b.vector(Type("i1", lanes), [i >= distance for i in range(lanes)])
-            running = [b.select(mask, n, o) for n, o in zip(both, running, strict=True)]
-            distance *= 2
-        running = self._combine(fold, before, running)
-        self._store_results(fold, running)
-        return [b.splat(b.extract(x, lanes - 1), lanes) for x in running]
-
-    def _combine(self, fold: Fold, left: Values, right: Values) -> Values:
-        with self.values.scope():
-            for hole, value in zip(fold.left, left, strict=True):
-                self.values.define(hole, value)
-            for hole, value in zip(fold.right, right, strict=True):
-                self.values.define(hole, value)
-            wide = self._at_width(left[0].lanes)
-            with wide:
-                return [self.values.compute_lanes(e) for e in fold.combined]
-
-    @contextmanager
-    def _at_width(self, lanes: int) -> Iterator[None]:
-        before, self.values.lanes = self.values.lanes, lanes
-        yield
-        self.values.lanes = before
-
-    def _finish_row(self, fold: Fold, accumulators: Values) -> None:
-        """All lanes into one, and the results to where they go."""
-        while accumulators[0].lanes > 1:
-            half = accumulators[0].lanes // 2
-            low = [self.b.shuffle(a, None, range(half)) for a in accumulators]
-            high = [
-                self.b.shuffle(a, None, range(half, 2 * half)) for a in accumulators
-            ]
-            accumulators = self._combine(fold, low, high)
-        self._store_results(fold, accumulators)
-
-    def _store_results(self, fold: Fold, accumulators: Values) -> None:
-        with self.values.scope():
-            for hole, value in zip(fold.left, accumulators, strict=True):
-                self.values.define(hole, value)
-            results = [self.values.value(s.value) for s in fold.stores]
-        for store, value in zip(fold.stores, results, strict=True):
-            self._put(store, value)
-
-    def _store_all(self, stores: Sequence[Store]) -> None:
-        """Stores in order; the two parts of a complex number together."""
-        done: Store | None = None
-        for store, following in zip_longest(stores, stores[1:]):
-            if store is done:
-                continue
-            if following is not None and self._store_pair(store, following):
-                done = following
-            else:
-                self._store(store)
-
-    def _store_pair(self, first: Store, second: Store) -> bool:
-        buffer, offset = first.buffer, first.offset
-        if second.buffer is not buffer or second.offset != offset + 1:
-            return False
-        if first.where is not None or buffer in self.placement.registers:
-            return False
-        parts = self.values.compute(first.value), self.values.compute(second.value)
-        if not self.values.store_pair(buffer, offset, parts):
-            return False
-        for store, value in zip((first, second), parts, strict=True):
-            self.values.forward(buffer, store.offset, value)
-        return True
-
-    def _store(self, store: Store) -> None:
-        self._put(store, self.values.compute(store.value))
-
-    def _put(self, store: Store, value: Value) -> None:
-        dtype = store.value.dtype
-        if store.where is not None:
-            where = self.values.compute(store.where)
-            return self.values.store_where(
-                where, store.buffer, store.offset, value, dtype
-            )
-        self.values.forward(store.buffer, store.offset, value)
-        if store.buffer not in self.placement.registers:
-            self.values.store(store.buffer, store.offset, value, dtype)
-        return None
 
     # --------------------------------------------------------- columns: lanes
     # are the last outer dim
